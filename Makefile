@@ -1,0 +1,43 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+# Both create .venv and install what they need; a second run reuses it.
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+# the first interpreter on the path that is new enough
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+.PHONY: demo test lint types unit long clean
+
+demo: $(VENV)/.demo
+	$(VENV)/bin/consistruct demo
+
+test: lint types unit
+
+lint: $(VENV)/.test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(VENV)/.test
+	$(PY) -m mypy
+
+unit: $(VENV)/.test
+	$(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long
+
+long: $(VENV)/.test
+	$(PY) -m pytest tests/long
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "consistruct needs Python 3.11 or newer; install it, or run: make PYTHON=/path/to/python"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(PY) pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.test: $(PY) pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

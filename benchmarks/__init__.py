@@ -1,0 +1,1 @@
+"""Comparisons with peers: one run, one machine, ratios and errors side by side."""

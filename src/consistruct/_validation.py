@@ -1,0 +1,188 @@
+"""Checks of user input: each message says what was given, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from consistruct.protocols import FloatArray, LabelArray
+
+__all__ = [
+    "check_count",
+    "check_counts",
+    "check_loss_matrix",
+    "check_measure",
+    "check_number",
+    "check_theta",
+    "integer_labels",
+]
+
+
+def check_count(value: object, name: str, *, minimum: int = 1) -> int:
+    """Return `value` as a Python int of at least `minimum` (bools are refused)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(
+            f"{name} must be an integer of at least {minimum}, got {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return int(value)
+
+
+def check_counts(values: object, name: str, *, minimum: int = 1) -> tuple[int, ...]:
+    """Return a non-empty sequence of integers as a tuple of Python ints."""
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+        raise TypeError(f"{name} must be a sequence of integers, got {values!r}")
+    if len(values) == 0:
+        raise ValueError(f"{name} must not be empty; give at least one integer")
+    return tuple(
+        check_count(value, f"{name}[{position}]", minimum=minimum)
+        for position, value in enumerate(values)
+    )
+
+
+def check_number(
+    value: object,
+    name: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = False,
+) -> float:
+    """Return `value` as a finite float in [low, high] (or (low, high] with `open_low`)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    number = float(value)
+    inside = low < number <= high if open_low else low <= number <= high
+    if not math.isfinite(number) or not inside:
+        bracket = "(" if open_low else "["
+        raise ValueError(f"{name} must be a finite number in {bracket}{low}, {high}], got {value}")
+    return number
+
+
+def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
+    """Return a cost matrix as float64: two-dimensional, non-empty, finite, non-negative."""
+    try:
+        matrix = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(
+            f"{name} must be a rectangular matrix; its rows have different lengths ({error})"
+        ) from None
+    if matrix.dtype == object:
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} must hold numbers only, got an entry that is not a number; "
+                f"convert or drop such cells first"
+            ) from None
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {matrix.dtype}; "
+            f"convert strings and dates to costs first"
+        )
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"{name} must be two-dimensional (predictions x truths), got shape {matrix.shape}"
+        )
+    if matrix.size == 0:
+        raise ValueError(
+            f"{name} must have at least one row and one column, got shape {matrix.shape}"
+        )
+    matrix = matrix.astype(np.float64)
+    for bad, fault, remedy in (
+        (np.isnan(matrix), "NaN", "fill or drop the missing costs"),
+        (np.isinf(matrix), "an infinite cost", "forbid a prediction by leaving its row out"),
+        (matrix < 0, "a negative cost", "add a constant to that column: no decision changes"),
+    ):
+        if bad.any():
+            row, column = (int(position) for position in np.argwhere(bad)[0])
+            raise ValueError(
+                f"{name} must be finite and non-negative, got {fault} at row {row}, "
+                f"column {column}; {remedy}"
+            )
+    return matrix
+
+
+def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
+    """Return a reference measure: one positive weight per label, normalised to sum to one."""
+    weights = np.asarray(values)
+    if weights.dtype.kind not in "iuf":
+        raise TypeError(f"measure must hold numbers, got dtype {weights.dtype}")
+    if weights.shape != (n_labels,):
+        raise ValueError(
+            f"measure must have one weight per prediction, shape ({n_labels},), "
+            f"got shape {weights.shape}"
+        )
+    weights = weights.astype(np.float64)
+    if not np.isfinite(weights).all() or (weights <= 0).any():
+        raise ValueError(
+            "measure must be finite and positive on every label: consistency needs full support"
+        )
+    return np.asarray(weights / weights.sum())
+
+
+def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
+    """Return scores as float64 of shape (n, width): −inf allowed, NaN and +inf not."""
+    array = np.asarray(theta)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != 2 or array.shape[1] != width:
+        raise ValueError(
+            f"{name} must have shape (n, {width}), one row per example, got {array.shape}"
+        )
+    array = array.astype(np.float64, copy=False)
+    check_scores(array, name)
+    return array
+
+
+def check_scores(array: NDArray[Any], name: str) -> None:
+    """Refuse NaN and +inf (−inf forbids a label); cheap when all is finite."""
+    # A sum is finite only if every term is: one pass and no temporary in the usual case.
+    with np.errstate(invalid="ignore", over="ignore"):
+        if array.size == 0 or np.isfinite(array.sum()):
+            return
+    bad = np.isnan(array) | (array == np.inf)
+    if bad.any():
+        where = tuple(int(position) for position in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} must not hold NaN or +inf (−inf forbids a label), got {array[where]} "
+            f"at position {where}"
+        )
+
+
+def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> LabelArray:
+    """Return a batch of labels as an integer array of shape (n, *shape), or object for big ints."""
+    try:
+        array = np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be a rectangular array, one row per example; "
+            f"sequences of different lengths go into Ragged ({error})"
+        ) from None
+    if array.size == 0 and array.dtype.kind == "f":
+        array = array.astype(np.int64)  # np.asarray([]) is float
+    if array.dtype == object:
+        if not all(
+            isinstance(entry, Integral) and not isinstance(entry, bool) for entry in array.ravel()
+        ):
+            raise TypeError(f"{name} must hold integers, got other Python objects")
+    elif array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    elif array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} must hold integer labels, got dtype {array.dtype}; "
+            f"map class names to 0..k-1 first, or use an estimator, which does it"
+        )
+    if array.ndim != 1 + len(shape) or array.shape[1:] != shape:
+        expected = ", ".join(["n", *map(str, shape)]) + ("," if not shape else "")
+        raise ValueError(
+            f"{name} must have shape ({expected}), one row per example, got {array.shape}"
+        )
+    return array

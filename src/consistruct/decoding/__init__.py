@@ -1,0 +1,18 @@
+"""Decoders: argmax oracles over predictions. They know scores and labels, never losses."""
+
+from consistruct.decoding.assignment import Assignment
+from consistruct.decoding.dense import BlockArgmax, DenseArgmax, LabelArgmax
+from consistruct.decoding.parts import PerPart
+from consistruct.decoding.sort import Sort
+from consistruct.decoding.viterbi import ChainScores, Viterbi
+
+__all__ = [
+    "Assignment",
+    "BlockArgmax",
+    "ChainScores",
+    "DenseArgmax",
+    "LabelArgmax",
+    "PerPart",
+    "Sort",
+    "Viterbi",
+]

@@ -1,0 +1,88 @@
+"""Errors of the package: each says what was given, what is allowed and what to do.
+
+All of them are `ValueError`s (or `TypeError`s where Python expects one), so that a caller who
+knows only the standard exceptions catches them too.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CapabilityError",
+    "ConsistructError",
+    "FamilyError",
+    "LossSpecError",
+    "NotInSpanError",
+    "TooManyLabelsError",
+]
+
+
+class ConsistructError(ValueError):
+    """Base of all errors that this package raises on purpose."""
+
+
+class TooManyLabelsError(ConsistructError):
+    """A dense or enumerated object was asked for over too many labels.
+
+    Parameters
+    ----------
+    size : int or None
+        Number of labels that would have to be listed; ``None`` for an infinite set.
+    limit : int
+        Largest number that is allowed.
+    what : str
+        What was asked for, as the subject of the sentence.
+    instead : str
+        The structured alternative, as an instruction.
+    """
+
+    def __init__(self, size: int | None, limit: int, what: str, instead: str) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(
+            f"{what} needs {describe_count(size)} labels, more than the limit of {limit}; {instead}"
+        )
+
+
+class FamilyError(ConsistructError):
+    """A family (size ``None``) was used where one member of fixed size is needed."""
+
+    def __init__(self, family: object, action: str) -> None:
+        super().__init__(
+            f"{family!r} is a family of sizes and cannot {action}; "
+            f"choose a member with .at(size), for example .at(10)"
+        )
+
+
+class NotInSpanError(ConsistructError):
+    """Scores of one space cannot be written as scores of another."""
+
+
+class CapabilityError(ConsistructError, TypeError):
+    """An object lacks an optional capability that the caller needs."""
+
+    def __init__(self, owner: object, capability: str, need: str, instead: str) -> None:
+        self.capability = capability
+        super().__init__(
+            f"{need} needs the capability '{capability}', which {owner!r} does not have; {instead}"
+        )
+
+
+class LossSpecError(ConsistructError):
+    """A loss specification such as ``hamming:10x26`` could not be read."""
+
+
+def describe_count(size: int | None) -> str:
+    """Write a label count in full while it is readable, as a power of two above that.
+
+    >>> describe_count(1024), describe_count(2**1000 + 1), describe_count(None)
+    ('1024', 'about 2^1000.0', 'infinitely many')
+    """
+    if size is None:
+        return "infinitely many"
+    if size < 10**12:
+        return str(size)
+    # bit_length gives the integer part of log2, the leading 60 bits its fraction.
+    shift = max(size.bit_length() - 60, 0)
+    from math import log2
+
+    return f"about 2^{shift + log2(size >> shift):.1f}"

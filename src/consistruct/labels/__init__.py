@@ -1,0 +1,9 @@
+"""Label sets: exact sizes, a fixed order, sampling, packed batches, bounded enumeration."""
+
+from consistruct.labels.classes import Classes
+from consistruct.labels.costs import CostVectorSet
+from consistruct.labels.permutations import Permutations
+from consistruct.labels.product import Product
+from consistruct.labels.ragged import Ragged
+
+__all__ = ["Classes", "CostVectorSet", "Permutations", "Product", "Ragged"]

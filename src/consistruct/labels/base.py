@@ -1,0 +1,106 @@
+"""What all label sets share: bounded enumeration, the uniform measure, index checks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import Member
+from consistruct._validation import integer_labels
+from consistruct.exceptions import FamilyError, TooManyLabelsError
+from consistruct.protocols import FloatArray, LabelArray
+
+__all__ = ["ENUMERATION_LIMIT", "INT64_LIMIT", "FiniteLabels", "draw_integers", "integer_array"]
+
+ENUMERATION_LIMIT = 4096
+INT64_LIMIT = 2**63  # sizes up to here have int64 indices, larger ones Python ints
+
+
+class FiniteLabels(Member, ABC):
+    """A finite label set. Required: `size`, `shape`, `check`, `index` and `unindex`.
+
+    A family (sequences of every length) has ``size`` None and answers `check` and `at` only.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int | None: ...
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def check(self, labels: ArrayLike, name: str = "labels") -> LabelArray: ...
+
+    @abstractmethod
+    def index(self, labels: ArrayLike) -> LabelArray: ...
+
+    @abstractmethod
+    def unindex(self, indices: ArrayLike) -> LabelArray: ...
+
+    # --- with a default ---
+
+    @property
+    def measure(self) -> str:
+        return "uniform"
+
+    def sample(self, n: int, rng: np.random.Generator) -> LabelArray:
+        return self.unindex(draw_integers(self._finite_size("be sampled"), n, rng))
+
+    def enumerate(self, *, limit: int = ENUMERATION_LIMIT) -> LabelArray:
+        size = self._bounded_size(limit, "listing all labels")
+        return self.unindex(np.arange(size))
+
+    def weights(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
+        size = self._bounded_size(limit, "the measure of every label")
+        return np.full(size, 1.0 / size)
+
+    # --- for subclasses ---
+
+    def _finite_size(self, action: str) -> int:
+        if self.size is None:
+            raise FamilyError(self, action)
+        return self.size
+
+    def _bounded_size(self, limit: int, what: str) -> int:
+        size = self._finite_size("be enumerated")
+        if size > limit:
+            raise TooManyLabelsError(
+                size, limit, f"{what} of {self!r}", "use embed, gram and decoder instead, or sample"
+            )
+        return size
+
+    def _check_indices(self, indices: ArrayLike) -> LabelArray:
+        size = self._finite_size("be indexed")
+        array = integer_labels(indices, (), "indices")
+        outside = (array < 0) | (array >= size)
+        if outside.any():
+            raise ValueError(f"indices must lie in 0..{size - 1}, got {array[outside][0]}")
+        return integer_array(array, size)
+
+
+def integer_array(values: LabelArray, size: int) -> LabelArray:
+    """int64 while every value below `size` fits, Python ints in an object array above that."""
+    if size <= INT64_LIMIT:
+        return values.astype(np.int64)
+    # astype(object) of an integer array yields Python ints already; NumPy scalars would overflow.
+    return np.array([int(value) for value in values.ravel()], dtype=object).reshape(values.shape)
+
+
+def draw_integers(size: int, n: int, rng: np.random.Generator) -> LabelArray:
+    """n integers uniform on 0..size-1, exact for any Python int."""
+    if size <= INT64_LIMIT:
+        return rng.integers(size, size=n, dtype=np.int64)
+    n_bytes = (size.bit_length() + 7) // 8
+    mask = (1 << size.bit_length()) - 1
+    drawn: list[int] = []
+    while len(drawn) < n:  # rejection: at most two tries on average
+        candidate = int.from_bytes(rng.bytes(n_bytes), "little") & mask
+        if candidate < size:
+            drawn.append(candidate)
+    result = np.empty(n, dtype=object)
+    result[:] = drawn
+    return result

@@ -1,0 +1,32 @@
+"""The loss zoo: each loss as offset + ⟨embed(pred), target(true)⟩ and by its direct formula."""
+
+from consistruct.losses.abstain import Abstain
+from consistruct.losses.algebra import Combination, mixture
+from consistruct.losses.block import Block, Mixed
+from consistruct.losses.cost_matrix import CostMatrix
+from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.files import read_cost_csv, read_tree_csv
+from consistruct.losses.hamming import Hamming
+from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.registry import LOSSES, LossEntry, parse_loss
+from consistruct.losses.tree import Tree
+from consistruct.losses.zero_one import ZeroOne
+
+__all__ = [
+    "LOSSES",
+    "Abstain",
+    "Block",
+    "Combination",
+    "CostMatrix",
+    "CostVectors",
+    "Hamming",
+    "LossEntry",
+    "Mixed",
+    "Ordinal",
+    "Tree",
+    "ZeroOne",
+    "mixture",
+    "parse_loss",
+    "read_cost_csv",
+    "read_tree_csv",
+]

@@ -1,0 +1,76 @@
+"""The right not to answer, at a price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import frozen_array
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Classes
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses.base import Sizes
+from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.scores.gram import dense_limit
+
+__all__ = ["Abstain"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Abstain(MatrixLoss):
+    """0-1 loss with one more prediction, k, that means "no answer" and always costs the same.
+
+    Formula: L(ŷ, y) = [ŷ ≠ y] for ŷ < k and `cost` for ŷ = k. Scores: rank k + 1 (k if
+    cost = (k−1)/k). Decoder: argmax, O(k).
+
+    Parameters
+    ----------
+    k : int
+        Number of classes; predictions are 0..k.
+    cost : float
+        Price of abstaining; below (k−1)/k it is worth while.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Abstain
+    >>> Abstain(3, 0.3)([0, 3, 1], [0, 0, 2])
+    array([0. , 0.3, 1. ])
+    """
+
+    k: int
+    cost: float
+
+    def __post_init__(self) -> None:
+        cost = check_number(self.cost, "cost", low=0.0)
+        self._set(k=check_count(self.k, "k"), cost=cost)
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        dense_limit(self.k, ENUMERATION_LIMIT, "a loss with abstention")
+        return frozen_array(np.vstack([1.0 - np.eye(self.k), np.full((1, self.k), self.cost)]))
+
+    @cached_property
+    def _prediction_set(self) -> Classes:
+        return Classes(self.k + 1)
+
+    @cached_property
+    def truths(self) -> Classes:
+        return Classes(self.k)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return np.where(pred == self.k, self.cost, (pred != true).astype(np.float64))
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.truths.check(true, "true")
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("abstain", arguments, 2, "abstain:5:0.3")
+        k = count_field("abstain", arguments, 0, sizes.n_classes, "number of classes")
+        return cls(k, number_field("abstain", arguments, 1, "cost"))

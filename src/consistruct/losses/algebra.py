@@ -1,0 +1,155 @@
+"""Sums, scales and convex mixtures of losses over the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_number
+from consistruct.exceptions import ConsistructError, NotInSpanError, TooManyLabelsError
+from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.explicit import span_of
+from consistruct.protocols import FloatArray, LabelArray, LabelSet, LinearMap, Target
+from consistruct.scores.base import BaseScoreSpace
+
+__all__ = ["Combination", "mixture"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Combination(Loss):
+    """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and truths; written with + and *.
+
+    The score space is that of one term if it spans the others' (blocks within full scores, say);
+    otherwise, for few enough labels, the span of the summed matrix.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Block, ZeroOne
+    >>> loss = 0.4 * ZeroOne(4) + 0.6 * Block((2, 2))
+    >>> loss([0, 0, 0], [0, 1, 2])
+    array([0. , 0.4, 1. ])
+    >>> loss
+    0.4 * ZeroOne(4) + 0.6 * Block(sizes=(2, 2))
+    """
+
+    terms: tuple[tuple[float, Loss], ...]
+
+    def __post_init__(self) -> None:
+        flat: list[tuple[float, Loss]] = []
+        for weight, loss in self.terms:
+            if not isinstance(loss, Loss):
+                raise TypeError(f"only losses can be combined, got {type(loss).__name__}")
+            factor = check_number(weight, "weight of a loss", low=0.0)
+            inner = loss.terms if isinstance(loss, Combination) else ((1.0, loss),)
+            flat += [(factor * own, term) for own, term in inner]
+        if not flat:
+            raise ValueError("a combination needs at least one loss")
+        first = flat[0][1]
+        for _, loss in flat[1:]:
+            for role in ("predictions", "truths"):
+                one, other = getattr(first, role), getattr(loss, role)
+                if one.size != other.size or one.shape != other.shape:
+                    raise ValueError(
+                        f"losses can be combined over the same {role} only, "
+                        f"got {first!r} and {loss!r}"
+                    )
+        self._set(terms=tuple(flat))
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{weight!r} * {loss!r}" for weight, loss in self.terms)
+
+    @cached_property
+    def _joint(self) -> tuple[BaseScoreSpace, list[LinearMap] | None, FloatArray | None]:
+        """Common space, and either the map of every term into it or the targets of all truths."""
+        for candidate in dict.fromkeys(loss.score_space for _, loss in self.terms):
+            try:
+                maps = [candidate.coordinates(loss.score_space) for _, loss in self.terms]
+            except NotInSpanError:
+                continue
+            return candidate, maps, None
+        try:
+            space, targets, _ = span_of(self.matrix(), self.terms[0][1].predictions)
+        except TooManyLabelsError as error:
+            raise ConsistructError(
+                f"no score space of the terms of {self!r} expresses all of them, and there are "
+                f"too many labels to build one ({error}); add the terms' predictors instead"
+            ) from None
+        return space, None, targets
+
+    @property
+    def score_space(self) -> BaseScoreSpace:
+        return self._joint[0]
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.terms[0][1].predictions
+
+    @property
+    def truths(self) -> LabelSet:
+        return self.terms[0][1].truths
+
+    @cached_property
+    def max_value(self) -> float:
+        """Largest value; an upper bound (the sum of the terms' largest) if it cannot be listed."""
+        if len(self.terms) == 1:
+            return self.terms[0][0] * self.terms[0][1].max_value
+        try:
+            return float(self.matrix().max())
+        except TooManyLabelsError:
+            return float(sum(weight * loss.max_value for weight, loss in self.terms))
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return np.asarray(sum(weight * loss._value(pred, true) for weight, loss in self.terms))
+
+    def target(self, true: ArrayLike) -> Target:
+        space, maps, targets = self._joint
+        if maps is None:
+            assert targets is not None
+            return targets[self.truths.index(true)]
+        total: Target = None
+        for (weight, loss), into in zip(self.terms, maps, strict=True):
+            term = loss.target(true)
+            if loss.score_space != space:
+                term = into(dense_target(term))
+            scaled = weight * term
+            if total is not None and sp.issparse(total) != sp.issparse(scaled):
+                total, scaled = dense_target(total), dense_target(scaled)
+            total = scaled if total is None else total + scaled
+        return total
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        if self._joint[1] is None:
+            return super().offset(true)
+        return np.asarray(sum(weight * loss.offset(true) for weight, loss in self.terms))
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if len(self.terms) == 1:
+            weight, loss = self.terms[0]
+            return loss.worst_truth(weight * direction, weight * offset_weight)
+        return super().worst_truth(direction, offset_weight)
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.terms[0][1].truth_as_prediction(true)
+
+
+def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:
+    """Convex mixture Σ w_m L_m with weights that are non-negative and sum to one.
+
+    >>> from consistruct.losses import Block, ZeroOne, mixture
+    >>> mixture([ZeroOne(4), Block((2, 2))], [0.4, 0.6])
+    0.4 * ZeroOne(4) + 0.6 * Block(sizes=(2, 2))
+    """
+    if len(losses) != len(weights):
+        raise ValueError(
+            f"give one weight per loss, got {len(losses)} losses and {len(weights)} weights"
+        )
+    if abs(sum(weights) - 1.0) > 1e-12:
+        raise ValueError(f"weights must sum to 1, got {sum(weights)}")
+    return Combination(tuple(zip(weights, losses, strict=True)))

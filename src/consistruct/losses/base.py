@@ -1,0 +1,160 @@
+"""What all losses share: checked calls, the dense matrix within limits, the algebra operators."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from consistruct._members import Member
+from consistruct.exceptions import CapabilityError, LossSpecError
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
+from consistruct.scores.base import BaseScoreSpace
+
+if TYPE_CHECKING:
+    from consistruct.losses.algebra import Combination
+
+__all__ = ["Loss", "Sizes", "dense_target", "minus_one_hot"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What an estimator knows from y, to fill sizes that a loss spec leaves out."""
+
+    n_classes: int | None = None
+    n_parts: int | None = None
+    n_states: int | None = None
+
+
+class Loss(Member, ABC):
+    """A task loss. Required: `score_space`, `truths`, `max_value`, `_value`, `target`.
+
+    `_value` is the direct formula on checked labels; it must not be computed from `target`, so
+    that the conformance checks compare two independent evaluations.
+    """
+
+    @property
+    @abstractmethod
+    def score_space(self) -> BaseScoreSpace: ...
+
+    @property
+    @abstractmethod
+    def truths(self) -> LabelSet: ...
+
+    @property
+    @abstractmethod
+    def max_value(self) -> float: ...
+
+    @abstractmethod
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray: ...
+
+    @abstractmethod
+    def target(self, true: ArrayLike) -> Target: ...
+
+    # --- with a default ---
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.zeros(len(self.truths.check(true, "true")))
+
+    def __call__(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        checked_pred = self.predictions.check(pred, "pred")
+        checked_true = self.truths.check(true, "true")
+        if len(checked_pred) != len(checked_true):
+            raise ValueError(
+                f"pred and true must have the same length, "
+                f"got {len(checked_pred)} and {len(checked_true)}"
+            )
+        return self._value(checked_pred, checked_true)
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.score_space.predictions
+
+    @property
+    def n_labels(self) -> int | None:
+        """Exact number of predictions."""
+        return self.predictions.size
+
+    def matrix(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
+        """L as a dense array, rows are predictions and columns truths, by the direct formula."""
+        rows = self.predictions.enumerate(limit=limit)
+        columns = self.truths.enumerate(limit=limit)
+        n_rows, n_columns = len(rows), len(columns)
+        values = self._value(
+            np.repeat(rows, n_columns, axis=0), np.tile(columns, _tiles(columns, n_rows))
+        )
+        return values.reshape(n_rows, n_columns)
+
+    @cached_property
+    def _dense_targets(self) -> tuple[FloatArray, FloatArray]:
+        """Target (m, width) and offset (m,) of every truth."""
+        every = self.truths.enumerate()
+        return dense_target(self.target(every)), self.offset(every)
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        """max_y ⟨direction, u_y⟩ + offset_weight·o_y for each row: values (n,) and truths."""
+        target, offset = self._dense_targets
+        values = direction @ target.T + offset_weight * offset
+        best = values.argmax(axis=1)
+        return values[np.arange(len(values)), best], self.truths.unindex(best)
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """The prediction that names the truth, where both are the same set."""
+        if self.truths.size is None or self.truths.size != self.predictions.size:
+            raise CapabilityError(
+                self,
+                "truth_as_prediction",
+                "a surrogate that scores the true label",
+                "use the quadratic surrogate, which does not need it",
+            )
+        return self.truths.check(true, "true")
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        """Build the loss from the fields of a spec string and what y tells."""
+        raise LossSpecError(f"{cls.__name__} cannot be written as a spec; build it in Python")
+
+    # --- algebra: a·loss, loss + loss ---
+
+    def __mul__(self, factor: float) -> Combination:
+        from consistruct.losses.algebra import Combination
+
+        return Combination(((factor, self),))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Loss) -> Combination:
+        from consistruct.losses.algebra import Combination
+
+        if not isinstance(other, Loss):
+            return NotImplemented
+        return Combination(((1.0, self), (1.0, other)))
+
+
+def _tiles(labels: LabelArray, n: int) -> tuple[int, ...]:
+    return (n,) + (1,) * (labels.ndim - 1)
+
+
+def dense_target(target: Target) -> FloatArray:
+    """A target as a plain array, whichever way the loss gives it."""
+    if isinstance(target, sp.csr_array):
+        return np.asarray(target.toarray(), dtype=np.float64)
+    return np.asarray(target, dtype=np.float64)
+
+
+def minus_one_hot(columns: LabelArray, width: int, scale: float = 1.0) -> sp.csr_array:
+    """CSR rows with −scale at the given columns: (n,) or (n, m) column numbers."""
+    columns = columns.reshape(len(columns), -1)
+    n, per_row = columns.shape
+    return sp.csr_array(
+        (np.full(n * per_row, -scale), columns.ravel(), np.arange(n + 1) * per_row),
+        shape=(n, width),
+    )

@@ -1,0 +1,175 @@
+"""Block 0-1 loss and its mixture with the 0-1 loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import ArrayField
+from consistruct._validation import check_number
+from consistruct.exceptions import LossSpecError
+from consistruct.labels.partition import Partition
+from consistruct.losses.base import Loss, Sizes, minus_one_hot
+from consistruct.losses.spec import at_most, number_field, sizes_field
+from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
+from consistruct.scores import Blocks, Full
+from consistruct.scores.base import BaseScoreSpace
+
+__all__ = ["Block", "Mixed"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block(Loss):
+    """1 if prediction and truth lie in different blocks of classes, 0 otherwise.
+
+    Formula: L(ŷ, y) = 1 − [block(ŷ) = block(y)]. Scores: one per block, rank b.
+    Decoder: argmax over blocks, O(b); the first label of the block stands for it.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of consecutive blocks, any Python ints.
+    assignment : sequence of int
+        Block of each label, instead of `sizes`.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Block
+    >>> Block((2, 3))([0, 1, 2], [1, 2, 4])
+    array([0., 1., 0.])
+    >>> Block(assignment=(0, 1, 0))([0], [2])
+    array([0.])
+    """
+
+    sizes: tuple[int, ...] | None = None
+    assignment: ArrayField | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        partition = Partition(self.sizes, self.assignment)
+        self._set(sizes=partition.sizes, assignment=partition.assignment)
+
+    @cached_property
+    def score_space(self) -> Blocks:
+        return Blocks(self.sizes, self.assignment)
+
+    @property
+    def partition(self) -> Partition:
+        return self.score_space.partition
+
+    @property
+    def truths(self) -> LabelSet:
+        return self.score_space.predictions
+
+    @property
+    def max_value(self) -> float:
+        return float(self.partition.n_blocks > 1)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        block_of = self.partition.block_of
+        return (block_of(pred) != block_of(true)).astype(np.float64)
+
+    def target(self, true: ArrayLike) -> Target:
+        blocks = self.partition.block_of(self.truths.check(true, "true"))
+        return minus_one_hot(blocks, self.partition.n_blocks)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.ones(len(self.truths.check(true, "true")))
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        # truths of one block share their target: the first label stands for them
+        best = direction.argmin(axis=1)
+        first = self.truths.check(np.array(self.partition.first_labels, dtype=object))
+        return offset_weight - direction[np.arange(len(best)), best], first[best]
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("block", arguments, 1, "block:4x25")
+        if not arguments:
+            raise LossSpecError("the spec of block lacks the block sizes; write block:3,5,2")
+        return cls(sizes_field("block", arguments[0]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixed(Loss):
+    """η times the 0-1 loss plus (1 − η) times the block loss.
+
+    Formula: L(ŷ, y) = η[ŷ ≠ y] + (1−η)[block(ŷ) ≠ block(y)]. Scores: one per class (rank k) for
+    η > 0, one per block for η = 0. Decoder: argmax.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Sizes of consecutive blocks.
+    eta : float in [0, 1]
+        Weight of the 0-1 loss.
+    assignment : sequence of int
+        Block of each label; then give ``sizes=None``.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Mixed
+    >>> Mixed((2, 2), 0.4)([0, 0, 0], [0, 1, 2])
+    array([0. , 0.4, 1. ])
+    """
+
+    sizes: tuple[int, ...] | None
+    eta: float
+    assignment: ArrayField | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        partition = Partition(self.sizes, self.assignment)
+        eta = check_number(self.eta, "eta", low=0.0, high=1.0)
+        self._set(sizes=partition.sizes, assignment=partition.assignment, eta=eta)
+
+    @cached_property
+    def block(self) -> Block:
+        return Block(self.sizes, assignment=self.assignment)
+
+    @property
+    def partition(self) -> Partition:
+        return self.block.partition
+
+    @cached_property
+    def score_space(self) -> BaseScoreSpace:
+        return self.block.score_space if self.eta == 0 else Full(self.block.predictions)
+
+    @property
+    def truths(self) -> LabelSet:
+        return self.block.truths
+
+    @property
+    def max_value(self) -> float:
+        if self.partition.n_blocks > 1:
+            return 1.0
+        return self.eta * float(self.partition.n_labels > 1)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        same = (pred == true).astype(np.float64)
+        return self.eta * (1.0 - same) + (1.0 - self.eta) * self.block._value(pred, true)
+
+    def target(self, true: ArrayLike) -> Target:
+        checked = self.truths.check(true, "true")
+        if isinstance(self.score_space, Blocks):
+            return self.block.target(checked)
+        self.score_space._require_arrays("target")  # type: ignore[attr-defined]
+        blocks = self.partition.block_of(np.arange(self.partition.n_labels))
+        same_block = blocks[checked][:, None] == blocks[None, :]
+        target = -(1.0 - self.eta) * same_block
+        target[np.arange(len(checked)), checked] -= self.eta
+        return target
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.ones(len(self.truths.check(true, "true")))
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("mixed", arguments, 2, "mixed:4x25:0.4")
+        if len(arguments) < 2:
+            raise LossSpecError("the spec of mixed needs block sizes and eta; write mixed:4x25:0.4")
+        return cls(sizes_field("mixed", arguments[0]), number_field("mixed", arguments, 1, "eta"))

@@ -1,0 +1,170 @@
+"""Any cost matrix: square or rectangular, with or without names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import ArrayField, frozen_array
+from consistruct._validation import check_loss_matrix
+from consistruct.exceptions import CapabilityError
+from consistruct.labels import Classes
+from consistruct.losses.explicit import MatrixLoss, lookup
+from consistruct.protocols import FloatArray, LabelArray
+
+__all__ = ["CostMatrix", "orient"]
+
+Axis = Literal["pred", "true"]
+AXIS_WORDS: dict[str, Axis] = {
+    **dict.fromkeys(("pred", "preds", "prediction", "predictions", "predicted"), "pred"),
+    **dict.fromkeys(("true", "truth", "truths", "actual", "actuals", "target"), "true"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostMatrix(MatrixLoss):
+    """Costs M[ŷ, y] of predicting ŷ when y is true: rows are predictions, columns truths.
+
+    Formula: L(ŷ, y) = M[ŷ, y]. Scores: span of the columns and the constant, found by a
+    rank-revealing factorisation at the tolerance `rank_tolerance`. Decoder: argmax, O(k·rank).
+
+    Parameters
+    ----------
+    M : (k, m) array
+        Finite, non-negative costs.
+    pred_names, true_names : sequence of str, optional
+        Names of the rows and of the columns.
+
+    Examples
+    --------
+    >>> from consistruct.losses import CostMatrix
+    >>> loss = CostMatrix([[0, 5], [1, 0]])
+    >>> loss([0, 1], [1, 0])
+    array([5., 1.])
+    """
+
+    M: ArrayField
+    pred_names: tuple[str, ...] | None = None
+    true_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        matrix = check_loss_matrix(self.M)
+        names = [
+            _check_names(given, size, axis)
+            for given, size, axis in zip(
+                (self.pred_names, self.true_names), matrix.shape, ("pred", "true"), strict=True
+            )
+        ]
+        self._set(M=frozen_array(matrix), pred_names=names[0], true_names=names[1])
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, rows: Axis | None = None) -> Self:
+        """Build from a pandas DataFrame whose index and columns hold label names.
+
+        The orientation comes from the names of the axes (``frame.index.name`` "pred" or "true",
+        or the like on the columns) or from `rows`; both must agree. It is never guessed: a matrix
+        that is not symmetric in its names and says nothing of its axes is refused.
+        """
+        matrix, pred_names, true_names = orient(
+            np.asarray(frame.to_numpy()),
+            [str(name) for name in frame.index],
+            [str(name) for name in frame.columns],
+            row_axis=frame.index.name,
+            column_axis=frame.columns.name,
+            rows=rows,
+        )
+        return cls(matrix, pred_names, true_names)
+
+    @property
+    def _columns(self) -> FloatArray:
+        return self.M
+
+    @cached_property
+    def _prediction_set(self) -> Classes:
+        return Classes(self.M.shape[0], self.pred_names)
+
+    @cached_property
+    def truths(self) -> Classes:
+        return Classes(self.M.shape[1], self.true_names)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return lookup(self.M, pred, true)
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        if self.pred_names is None or self.true_names is None:
+            return super().truth_as_prediction(true)
+        missing = [name for name in self.true_names if name not in self.pred_names]
+        if missing:
+            raise CapabilityError(
+                self,
+                "truth_as_prediction",
+                "a surrogate that scores the true label",
+                f"truth {missing[0]!r} is no prediction; use the quadratic surrogate",
+            )
+        positions = np.array([self.pred_names.index(name) for name in self.true_names])
+        return positions[self.truths.check(true, "true")]
+
+
+def orient(
+    matrix: Any,
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    *,
+    row_axis: str | None,
+    column_axis: str | None,
+    rows: Axis | None,
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """Turn a named table into rows = predictions, columns = truths.
+
+    Raises ValueError where what the axes are called and `rows` disagree, and where nothing tells
+    and it would matter. If both axes hold the same names, columns are put in the order of the rows.
+    """
+    costs = check_loss_matrix(matrix)
+    _check_names(row_names, costs.shape[0], "row")
+    _check_names(column_names, costs.shape[1], "column")
+    told = {axis for axis in (_axis(row_axis), _other(_axis(column_axis)), rows) if axis}
+    if len(told) > 1:
+        raise ValueError(
+            f"the axes contradict each other: rows are called {row_axis!r}, columns "
+            f"{column_axis!r}, and rows={rows!r} was given; correct one of them"
+        )
+    if rows not in (None, "pred", "true"):
+        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
+    same_names = set(row_names) == set(column_names)
+    if same_names:
+        costs = costs[:, [list(column_names).index(name) for name in row_names]]
+        column_names = row_names
+    if not told and not (same_names and np.array_equal(costs, costs.T)):
+        raise ValueError(
+            "the cost matrix is not symmetric and does not say whether its rows are predictions or "
+            "truths; give rows='pred' or rows='true' (--rows on the command line)"
+        )
+    if told == {"true"}:
+        costs, row_names, column_names = costs.T, column_names, row_names
+    return np.ascontiguousarray(costs), tuple(row_names), tuple(column_names)
+
+
+def _axis(name: object) -> Axis | None:
+    return AXIS_WORDS.get(re.sub(r"[^a-z]", "", str(name).lower())) if name is not None else None
+
+
+def _other(axis: Axis | None) -> Axis | None:
+    return None if axis is None else ("true" if axis == "pred" else "pred")
+
+
+def _check_names(names: Sequence[str] | None, size: int, axis: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or len(names) != size:
+        raise ValueError(f"{axis}_names must have {size} entries, got {names!r}")
+    found = tuple(str(name) for name in names)
+    if len(set(found)) != len(found):
+        double = next(name for name in found if found.count(name) > 1)
+        raise ValueError(f"{axis}_names must be distinct, got {double!r} twice")
+    return found

@@ -1,0 +1,69 @@
+"""Per-example costs: every truth is a vector of costs, one per prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Classes, CostVectorSet
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.spec import count_field
+from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores import Full
+
+__all__ = ["CostVectors"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostVectors(Loss):
+    """Each example brings its own cost of every prediction.
+
+    Formula: L(ŷ, c) = c[ŷ]. Scores: one per class, rank k. Decoder: argmax, O(k).
+
+    Parameters
+    ----------
+    k : int
+        Number of predictions.
+    max_cost : float
+        Largest cost that occurs, for analysis; the truths themselves are not clipped.
+
+    Examples
+    --------
+    >>> from consistruct.losses import CostVectors
+    >>> CostVectors(3)([2, 0], [[0.0, 1.0, 4.0], [0.5, 0.0, 0.0]])
+    array([4. , 0.5])
+    """
+
+    k: int
+    max_cost: float = 1.0
+
+    def __post_init__(self) -> None:
+        max_cost = check_number(self.max_cost, "max_cost", low=0.0, open_low=True)
+        self._set(k=check_count(self.k, "k"), max_cost=max_cost)
+
+    @cached_property
+    def score_space(self) -> Full:
+        return Full(Classes(self.k))
+
+    @cached_property
+    def truths(self) -> CostVectorSet:
+        return CostVectorSet(self.k)
+
+    @property
+    def max_value(self) -> float:
+        return self.max_cost
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return np.asarray(true[np.arange(len(true)), pred], dtype=np.float64)
+
+    def target(self, true: ArrayLike) -> Target:
+        return self.truths.check(true, "true")
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        return cls(count_field("cost-vectors", arguments, 0, sizes.n_classes, "number of classes"))

@@ -1,0 +1,146 @@
+"""Cost matrices and label trees from CSV files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from consistruct.exceptions import LossSpecError
+from consistruct.losses.cost_matrix import CostMatrix, orient
+from consistruct.losses.tree import Tree
+
+__all__ = ["read_cost_csv", "read_tree_csv"]
+
+
+def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = None) -> CostMatrix:
+    r"""Read a cost matrix from a CSV file.
+
+    The file holds numbers only, or names in its first row and first column. The corner cell may
+    say what the axes are: ``pred`` or ``true`` (of the rows), or both as ``true\pred``. Otherwise
+    a matrix that is not symmetric needs `rows`.
+
+    Parameters
+    ----------
+    path : path
+    rows : "pred" or "true", optional
+        What the rows of the file stand for.
+    """
+    table = _table(path)
+    if all(_is_number(cell) for cell in table[0]):
+        costs = _numbers(path, table, first_line=1)
+        names = [str(position) for position in range(max(costs.shape))]
+        matrix, _, _ = _oriented(
+            path, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
+        )
+        return CostMatrix(matrix)
+    corner = [part.strip() for part in re.split(r"[\\/|]", table[0][0])]
+    costs = _numbers(path, [line[1:] for line in table[1:]], first_line=2)
+    matrix, pred_names, true_names = _oriented(
+        path,
+        costs,
+        [line[0] for line in table[1:]],
+        table[0][1:],
+        corner[0],
+        corner[1] if len(corner) > 1 else None,
+        rows,
+    )
+    return CostMatrix(matrix, pred_names, true_names)
+
+
+def read_tree_csv(path: str | Path) -> Tree:
+    """Read a label tree: columns ``node,parent`` and optionally ``weight``, one node per line.
+
+    Nodes are named; an empty parent marks a root. Names are numbered in the order of the file.
+    """
+    table = _table(path)
+    header = [cell.strip().lower() for cell in table[0]]
+    if header not in (["node", "parent"], ["node", "parent", "weight"]):
+        raise LossSpecError(
+            f"{path}: the first line of a tree must be node,parent or node,parent,weight, "
+            f"got {','.join(table[0])!r}"
+        )
+    names = [line[0].strip() for line in table[1:]]
+    if not names:
+        raise LossSpecError(f"{path}: the tree has no nodes; add one line node,parent per node")
+    number = {name: position for position, name in enumerate(names)}
+    if len(number) != len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise LossSpecError(f"{path}: node {double!r} is listed twice")
+    parents = []
+    for line_number, line in enumerate(table[1:], start=2):
+        parent = line[1].strip()
+        if parent and parent not in number:
+            raise LossSpecError(
+                f"{path}, line {line_number}: parent {parent!r} is not listed as a node"
+            )
+        parents.append(number[parent] if parent else -1)
+    weights = None
+    if len(header) == 3:
+        weights = _numbers(path, [line[2:] for line in table[1:]], first_line=2)[:, 0]
+    try:
+        return Tree(parents, weights, names=tuple(names))
+    except ValueError as error:
+        raise LossSpecError(f"{path}: {error}") from None
+
+
+def _table(path: str | Path) -> list[list[str]]:
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            table = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
+    except FileNotFoundError:
+        raise LossSpecError(f"there is no file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LossSpecError(f"{path} could not be read as a CSV file: {error}") from None
+    if not table:
+        raise LossSpecError(f"{path} is empty")
+    for line_number, line in enumerate(table, start=1):
+        if len(line) != len(table[0]):
+            raise LossSpecError(
+                f"{path}, line {line_number}: {len(line)} cells where the first line has "
+                f"{len(table[0])}"
+            )
+    return table
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: str | Path, cells: list[list[str]], *, first_line: int) -> np.ndarray:
+    for line_number, line in enumerate(cells, start=first_line):
+        for column, cell in enumerate(line, start=1):
+            if not _is_number(cell):
+                raise LossSpecError(
+                    f"{path}, line {line_number}, cost {column}: {cell!r} is not a number"
+                )
+    return np.array([[float(cell) for cell in line] for line in cells], dtype=np.float64)
+
+
+def _oriented(
+    path: str | Path,
+    costs: np.ndarray,
+    row_names: list[str],
+    column_names: list[str],
+    row_axis: str | None,
+    column_axis: str | None,
+    rows: Literal["pred", "true"] | None,
+) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
+    try:
+        return orient(
+            costs,
+            row_names,
+            column_names,
+            row_axis=row_axis,
+            column_axis=column_axis,
+            rows=rows,
+        )
+    except (TypeError, ValueError) as error:
+        raise LossSpecError(f"{path}: {error}") from None

@@ -1,0 +1,119 @@
+"""Hamming loss over parts: multi-label vectors, sequences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count
+from consistruct.exceptions import FamilyError, LossSpecError
+from consistruct.labels import Product, Ragged
+from consistruct.losses.base import Loss, Sizes, minus_one_hot
+from consistruct.losses.spec import at_most, count_field
+from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores import Separable
+
+__all__ = ["Hamming"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hamming(Loss):
+    """Share of the parts that are wrong.
+
+    Formula: L(ŷ, y) = (1/T) Σ_t [ŷ_t ≠ y_t]. Scores: one per part and state, rank 1 + T(s−1).
+    Decoder: argmax per part, O(T·s).
+
+    Parameters
+    ----------
+    T : int or None
+        Number of parts; None is the family of all lengths, which takes packed batches (`Ragged`).
+    n_states : int
+        States per part.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Hamming
+    >>> Hamming(4)([[0, 1, 1, 0]], [[0, 1, 0, 1]])
+    array([0.5])
+    >>> Hamming(1000).n_labels == 2**1000
+    True
+    """
+
+    T: int | None
+    n_states: int = 2
+
+    def __post_init__(self) -> None:
+        T = None if self.T is None else check_count(self.T, "T")
+        self._set(T=T, n_states=check_count(self.n_states, "n_states", minimum=2))
+
+    def at(self, size: int) -> Self:
+        """The member of the family for labels of `size` parts."""
+        return type(self)(size, self.n_states)
+
+    @cached_property
+    def score_space(self) -> Separable:
+        return Separable(self.T, self.n_states)
+
+    @cached_property
+    def truths(self) -> Product:
+        return Product(self.T, self.n_states)
+
+    @property
+    def max_value(self) -> float:
+        return 1.0
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return np.asarray((pred != true).mean(axis=1), dtype=np.float64)
+
+    def target(self, true: ArrayLike) -> Target:
+        if self.T is None:
+            raise FamilyError(self, "give the targets of a plain array")
+        states = self.truths.check(true, "true")
+        columns = np.arange(self.T) * self.n_states + states
+        return minus_one_hot(columns, self.T * self.n_states, 1.0 / self.T)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.ones(len(self.truths.check(true, "true")))
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if isinstance(pred, Ragged) and isinstance(true, Ragged):
+            return self._packed(pred, true)
+        if isinstance(pred, Ragged) or isinstance(true, Ragged):
+            raise TypeError("pred and true must both be packed (Ragged) or both plain arrays")
+        return super().__call__(pred, true)
+
+    def _packed(self, pred: Ragged, true: Ragged) -> FloatArray:
+        if not pred.same_lengths(true):
+            raise ValueError("pred and true must hold sequences of the same lengths")
+        if (true.lengths == 0).any():
+            empty = int(np.argmax(true.lengths == 0))
+            raise ValueError(f"sequence {empty} is empty; the Hamming loss needs at least one part")
+        wrong = self.truths.check_parts(pred.values, "pred") != self.truths.check_parts(
+            true.values, "true"
+        )
+        return np.bincount(true.rows, weights=wrong, minlength=len(true)) / true.lengths
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.T is None:
+            raise FamilyError(self, "optimise over truths")
+        parts = direction.reshape(len(direction), self.T, self.n_states)
+        best = parts.argmin(axis=2)
+        lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
+        return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("hamming", arguments, 1, "hamming:10 or hamming:10x26")
+        parts, _, states = (arguments[0] if arguments else "").partition("x")
+        if states and not parts:
+            raise LossSpecError(
+                "the spec of hamming must be written as hamming:10 or hamming:10x26"
+            )
+        n_states = count_field("hamming", (states,), 0, sizes.n_states or 2, "number of states")
+        return cls(count_field("hamming", (parts,), 0, sizes.n_parts, "number of parts"), n_states)

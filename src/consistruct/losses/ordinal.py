@@ -1,0 +1,77 @@
+"""Ordinal losses: how far off, on a scale of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from consistruct._members import frozen_array
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Classes
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses.base import Sizes
+from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.scores.gram import dense_limit
+
+__all__ = ["Ordinal"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ordinal(MatrixLoss):
+    """Distance between ordered classes, to a power.
+
+    Formula: L(i, j) = |i − j|^power. Scores: rank k for power 1, rank 3 (1, i, i²) for power 2.
+    Decoder: argmax, O(k·rank).
+
+    Parameters
+    ----------
+    k : int
+        Number of ordered classes.
+    power : float
+        1 for absolute, 2 for squared differences; any positive number.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Ordinal
+    >>> Ordinal(5)([0, 4], [3, 4])
+    array([3., 0.])
+    >>> Ordinal(5, power=2).score_space.rank
+    3
+    """
+
+    k: int
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        power = check_number(self.power, "power", low=0.0, open_low=True)
+        self._set(k=check_count(self.k, "k"), power=power)
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        dense_limit(self.k, ENUMERATION_LIMIT, "an ordinal loss")
+        # Toeplitz: one row of powers, shifted
+        powers = np.arange(self.k, dtype=np.float64) ** self.power
+        return frozen_array(powers[np.abs(np.subtract.outer(np.arange(self.k), np.arange(self.k)))])
+
+    @cached_property
+    def _prediction_set(self) -> Classes:
+        return Classes(self.k)
+
+    @property
+    def truths(self) -> Classes:
+        return self._prediction_set
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return np.abs((pred - true).astype(np.float64)) ** self.power
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("ordinal", arguments, 2, "ordinal:5 or ordinal:5:2")
+        k = count_field("ordinal", arguments, 0, sizes.n_classes, "number of classes")
+        power = number_field("ordinal", arguments, 1, "power") if len(arguments) > 1 else 1.0
+        return cls(k, power)

@@ -1,0 +1,227 @@
+"""Losses on label trees: path length, and disagreement level by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import ArrayField, frozen_array
+from consistruct._validation import check_counts
+from consistruct.exceptions import LossSpecError
+from consistruct.labels import Classes
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses.base import Sizes
+from consistruct.losses.explicit import MatrixLoss
+from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.scores.gram import dense_limit
+
+__all__ = ["Tree"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree(MatrixLoss):
+    """Distance in a tree of labels; truths are its leaves.
+
+    Formula: ``kind="path"``: Σ_v w_v [exactly one of ŷ, y lies below v], the length of the path
+    between them with w_v the length of the edge above v. ``kind="level"``: Σ_t w_t [the ancestors
+    of ŷ and y at depth t differ]; a node above depth t stands for itself. Scores: span of the
+    columns and the constant; one per leaf where leaves have positive weight. Decoder: argmax.
+
+    Parameters
+    ----------
+    parents : sequence of int
+        Parent of each node, −1 for a root. Several roots hang from a common one.
+    weights : sequence of float, optional
+        Path: one per node (that of a single root never counts). Level: one per depth 1, 2, …
+        below the common root. All ones if not given.
+    kind : "path" or "level"
+    predict : "leaves" or "nodes"
+        Whether inner nodes may be predicted (stopping early). Predictions are numbered like the
+        leaves in order of their node number, or like the nodes.
+    names : sequence of str, optional
+        Name of each node.
+
+    Examples
+    --------
+    >>> from consistruct.losses import Tree
+    >>> animals = Tree([-1, 0, 0, 1, 1, 2])  # leaves: nodes 3, 4 (siblings) and 5
+    >>> animals([0, 0, 0], [0, 1, 2])
+    array([0., 2., 4.])
+    """
+
+    parents: ArrayField
+    weights: ArrayField | None = None
+    kind: Literal["path", "level"] = field(default="path", kw_only=True)
+    predict: Literal["leaves", "nodes"] = field(default="leaves", kw_only=True)
+    names: tuple[str, ...] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        parents = np.array(check_counts(self.parents, "parents", minimum=-1), dtype=np.int64)
+        self._set(parents=frozen_array(parents, np.int64))
+        if self.kind not in ("path", "level"):
+            raise ValueError(f"kind must be 'path' or 'level', got {self.kind!r}")
+        if self.predict not in ("leaves", "nodes"):
+            raise ValueError(f"predict must be 'leaves' or 'nodes', got {self.predict!r}")
+        if self.names is not None:
+            names = tuple(str(name) for name in self.names)
+            if len(names) != len(parents) or len(set(names)) != len(names):
+                raise ValueError(
+                    f"names must be {len(parents)} distinct names, one per node, got {len(names)}"
+                )
+            self._set(names=names)
+        n_weights = len(self._ancestors) if self.kind == "path" else self._n_levels
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+            what = "node" if self.kind == "path" else "depth below the common root"
+            if weights.shape != (n_weights,):
+                raise ValueError(
+                    f"weights must have one entry per {what}, {n_weights}, "
+                    f"got shape {weights.shape}"
+                )
+            if not np.isfinite(weights).all() or (weights < 0).any():
+                raise ValueError("weights must be finite and non-negative")
+            self._set(weights=frozen_array(weights))
+
+    @cached_property
+    def _ancestors(self) -> IntArray:
+        """Ancestor at each depth (a node above that depth stands for itself), (nodes, depths)."""
+        parents = self.parents
+        n = len(parents)
+        impossible = (parents >= n) | (parents == np.arange(n))
+        if impossible.any():
+            bad = int(np.argmax(impossible))
+            raise ValueError(
+                f"parents[{bad}] must be another node in 0..{n - 1}, or -1 for a root, "
+                f"got {parents[bad]}"
+            )
+        chains = [np.arange(n)]  # node, parent, grandparent, … ; roots repeat
+        while True:
+            step = np.where(parents[chains[-1]] >= 0, parents[chains[-1]], chains[-1])
+            if np.array_equal(step, chains[-1]):
+                break
+            if len(chains) > n:
+                raise ValueError("parents must form a tree, but some nodes form a cycle")
+            chains.append(step)
+        climb = np.array(chains)  # (height + 1, nodes)
+        depth = (climb[:-1] != climb[1:]).sum(axis=0)
+        levels = np.arange(len(climb))[:, None]
+        return climb[np.maximum(depth - levels, 0), np.arange(n)].T.copy()
+
+    @cached_property
+    def _depth(self) -> IntArray:
+        """Depth of each node; roots have 0."""
+        ancestors = self._ancestors
+        return np.asarray((ancestors[:, 1:] != ancestors[:, :-1]).sum(axis=1))
+
+    @cached_property
+    def leaves(self) -> IntArray:
+        """Node number of each leaf, in order."""
+        return np.setdiff1d(np.arange(len(self.parents)), self.parents)
+
+    @cached_property
+    def _prediction_nodes(self) -> IntArray:
+        return self.leaves if self.predict == "leaves" else np.arange(len(self.parents))
+
+    def _named(self, nodes: IntArray) -> Classes:
+        names = None if self.names is None else tuple(self.names[node] for node in nodes)
+        return Classes(len(nodes), names)
+
+    @cached_property
+    def _prediction_set(self) -> Classes:
+        return self._named(self._prediction_nodes)
+
+    @cached_property
+    def truths(self) -> Classes:
+        return self._named(self.leaves)
+
+    @cached_property
+    def _node_weights(self) -> FloatArray:
+        return np.ones(len(self.parents)) if self.weights is None else self.weights
+
+    @cached_property
+    def _first_level(self) -> int:
+        """Depth that the first level weight is about: 0 where several roots must be told apart."""
+        return 0 if (self.parents < 0).sum() > 1 else 1
+
+    @cached_property
+    def _n_levels(self) -> int:
+        return max(1, self._ancestors.shape[1] - self._first_level)
+
+    @cached_property
+    def _level_weights(self) -> FloatArray:
+        return np.ones(self._n_levels) if self.weights is None else self.weights
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        dense_limit(len(self._prediction_nodes), ENUMERATION_LIMIT, "a tree loss")
+        rows, columns = self._ancestors[self._prediction_nodes], self._ancestors[self.leaves]
+        if self.kind == "level":
+            total = np.zeros((len(rows), len(columns)))
+            for level, weight in enumerate(self._level_weights):
+                depth = min(level + self._first_level, rows.shape[1] - 1)
+                total += weight * (rows[:, depth, None] != columns[None, :, depth])
+            return frozen_array(total)
+        # [v is an ancestor of node]: Σ_v w_v ([v∋i] + [v∋j] − 2[v∋i][v∋j])
+        below = self._below
+        weights = self._node_weights
+        left, right = below[self._prediction_nodes], below[self.leaves]
+        shared = (left * weights) @ right.T
+        own = (left @ weights)[:, None] + (right @ weights)[None, :]
+        return frozen_array(np.maximum(own - 2 * shared, 0.0))
+
+    @cached_property
+    def _below(self) -> FloatArray:
+        """[node lies at or below v], (nodes, v)."""
+        n = len(self.parents)
+        indicator = np.zeros((n, n))
+        for ancestors in self._ancestors.T:
+            indicator[np.arange(n), ancestors] = 1.0
+        return indicator
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        # climb the deeper node, then both, until they meet
+        first, second = self._prediction_nodes[pred], self.leaves[true]
+        if self.kind == "level":
+            return self._level_value(first, second)
+        total = np.zeros(len(first))
+        a, b = first.copy(), second.copy()
+        active = a != b
+        while active.any():
+            deeper_a = active & (self._depth[a] >= self._depth[b])
+            deeper_b = active & (self._depth[b] >= self._depth[a])
+            total[deeper_a] += self._node_weights[a[deeper_a]]
+            total[deeper_b] += self._node_weights[b[deeper_b]]
+            a, b = np.where(deeper_a, self.parents[a], a), np.where(deeper_b, self.parents[b], b)
+            active = a != b  # two roots both step to −1 and meet there
+        return total
+
+    def _level_value(self, first: IntArray, second: IntArray) -> FloatArray:
+        total = np.zeros(len(first))
+        for example, (i, j) in enumerate(zip(first, second, strict=True)):
+            for level, weight in enumerate(self._level_weights):
+                depth = level + self._first_level
+                total[example] += weight * (self._climb_to(i, depth) != self._climb_to(j, depth))
+        return total
+
+    def _climb_to(self, node: int, depth: int) -> int:
+        while self._depth[node] > depth:
+            node = int(self.parents[node])
+        return node
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        checked = self.truths.check(true, "true")
+        return checked if self.predict == "leaves" else self.leaves[checked]
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        from consistruct.losses.files import read_tree_csv
+
+        if len(arguments) != 1 or not arguments[0]:
+            raise LossSpecError("the spec of tree names a CSV file; write tree:FILE.csv")
+        loss = read_tree_csv(arguments[0])
+        assert isinstance(loss, cls)
+        return loss

@@ -1,0 +1,23 @@
+"""Score spaces: which scores f = Fθ over the predictions a model may use."""
+
+from consistruct.scores.base import EffectiveClasses, Predictable
+from consistruct.scores.blocks import Blocks
+from consistruct.scores.chain import Chain
+from consistruct.scores.dense import Dense
+from consistruct.scores.full import Full
+from consistruct.scores.separable import Separable
+from consistruct.scores.span import LossSpan
+from consistruct.scores.wrappers import Centred, Orthonormalised
+
+__all__ = [
+    "Blocks",
+    "Centred",
+    "Chain",
+    "Dense",
+    "EffectiveClasses",
+    "Full",
+    "LossSpan",
+    "Orthonormalised",
+    "Predictable",
+    "Separable",
+]

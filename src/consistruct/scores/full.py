@@ -1,0 +1,134 @@
+"""Full scores: one free score per label (F = I)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count
+from consistruct.decoding import LabelArgmax
+from consistruct.exceptions import CapabilityError, FamilyError, TooManyLabelsError
+from consistruct.labels import Classes
+from consistruct.protocols import (
+    Decoder,
+    FloatArray,
+    Gram,
+    LabelSet,
+    LinearMap,
+    ScoreSpace,
+    TaskLoss,
+)
+from consistruct.scores.base import BaseScoreSpace, Predictable
+from consistruct.scores.gram import DiagonalGram
+from consistruct.scores.linear import MatrixMap, identity_map
+
+__all__ = ["FULL_WIDTH_LIMIT", "Full"]
+
+FULL_WIDTH_LIMIT = 2**16
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Full(BaseScoreSpace):
+    """One score per label: width = rank = k, Gram diag(μ).
+
+    Above 2^16 labels the space exists for analysis only (through symmetry); whatever
+    needs an array of k numbers raises `TooManyLabelsError`.
+
+    Parameters
+    ----------
+    labels : TaskLoss, LabelSet or int
+        Whose predictions to score; an int means that many classes.
+
+    Examples
+    --------
+    >>> from consistruct.scores import Full
+    >>> space = Full(4)
+    >>> space.embed([2])
+    array([[0., 0., 1., 0.]])
+    >>> space.effective_classes()
+    4.0
+    """
+
+    labels: LabelSet
+
+    def __init__(self, labels: TaskLoss | LabelSet | int) -> None:
+        if isinstance(labels, TaskLoss):
+            found: LabelSet = labels.score_space.predictions
+        elif isinstance(labels, LabelSet):
+            found = labels
+        else:
+            found = Classes(check_count(labels, "labels"))
+        if found.size is None:
+            raise FamilyError(found, "have full scores")
+        self._set(labels=found)
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.labels
+
+    @cached_property
+    def width(self) -> int:
+        assert self.labels.size is not None
+        return self.labels.size
+
+    @property
+    def rank(self) -> int:
+        return self.width
+
+    def _require_arrays(self, what: str) -> None:
+        if self.width > FULL_WIDTH_LIMIT:
+            raise TooManyLabelsError(
+                self.width,
+                FULL_WIDTH_LIMIT,
+                f"{what} of full scores",
+                "use the loss's own score space (LossSpan) for learning; "
+                "calibration_function works through symmetry",
+            )
+
+    def embed(self, labels: ArrayLike) -> FloatArray:
+        self._require_arrays("embed")
+        index = self.labels.index(labels)
+        rows = np.zeros((len(index), self.width))
+        rows[np.arange(len(index)), index] = 1.0
+        return rows
+
+    def gram(self) -> Gram:
+        self._require_arrays("gram")
+        return DiagonalGram(self.labels.weights(limit=FULL_WIDTH_LIMIT))
+
+    def decoder(self) -> Decoder:
+        self._require_arrays("decoder")
+        return LabelArgmax(self.labels)
+
+    def mean_embedding(self) -> FloatArray:
+        self._require_arrays("mean_embedding")
+        return self.labels.weights(limit=FULL_WIDTH_LIMIT)
+
+    @property
+    def contains_constant(self) -> bool:
+        return True
+
+    def predictable(self) -> Predictable:
+        return Predictable(self.width)
+
+    def diameter_squared(self) -> Fraction | float:
+        # (e_i−e_j)ᵀ diag(1/μ) (e_i−e_j) = 1/μ_i + 1/μ_j
+        if self.width == 1:
+            return Fraction(0)
+        if self.measure == "uniform":
+            return Fraction(2 * self.width)
+        weights = np.sort(self.labels.weights(limit=FULL_WIDTH_LIMIT))
+        return float(1 / weights[0] + 1 / weights[1])
+
+    def coordinates(self, other: ScoreSpace) -> LinearMap:
+        self._check_same_predictions(other)
+        if isinstance(other, Full):
+            return identity_map()
+        if not isinstance(other, BaseScoreSpace):
+            raise CapabilityError(other, "matrix", "coordinates in full scores", "list F yourself")
+        self._require_arrays("coordinates")
+        return MatrixMap(other.matrix(limit=FULL_WIDTH_LIMIT))

@@ -1,0 +1,115 @@
+"""Gram operators Ḡ = E_c[F_c F_cᵀ]: diagonal and dense. Structured ones stand with their spaces."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+
+import numpy as np
+
+from consistruct.exceptions import TooManyLabelsError
+from consistruct.protocols import FloatArray
+
+__all__ = ["BaseGram", "DenseGram", "DiagonalGram", "dense_limit", "group_equal"]
+
+
+class BaseGram(ABC):
+    """Required: `width`, `apply`, `solve`, `eigenvalues`."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int: ...
+
+    @abstractmethod
+    def apply(self, theta: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def solve(self, theta: FloatArray) -> FloatArray: ...
+
+    @abstractmethod
+    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]: ...
+
+    def condition_number(self) -> float:
+        values, _ = self.eigenvalues()
+        return float(values[0] / values[-1]) if len(values) else 1.0
+
+    def dense(self, *, limit: int = 4096) -> FloatArray:
+        dense_limit(self.width, limit, "a dense Gram matrix")
+        return self.apply(np.eye(self.width))
+
+
+class DiagonalGram(BaseGram):
+    """Ḡ = diag(weights): one-hot embeddings, each hit with the probability of its label."""
+
+    def __init__(self, weights: FloatArray) -> None:
+        self.weights = weights
+
+    @property
+    def width(self) -> int:
+        return len(self.weights)
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        return theta * self.weights
+
+    def solve(self, theta: FloatArray) -> FloatArray:
+        return theta / self.weights
+
+    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
+        return group_equal(self.weights)
+
+
+class DenseGram(BaseGram):
+    """Ḡ given by a square-root factor: Ḡ = AᵀA with A = diag(√μ) F."""
+
+    def __init__(self, factor: FloatArray) -> None:
+        self.factor = factor  # (k, width)
+
+    @property
+    def width(self) -> int:
+        return self.factor.shape[1]
+
+    @cached_property
+    def _svd(self) -> tuple[FloatArray, FloatArray]:
+        """Non-zero singular values of A and their right vectors (rank, width)."""
+        _, singular, right = np.linalg.svd(self.factor, full_matrices=False)
+        kept = singular > rank_tolerance(self.factor.shape, singular)
+        return singular[kept], right[kept]
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        return np.asarray((theta @ self.factor.T) @ self.factor)
+
+    def solve(self, theta: FloatArray) -> FloatArray:
+        singular, right = self._svd
+        return np.asarray((theta @ right.T) / singular**2 @ right)
+
+    def whitening(self) -> FloatArray:
+        """B of shape (width, rank) with BᵀḠB = I."""
+        singular, right = self._svd
+        return right.T / singular
+
+    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
+        return group_equal(self._svd[0] ** 2)
+
+
+def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:
+    """Singular values at or below this count as zero: the usual max(m, n)·eps·σ_max."""
+    largest = float(singular[0]) if len(singular) else 0.0
+    return max(shape) * float(np.finfo(np.float64).eps) * largest
+
+
+def group_equal(values: FloatArray, tolerance: float = 1e-12) -> tuple[FloatArray, tuple[int, ...]]:
+    """Distinct values, descending, with multiplicities; `tolerance` apart is equal."""
+    ordered = np.sort(values)[::-1]
+    if len(ordered) == 0:
+        return ordered, ()
+    starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * ordered[0])
+    counts = np.diff(np.append(starts, len(ordered)))
+    return ordered[starts], tuple(counts.tolist())
+
+
+def dense_limit(size: int | None, limit: int, what: str) -> None:
+    """Raise unless a dense object over `size` columns is allowed."""
+    if size is None or size > limit:
+        raise TooManyLabelsError(
+            size, limit, what, "use the operators (apply, solve) or raise limit if it fits"
+        )

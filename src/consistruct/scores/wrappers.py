@@ -1,0 +1,237 @@
+"""Other bases of a score space: orthonormal, and centred (the quotient by constants)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_theta
+from consistruct.decoding.base import BaseDecoder
+from consistruct.protocols import (
+    Decoder,
+    FloatArray,
+    Gram,
+    LabelArray,
+    LabelSet,
+    LinearMap,
+    OrthonormalBasis,
+    ScoreSpace,
+)
+from consistruct.scores.base import BaseScoreSpace, Predictable
+from consistruct.scores.gram import BaseGram, DenseGram, DiagonalGram, dense_limit, group_equal
+from consistruct.scores.linear import FunctionMap, MatrixMap, identity_map
+
+__all__ = ["Centred", "Orthonormalised"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Orthonormalised(BaseScoreSpace):
+    """The same scores in a basis with Ḡ = I; width = rank.
+
+    Parameters and products pass through a map B with BᵀḠB = I: in closed form for separable and
+    chain scores, by one dense decomposition otherwise.
+
+    Examples
+    --------
+    >>> from consistruct.scores import Orthonormalised, Separable
+    >>> space = Orthonormalised(Separable(3))
+    >>> space.width, space.gram().condition_number()
+    (4, 1.0)
+    """
+
+    base: BaseScoreSpace
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.base.predictions
+
+    @property
+    def width(self) -> int:
+        return self.base.rank
+
+    @property
+    def rank(self) -> int:
+        return self.base.rank
+
+    @cached_property
+    def basis(self) -> LinearMap:
+        """B: coordinates here -> θ of the base."""
+        gram = self.base.gram()
+        if isinstance(gram, OrthonormalBasis):
+            return FunctionMap(gram.expand, gram.contract)
+        if isinstance(gram, DiagonalGram):
+            root = np.sqrt(gram.weights)
+            return FunctionMap(lambda z: z / root, lambda theta: theta / root)
+        if isinstance(gram, DenseGram):
+            return MatrixMap(gram.whitening())
+        values, vectors = np.linalg.eigh(gram.dense())
+        kept = slice(len(values) - self.rank, None)
+        return MatrixMap(vectors[:, kept] / np.sqrt(values[kept]))
+
+    def embed(self, labels: ArrayLike) -> FloatArray:
+        return self.basis.transpose(self.base.embed(labels))
+
+    def gram(self) -> Gram:
+        return DiagonalGram(np.ones(self.width))
+
+    def decoder(self) -> Decoder:
+        return MappedDecoder(self)
+
+    def mean_embedding(self) -> FloatArray:
+        return self.basis.transpose(self.base.mean_embedding()[None])[0]
+
+    @property
+    def contains_constant(self) -> bool:
+        return self.base.contains_constant
+
+    def predictable(self) -> Predictable:
+        return self.base.predictable()
+
+    def diameter_squared(self) -> Fraction | float:
+        return self.base.diameter_squared()
+
+    def coordinates(self, other: ScoreSpace) -> LinearMap:
+        self._check_same_predictions(other)
+        if other == self:
+            return identity_map()
+        # z = BᵀḠθ: the coefficients of Fθ in the orthonormal functions FB
+        gram, into = self.base.gram(), self.base.coordinates(other)
+        return FunctionMap(
+            lambda theta: self.basis.transpose(gram.apply(into(theta))),
+            lambda z: into.transpose(gram.apply(self.basis(z))),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Centred(BaseScoreSpace):
+    """F_c − E_c F_c: every score function has mean zero, so constants are divided out.
+
+    Decisions and the calibration function do not change where the base contains the constant.
+
+    Examples
+    --------
+    >>> from consistruct.scores import Centred, Full
+    >>> Centred(Full(3)).rank
+    2
+    """
+
+    base: BaseScoreSpace
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.base.predictions
+
+    @property
+    def width(self) -> int:
+        return self.base.width
+
+    @property
+    def rank(self) -> int:
+        return self.base.rank - int(self.base.contains_constant)
+
+    def embed(self, labels: ArrayLike) -> FloatArray:
+        return self.base.embed(labels) - self.base.mean_embedding()
+
+    def gram(self) -> Gram:
+        return CentredGram(
+            self.base.gram(), self.base.mean_embedding(), self.base.contains_constant
+        )
+
+    def decoder(self) -> Decoder:
+        return self.base.decoder()  # the same score is taken from every label
+
+    def mean_embedding(self) -> FloatArray:
+        return np.zeros(self.width)
+
+    @property
+    def contains_constant(self) -> bool:
+        return False
+
+    def predictable(self) -> Predictable:
+        return self.base.predictable()
+
+    def diameter_squared(self) -> Fraction | float:
+        if self.base.contains_constant:
+            return self.base.diameter_squared()  # the kernel only loses a constant
+        return super().diameter_squared()
+
+    def coordinates(self, other: ScoreSpace) -> LinearMap:
+        self._check_same_predictions(other)
+        if other == self:
+            return identity_map()
+        if isinstance(other, Centred):
+            return self.base.coordinates(other.base)
+        return super().coordinates(other)
+
+
+class CentredGram(BaseGram):
+    """Ḡ − m mᵀ with m = E_c F_c, a rank-one change of another Gram operator."""
+
+    def __init__(self, base: Gram, mean: FloatArray, contains_constant: bool) -> None:
+        self.base = base
+        self.mean = mean
+        self._constant = base.solve(mean[None])[0]  # a = Ḡ⁺m; Fa = P_F 1
+        self._inside = contains_constant
+
+    @property
+    def width(self) -> int:
+        return self.base.width
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        return self.base.apply(theta) - (theta @ self.mean)[:, None] * self.mean
+
+    def solve(self, theta: FloatArray) -> FloatArray:
+        a, m = self._constant, self.mean
+        if self._inside:
+            # mᵀḠ⁺m = 1 and a spans the new kernel: (Ḡ − mmᵀ)⁺ = P Ḡ⁺ P, P projects off a
+            unit = a / np.linalg.norm(a)
+            projected = theta - (theta @ unit)[:, None] * unit
+            solved = self.base.solve(projected)
+            return solved - (solved @ unit)[:, None] * unit
+        # Sherman–Morrison on the range of Ḡ
+        solved = self.base.solve(theta)
+        return solved + (theta @ a)[:, None] * a / (1.0 - m @ a)
+
+    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
+        a, m = self._constant, self.mean
+        removed = float(m @ m)
+        # F m = F F* 1: where it is constant, 1 is an eigenfunction and leaves the spectrum alone
+        gap = (m - removed * a)[None]
+        if self._inside and float((gap * self.base.apply(gap)).sum()) < 1e-20 * removed**2:
+            values, counts = self.base.eigenvalues()
+            at = int(np.argmin(np.abs(values - removed)))
+            left = [count - (position == at) for position, count in enumerate(counts)]
+            kept = [position for position, count in enumerate(left) if count]
+            return values[kept], tuple(left[position] for position in kept)
+        dense_limit(self.width, 4096, "the spectrum of a centred Gram matrix")
+        values = np.asarray(np.linalg.eigvalsh(self.dense()), np.float64)
+        tolerance = self.width * float(np.finfo(np.float64).eps) * float(values[-1])
+        return group_equal(values[values > 10 * tolerance])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedDecoder(BaseDecoder):
+    """Decodes coordinates z by the base decoder at θ = Bz; rounding in B may split exact ties."""
+
+    space: Orthonormalised
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.space.base.decoder().exact
+
+    @property
+    def tie_rule(self) -> str:  # type: ignore[override]
+        return f"{self.space.base.decoder().tie_rule}, after rounding in a change of basis"
+
+    def __call__(self, theta: ArrayLike) -> LabelArray:
+        z = check_theta(theta, self.space.width)
+        if np.isneginf(z).any():
+            raise ValueError(
+                "theta holds −inf, which forbids labels, but orthonormal coordinates do not "
+                "belong to labels; forbid them in the base space"
+            )
+        return self.space.base.decoder()(self.space.basis(z))
