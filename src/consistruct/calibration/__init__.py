@@ -1,0 +1,29 @@
+"""Calibration functions: how hard a loss is to learn, exactly and with proof.
+
+pair problem as data → symmetry reduction → method → certified curve; bounds; envelope; levels.
+"""
+
+from consistruct.calibration.bounds import (
+    Bound,
+    inconsistent_lower_bound,
+    lower_bound,
+    upper_bound,
+)
+from consistruct.calibration.curve import CalibrationFunction
+from consistruct.calibration.engine import LabelOrderWarning, calibration_function
+from consistruct.calibration.envelope import Envelope
+from consistruct.calibration.point import CurvePoint
+from consistruct.calibration.proofs import CertificateError
+
+__all__ = [
+    "Bound",
+    "CalibrationFunction",
+    "CertificateError",
+    "CurvePoint",
+    "Envelope",
+    "LabelOrderWarning",
+    "calibration_function",
+    "inconsistent_lower_bound",
+    "lower_bound",
+    "upper_bound",
+]

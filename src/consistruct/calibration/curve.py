@@ -1,0 +1,187 @@
+"""The calibration function as an object."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct.calibration.bounds import expresses
+from consistruct.calibration.envelope import Envelope, envelope_from_grid, envelope_from_pieces
+from consistruct.calibration.methods import Method, Progress
+from consistruct.calibration.point import CurvePoint
+from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.structured.closed_forms import Quadratic
+from consistruct.exceptions import ConsistructError
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+from consistruct.scores import EffectiveClasses
+from consistruct.scores.base import BaseScoreSpace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["CalibrationFunction"]
+
+
+class CalibrationFunction:
+    """H(ε): the least excess surrogate risk that an excess task risk of ε forces.
+
+    If the surrogate risk is within H(ε) of its optimum, the task risk is within ε of its own.
+    Made by `consistruct.calibration_function`; evaluates lazily and remembers what it computed.
+
+    Attributes
+    ----------
+    loss, scores
+        What it is about.
+    method : str
+        Which method answers.
+    refusals : tuple of str
+        Why the methods that come before it in the order did not.
+    """
+
+    def __init__(
+        self, loss: Loss, scores: BaseScoreSpace, method: Method, refusals: tuple[str, ...]
+    ) -> None:
+        self.loss = loss
+        self.scores = scores
+        self.surrogate = "quadratic"
+        self._method = method
+        self.refusals = refusals
+        self._cache: dict[float, CurvePoint] = {}
+
+    def __repr__(self) -> str:
+        return f"<calibration function of {self.loss!r} with {self.scores!r}, {self.method}>"
+
+    @property
+    def method(self) -> str:
+        return self._method.name
+
+    @property
+    def measure(self) -> str:
+        """Reference measure on the predictions."""
+        return self.scores.measure
+
+    # --- values ---
+
+    def curve(self, eps: ArrayLike, *, progress: Progress | None = None) -> list[CurvePoint]:
+        """Points with bounds, method, pair and status, in the order given."""
+        values = np.atleast_1d(np.asarray(eps, dtype=np.float64)).ravel()
+        if np.isnan(values).any() or (values < 0).any() or np.isinf(values).any():
+            raise ValueError(f"eps must be finite and non-negative, got {eps!r}")
+        limit = self._method.max_eps
+        todo = np.array(
+            sorted({e for e in values.tolist() if e not in self._cache and 0 < e <= limit})
+        )
+        if len(todo):
+            for point in self._method.points(todo, progress):
+                self._cache[point.eps] = point
+        return [self._cache.get(e) or self._trivial(e) for e in values.tolist()]
+
+    def _trivial(self, eps: float) -> CurvePoint:
+        value = 0.0 if eps == 0 else math.inf
+        status = "exact" if eps == 0 else "infeasible"
+        return CurvePoint(eps, value, value, self._method.log_scale, "definition", status)  # type: ignore[arg-type]
+
+    def __call__(self, eps: ArrayLike) -> Any:
+        """The certified lower end of H(ε): a float, or an array of the shape of `eps`."""
+        return _shaped(eps, [point.lower for point in self.curve(eps)])
+
+    def interval(self, eps: ArrayLike) -> tuple[Any, Any]:
+        """(lower, upper): H(ε) lies between them."""
+        points = self.curve(eps)
+        return (
+            _shaped(eps, [point.lower for point in points]),
+            _shaped(eps, [point.upper for point in points]),
+        )
+
+    def log(self, eps: ArrayLike) -> Any:
+        """log of the lower end: finite where H itself underflows (H carries 1/k)."""
+        return _shaped(eps, [point.log_lower for point in self.curve(eps)])
+
+    def certificate(self, eps: float) -> Certificate:
+        """The proof of H(ε): pair, law, scores, multipliers, and what covers all other pairs."""
+        if not 0 < eps <= self._method.max_eps:
+            raise ValueError(f"eps must lie in (0, max_eps = {self.max_eps:g}], got {eps}")
+        return self._method.certificate(float(eps))
+
+    # --- the whole curve ---
+
+    @property
+    def max_eps(self) -> float:
+        """Largest possible excess task risk; H = +inf above it."""
+        return self._method.max_eps
+
+    @property
+    def consistency_level(self) -> float:
+        """sup{ε : H(ε) = 0}: 0 means consistent."""
+        return self._method.consistency_level
+
+    @property
+    def approximation_error(self) -> float:
+        """What is lost because only some labels can be predicted, in the worst case."""
+        return self._method.approximation_error
+
+    @cached_property
+    def effective_classes(self) -> EffectiveClasses | None:
+        """k_eff with H ≥ ε²/(4 k_eff); None where the scores do not express the loss."""
+        if not expresses(self.loss, self.scores):
+            return None
+        return self.scores.effective_classes()
+
+    @cached_property
+    def pieces(self) -> tuple[Quadratic, ...]:
+        """H as quadratics a·ε² + b·ε + c on intervals (low, high], +inf above the last.
+
+        Raises ConsistructError where the curve is not resolved exactly.
+        """
+        factor = math.exp(self._method.log_scale)
+        if factor == 0:
+            raise ConsistructError(
+                "the coefficients underflow (H carries 1/k); use log(eps) or curve(eps)"
+            )
+        return tuple(
+            Quadratic(p.low, p.high, p.a * factor, p.b * factor, p.c * factor)
+            for p in self._method.pieces()
+        )
+
+    def envelope(self, n_grid: int = 201) -> Envelope:
+        """A convex non-decreasing function below H, from exact pieces where they are cheap.
+
+        Otherwise from `n_grid` values: between two of them H is at least the left one. The bound
+        of Theorem 7, itself convex, is taken in where the scores express the loss.
+        """
+        scale = self._method.log_scale
+        k_eff = self.effective_classes
+        quadratic = 0.0 if k_eff is None else math.exp(-k_eff.log - scale) / 4
+        if self.max_eps == 0:
+            return Envelope(np.zeros(1), np.zeros(1), 0.0, 0.0, scale)
+        if self._method.cheap_pieces:
+            return envelope_from_pieces(self._method.pieces(), quadratic, scale)
+        grid = np.linspace(0.0, self.max_eps, n_grid)
+        lower = np.array([point.scaled_lower for point in self.curve(grid)])
+        return envelope_from_grid(grid, lower, quadratic, self.max_eps, scale)
+
+    def inverse(self, delta: float) -> float:
+        """sup{ε : envelope(ε) ≤ δ}: the excess task risk that an excess surrogate risk δ allows."""
+        return self._envelope.inverse(delta)
+
+    @cached_property
+    def _envelope(self) -> Envelope:
+        return self.envelope()
+
+    def plot(self, ax: Axes | None = None, *, n_grid: int = 201) -> Axes:
+        """Draw the certified band, Theorem 7 and the convex envelope."""
+        from consistruct.calibration.plotting import draw
+
+        return draw(self, ax, n_grid)
+
+
+def _shaped(eps: ArrayLike, values: list[float]) -> Any:
+    if np.ndim(eps) == 0:
+        return values[0]
+    shaped: FloatArray = np.array(values).reshape(np.shape(eps))
+    return shaped

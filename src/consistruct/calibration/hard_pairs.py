@@ -1,0 +1,85 @@
+"""Which pairs of product labels lie farthest apart in score space."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from consistruct.exceptions import FamilyError
+from consistruct.protocols import IntArray
+from consistruct.scores import Chain, Separable
+
+__all__ = ["HardPairs"]
+
+
+class HardPairs:
+    """Pairs (i, j) of a product label set by the parts in which they differ.
+
+    (F_i−F_j)ᵀḠ⁺(F_i−F_j) = 2(rank − K) with K = 1 + Σ_t x_t + Σ_edges x_t x_{t+1}, x_t = s−1 where
+    i and j agree and −1 where they differ; Theorem 7 bounds H_ij by ε² over twice this.
+    """
+
+    def __init__(self, space: Separable | Chain) -> None:
+        if space.T is None:
+            raise FamilyError(space, "compare labels")
+        self.space = space
+        self.T = space.T
+        self.edges = isinstance(space, Chain)
+
+    def largest_distance(self, needed: int) -> Fraction:
+        """Largest squared distance over pairs that differ in at least `needed` parts."""
+        return self._distance(self._farthest(needed))
+
+    def _distance(self, differs: IntArray) -> Fraction:
+        s = self.space.n_states
+        x = np.where(differs, -1, s - 1).astype(object)
+        kernel = 1 + sum(x) + (sum(x[:-1] * x[1:]) if self.edges else 0)
+        return Fraction(2 * (self.space.rank - int(kernel)))
+
+    def _farthest(self, needed: int) -> IntArray:
+        """The pattern that minimises K with at least `needed` differing parts: dynamic programming.
+
+        State: what the last part does and how many parts differ so far, capped at `needed`.
+        """
+        if not self.edges:
+            return np.ones(self.T, dtype=np.int64)
+        s = self.space.n_states
+        levels = (s - 1, -1)  # agree, differ
+        blocked = float("inf")
+        best = np.full((2, needed + 1), blocked)
+        best[0, 0] = levels[0]
+        best[1, min(1, needed)] = levels[1]
+        came_from = []
+        for _ in range(self.T - 1):
+            step = np.full((2, needed + 1), blocked)
+            origin = np.zeros((2, needed + 1, 2), dtype=np.int64)
+            for now, x in enumerate(levels):
+                options = np.stack([best[before] + levels[before] * x for before in (0, 1)])
+                before = options.argmin(axis=0)
+                value = options.min(axis=0) + x
+                counts = np.arange(needed + 1)
+                target = np.minimum(counts + now, needed)
+                for count in counts:  # two counts may meet at the cap
+                    if value[count] < step[now, target[count]]:
+                        step[now, target[count]] = value[count]
+                        origin[now, target[count]] = (before[count], count)
+            came_from.append(origin)
+            best = step
+        state: int = int(best[:, needed].argmin())
+        number = needed
+        pattern = [state]
+        for origin in reversed(came_from):
+            state, number = (int(value) for value in origin[state, number])
+            pattern.append(state)
+        return np.array(pattern[::-1])
+
+    def candidates(self, needed: int) -> list[tuple[IntArray, IntArray]]:
+        """Pairs worth solving, the farthest first: i is all zeros, j is one where they differ."""
+        patterns = [self._farthest(needed)]
+        if self.edges:
+            patterns += [self._farthest(d) for d in range(needed + 1, min(needed + 3, self.T + 1))]
+            patterns.append(np.ones(self.T, dtype=np.int64))
+        distinct = {pattern.tobytes(): pattern for pattern in patterns}
+        zeros = np.zeros(self.T, dtype=np.int64)
+        return [(zeros, pattern.astype(np.int64)) for pattern in distinct.values()]

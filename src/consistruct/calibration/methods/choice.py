@@ -1,0 +1,119 @@
+"""Which method answers: tried in order, each says yes or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from consistruct.calibration.bounds import expresses
+from consistruct.calibration.methods.base import Method
+from consistruct.calibration.methods.explicit import PoolMethod
+from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
+from consistruct.calibration.methods.structured import (
+    ClosedFormMethod,
+    HammingMethod,
+    OrbitMethod,
+)
+from consistruct.calibration.problem import explicit_problem
+from consistruct.calibration.structured import (
+    BlockOrbits,
+    HammingFull,
+    block_level_problem,
+    closed_form,
+)
+from consistruct.calibration.structured.blocks import as_mixed
+from consistruct.exceptions import ConsistructError
+from consistruct.losses.base import Loss
+from consistruct.losses.hamming import Hamming
+from consistruct.scores import Blocks, Chain, Full, Separable
+from consistruct.scores.base import BaseScoreSpace
+
+__all__ = ["METHODS", "choose_method"]
+
+POOL_LIMIT = 128  # predictable labels of the generic route: beyond it a quadratic program is slow
+
+Choice = Method | str
+
+
+def _try_closed_form(loss: Loss, space: BaseScoreSpace) -> Choice:
+    form = closed_form(loss, space)
+    if form is None:
+        return "no closed form is known for this loss with these scores"
+    provers = (_try_orbits, _try_block_level, _try_oracle)
+    prover = next(
+        found for found in (tries(loss, space) for tries in provers) if isinstance(found, Method)
+    )
+    return ClosedFormMethod(form, prover)
+
+
+def _try_orbits(loss: Loss, space: BaseScoreSpace) -> Choice:
+    mixed = as_mixed(loss)
+    if mixed is None:
+        return "the loss is not made of blocks"
+    if not isinstance(space, Full) or space.measure != "uniform":
+        return "orbits of labels are known for full scores and the uniform measure"
+    return OrbitMethod(BlockOrbits(*mixed))
+
+
+def _try_hamming_full(loss: Loss, space: BaseScoreSpace) -> Choice:
+    if not isinstance(loss, Hamming) or not isinstance(space, Full):
+        return "the formula is for the Hamming loss with full scores"
+    return HammingMethod(HammingFull(loss))
+
+
+def _try_block_level(loss: Loss, space: BaseScoreSpace) -> Choice:
+    mixed = as_mixed(loss)
+    if mixed is None or not isinstance(space, Blocks) or space.partition != mixed[0]:
+        return "the scores are not those of the blocks of the loss"
+    if space.measure != "uniform" or space.width > POOL_LIMIT:
+        return f"needs the uniform measure and at most {POOL_LIMIT} blocks"
+    return PoolMethod(loss, space, block_level_problem(loss, space), reduced=True)  # type: ignore[arg-type]
+
+
+def _try_pool(loss: Loss, space: BaseScoreSpace) -> Choice:
+    n_rows = space.width if isinstance(space, Full) else loss.n_labels
+    if loss.truths.size is None:
+        return "the truths are not a finite set"
+    if n_rows is None or n_rows > 4096 or (loss.truths.size or 0) > 4096:
+        return "there are too many labels to list"
+    if (not isinstance(space, Full) and space.predictable().size > POOL_LIMIT) or (
+        isinstance(space, Full) and n_rows > POOL_LIMIT
+    ):
+        return f"more than {POOL_LIMIT} predictable labels"
+    return PoolMethod(loss, space, explicit_problem(loss, space))
+
+
+def _try_oracle(loss: Loss, space: BaseScoreSpace) -> Choice:
+    if not isinstance(loss, Hamming) or not isinstance(space, Separable | Chain):
+        return "needs a Hamming loss with separable or chain scores"
+    return OracleMethod(loss, space)
+
+
+def _try_bounds(loss: Loss, space: BaseScoreSpace) -> Choice:
+    if not expresses(loss, space):
+        return "Theorem 7 needs scores that express the loss"
+    return BoundsMethod(loss, space)
+
+
+METHODS: tuple[Callable[[Loss, BaseScoreSpace], Choice], ...] = (
+    _try_closed_form,
+    _try_orbits,
+    _try_hamming_full,
+    _try_block_level,
+    _try_pool,
+    _try_oracle,
+    _try_bounds,
+)
+
+
+def choose_method(loss: Loss, space: BaseScoreSpace) -> tuple[Method, tuple[str, ...]]:
+    """The first method that accepts, and why the earlier ones did not."""
+    refusals: list[str] = []
+    for tries in METHODS:
+        found = tries(loss, space)
+        if isinstance(found, Method):
+            return found, tuple(refusals)
+        refusals.append(f"{tries.__name__.removeprefix('_try_').replace('_', ' ')}: {found}")
+    raise ConsistructError(
+        f"no method computes the calibration function of {loss!r} with {space!r}: "
+        + "; ".join(refusals)
+    )

@@ -1,0 +1,208 @@
+"""The minimum over pairs: solve few, bound the rest.
+
+Every dual point found for a pair is a line below √H_ij for all ε. At a new ε the pairs are visited
+in the order of their best line until the smallest lower bound left passes the incumbent.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from consistruct.calibration.certificate import Line, dual_line, hull_slope
+from consistruct.calibration.pair_solver import PairSolution, solve_pair
+from consistruct.calibration.problem import ExplicitProblem, PairProblem
+from consistruct.calibration.symmetry import Symmetry
+from consistruct.protocols import FloatArray
+
+__all__ = ["ExplicitPairs", "ListedPairs", "PairPool", "PairSource", "PoolPoint"]
+
+
+class PairSource(ABC):
+    """Pairs (i, j) of a problem, numbered; H = min over them · exp(log_scale)."""
+
+    log_scale: float
+    limits: FloatArray  # (n_pairs,) largest feasible ε of each pair
+
+    @abstractmethod
+    def problem(self, number: int) -> tuple[PairProblem, bytes]:
+        """The (reduced) problem of a pair, and the signature that equal problems share."""
+
+    @abstractmethod
+    def start_line(self, number: int, eps: float) -> Line:
+        """A valid line without solving anything: the bound that uses the constraint of i only."""
+
+    @abstractmethod
+    def start_lower(self, eps: float) -> FloatArray:
+        """Lower bounds of all pairs at ε from start lines, +inf where infeasible, (n_pairs,)."""
+
+
+@dataclass(eq=False)
+class ExplicitPairs(PairSource):
+    """All ordered pairs of an explicit problem, reduced by symmetry where there is any."""
+
+    parent: ExplicitProblem
+    _two_label: dict[int, PairProblem] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = self.parent.n_rows
+        self.log_scale = self.parent.log_scale
+        index = np.arange(n * n).reshape(n, n)
+        self.pairs = np.column_stack(np.divmod(index[~np.eye(n, dtype=np.bool_)], max(n, 1)))
+        self.limits = self.parent.pair_limits[self.pairs[:, 0], self.pairs[:, 1]]
+        self._distance = self.parent.distances[self.pairs[:, 0], self.pairs[:, 1]]
+        self._symmetry = Symmetry(self.parent) if n > 2 else None
+
+    def problem(self, number: int) -> tuple[PairProblem, bytes]:
+        i, j = (int(row) for row in self.pairs[number])
+        if self._symmetry is None or self._symmetry.trivial:
+            return self.parent.pair(i, j), b"%d" % number
+        return self._symmetry.reduce(i, j)
+
+    def two_label(self, number: int) -> PairProblem:
+        """The pair with the order constraint of i alone."""
+        if number not in self._two_label:
+            i, j = (int(row) for row in self.pairs[number])
+            parent = self.parent
+            self._two_label[number] = PairProblem(
+                order=(parent.embedding[i] - parent.embedding[j])[None],
+                order_rhs=(parent.projected[i] - parent.projected[j])[None],
+                gap=parent.loss[j] - parent.loss[i],
+                row_cells=(np.array([i]),),
+                column_cells=tuple(np.arange(parent.loss.shape[1])[:, None]),
+            )
+        return self._two_label[number]
+
+    def start_line(self, number: int, eps: float) -> Line:
+        pair = self.two_label(number)
+        slope = hull_slope(pair.gap, -pair.order_rhs[0], eps)
+        return dual_line(pair, np.ones(1), slope)
+
+    def start_lower(self, eps: float) -> FloatArray:
+        lower = np.full(len(self.limits), np.inf)
+        feasible = np.flatnonzero(eps <= self.limits)
+        if self.parent.expresses:
+            # Theorem 7: w = ν e_i; P_i − P_j = L_i − L_j + const cancels the gap exactly
+            with np.errstate(divide="ignore"):
+                lower[feasible] = eps**2 / (2 * self._distance[feasible]) * (1 - 1e-9)
+            return lower
+        for number in feasible:
+            lower[number] = self.start_line(int(number), eps).lower(eps)
+        return lower
+
+
+@dataclass(eq=False)
+class ListedPairs(PairSource):
+    """One problem per orbit of pairs, as structured losses give them."""
+
+    problems: list[PairProblem]
+    own_row: list[int]  # which constraint of each problem is that of i
+    log_scale: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.limits = np.array([problem.max_eps for problem in self.problems])
+
+    def problem(self, number: int) -> tuple[PairProblem, bytes]:
+        return self.problems[number], b"%d" % number
+
+    def start_line(self, number: int, eps: float) -> Line:
+        pair, row = self.problems[number], self.own_row[number]
+        w = np.zeros(len(pair.order))
+        w[row] = 1.0
+        return dual_line(pair, w, hull_slope(pair.gap, -pair.order_rhs[row], eps))
+
+    def start_lower(self, eps: float) -> FloatArray:
+        return np.array(
+            [
+                self.start_line(number, eps).lower(eps) if eps <= limit else math.inf
+                for number, limit in enumerate(self.limits)
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PoolPoint:
+    """H at one ε without the factor exp(log_scale), and what proves it."""
+
+    eps: float
+    lower: float
+    upper: float
+    pair: int  # number of the winning pair, −1 if all are infeasible
+    solution: PairSolution | None
+    n_solved: int
+
+
+@dataclass(frozen=True, eq=False)
+class StoredLine:
+    """A line with the multipliers behind it."""
+
+    pair: int
+    w: FloatArray
+    line: Line
+
+
+class PairPool:
+    """Evaluates the minimum over a source of pairs, keeping every line it ever found."""
+
+    def __init__(self, source: PairSource, *, tolerance: float = 1e-6) -> None:
+        self.source = source
+        self.tolerance = tolerance
+        self.stored: list[StoredLine] = []
+        self._recent: list[int] = []
+        self._points: dict[float, PoolPoint] = {}
+
+    def lower_bounds(self, eps: float) -> FloatArray:
+        """Best lower bound of every pair at ε from start lines and stored ones, (n_pairs,)."""
+        lower = self.source.start_lower(eps)
+        if self.stored:
+            numbers = np.array([entry.pair for entry in self.stored])
+            values = np.array([entry.line.lower(eps) for entry in self.stored])
+            np.maximum.at(lower, numbers, values)
+        return lower
+
+    def point(self, eps: float) -> PoolPoint:
+        """H(ε) for ε > 0."""
+        if eps not in self._points:
+            self._points[eps] = self._evaluate(eps)
+        return self._points[eps]
+
+    def _evaluate(self, eps: float) -> PoolPoint:
+        lower = self.lower_bounds(eps)
+        open_pairs = np.isfinite(lower)
+        if not open_pairs.any():
+            return PoolPoint(eps, math.inf, math.inf, -1, None, 0)
+        best: PairSolution | None = None
+        winner = -1
+        solved: dict[bytes, PairSolution] = {}
+        unsolved = open_pairs.copy()
+        queue = [number for number in self._recent if unsolved[number]]
+        while True:
+            incumbent = math.inf if best is None else best.upper
+            bound = np.where(unsolved, lower, np.inf)
+            # half of the tolerance is left for the width of the winner itself
+            if not (bound < incumbent * (1 - self.tolerance / 2)).any():
+                break
+            number = queue.pop(0) if queue else int(bound.argmin())
+            unsolved[number] = False
+            if bound[number] >= incumbent * (1 - self.tolerance / 2):
+                continue
+            pair, signature = self.source.problem(number)
+            solution = solved.get(signature)
+            if solution is None:
+                found = solve_pair(pair, eps)
+                if found is None:  # infeasible by rounding at the very end of its range
+                    lower[number] = math.inf
+                    continue
+                solution = solved[signature] = found
+            self.stored.append(StoredLine(number, solution.w, solution.line))
+            lower[number] = max(lower[number], solution.lower)
+            if solution.upper < incumbent:
+                best, winner = solution, number
+        if winner >= 0:
+            self._recent = [winner, *[number for number in self._recent if number != winner]][:8]
+        total = float(lower.min())
+        upper = math.inf if best is None else best.upper
+        return PoolPoint(eps, min(total, upper), upper, winner, best, len(solved))
