@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "CapabilityError",
+    "CertificateError",
     "ConsistructError",
     "FamilyError",
     "LossSpecError",
@@ -65,6 +66,10 @@ class CapabilityError(ConsistructError, TypeError):
         super().__init__(
             f"{need} needs the capability '{capability}', which {owner!r} does not have; {instead}"
         )
+
+
+class CertificateError(ConsistructError):
+    """A certificate does not prove what it claims."""
 
 
 class LossSpecError(ConsistructError):

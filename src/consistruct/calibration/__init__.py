@@ -13,12 +13,10 @@ from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.point import CurvePoint
-from consistruct.calibration.proofs import CertificateError
 
 __all__ = [
     "Bound",
     "CalibrationFunction",
-    "CertificateError",
     "CurvePoint",
     "Envelope",
     "LabelOrderWarning",

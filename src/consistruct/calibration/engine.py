@@ -26,6 +26,8 @@ def calibration_function(
     scores: BaseScoreSpace | str | Any = None,
     surrogate: str = "quadratic",
     decoding: str = "argmax",
+    *,
+    jobs: int = 1,
 ) -> CalibrationFunction:
     """The exact, certified calibration function of a task loss.
 
@@ -41,6 +43,8 @@ def calibration_function(
         An array is F itself, one row per prediction.
     surrogate : "quadratic"
     decoding : "argmax"
+    jobs : int
+        Threads for explicit cost matrices with full scores.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def calibration_function(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
         )
     _warn_of_label_order(loss, space)
-    method, refusals = choose_method(loss, space)
+    method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 
 

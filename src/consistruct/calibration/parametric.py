@@ -7,7 +7,7 @@ stay the same, the minimiser v is affine in ε and H_ij = ½‖v‖² is one qua
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["lower_envelope", "trace_pair"]
 
 GRAIN = 1e-9  # relative length below which an interval of ε is empty
+# what counts as positive in an approximate solution: the likely choices first
+SUPPORT_THRESHOLDS = sorted(
+    product((1e-6, 1e-8, 1e-4, 1e-5, 1e-7, 1e-3), repeat=2), key=lambda pair: pair[0] != pair[1]
+)
 GAP = 1e-6  # intervals of ε shorter than this share of the range are left to their neighbours
 
 
@@ -73,10 +77,10 @@ def _piece_around(pair: PairProblem, low: float, high: float) -> Quadratic:
         largest = float(solution.w.max(initial=0.0))
         # with slack in the gap constraint H_ij does not depend on ε here
         tight = float(pair.gap @ solution.q) - eps <= 1e-7 * pair.max_eps
-        for threshold in (1e-6, 1e-8, 1e-4):
-            S = np.flatnonzero(solution.q > threshold)
-            W = np.flatnonzero(solution.w > threshold * largest)
-            piece = _affine_piece(pair, S, W, tight) if len(W) else None
+        for law_threshold, multiplier_threshold in SUPPORT_THRESHOLDS:
+            S = np.flatnonzero(solution.q > law_threshold)
+            W = np.flatnonzero(solution.w > multiplier_threshold * largest)
+            piece = _affine_piece(pair, S, W, tight, eps, high - low) if len(W) else None
             if piece is not None and piece.low <= eps <= piece.high:
                 return piece
     raise ConsistructError(
@@ -85,8 +89,13 @@ def _piece_around(pair: PairProblem, low: float, high: float) -> Quadratic:
     )
 
 
-def _affine_piece(pair: PairProblem, S: IntArray, W: IntArray, tight: bool) -> Quadratic | None:
-    """Solve the optimality conditions with supports S (truths) and W (order constraints) in ε."""
+def _affine_piece(
+    pair: PairProblem, S: IntArray, W: IntArray, tight: bool, centre: float, unit: float
+) -> Quadratic | None:
+    """Solve the optimality conditions with supports S (truths) and W (order constraints).
+
+    In the variable t with ε = centre + unit·t, which keeps steep and narrow pieces well scaled.
+    """
     A, B, gap = pair.order[W], pair.order_rhs[np.ix_(W, S)], pair.gap[S]
     n_w, n_s = len(W), len(S)
     K = np.zeros((n_w + n_s + 2, n_w + n_s + 2))
@@ -100,32 +109,40 @@ def _affine_piece(pair: PairProblem, S: IntArray, W: IntArray, tight: bool) -> Q
     if tight:
         K[n_w : n_w + n_s, -1] = -gap
         K[-1, n_w : n_w + n_s] = -gap
-        rhs[-1, 1] = -1.0
-    x = np.linalg.lstsq(K, rhs, rcond=1e-13)[0]  # column 0 + ε · column 1
-    if np.abs(K @ x - rhs).max() > 1e-9:
+        rhs[-1] = -centre, -unit
+    x = np.linalg.lstsq(K, rhs, rcond=1e-13)[0]  # column 0 + t · column 1
+    if np.abs(K @ x - rhs).max() > 1e-10 * max(1.0, float(np.abs(x).max())):
         return None
-    v = -(A.T @ x[:n_w])  # (r, 2): the minimiser is v0 + ε v1, unique although q and w may not be
-    low, high = _optimal_range(pair, S, W, v, tight)
+    v = -(A.T @ x[:n_w])  # (r, 2): the minimiser is v0 + t v1, unique although q and w may not be
+    low, high = _optimal_range(pair, S, W, v, tight, centre, unit)
     if low > high:
         return None
-    v0, v1 = v[:, 0], v[:, 1]
+    v1 = v[:, 1] / unit
+    v0 = v[:, 0] - centre * v1
     return Quadratic(low, high, 0.5 * float(v1 @ v1), float(v0 @ v1), 0.5 * float(v0 @ v0))
 
 
 def _optimal_range(
-    pair: PairProblem, S: IntArray, W: IntArray, v: FloatArray, tight: bool
+    pair: PairProblem,
+    S: IntArray,
+    W: IntArray,
+    v: FloatArray,
+    tight: bool,
+    centre: float,
+    unit: float,
 ) -> tuple[float, float]:
-    """The ε for which v0 + ε v1 is optimal with supports within S and W.
+    """The ε for which v0 + t v1 is optimal with supports within S and W.
 
-    Law and multipliers need not be unique, so their existence is a linear program in which ε is
+    Law and multipliers need not be unique, so their existence is a linear program in which t is
     a variable: once for q (feasible, tight on W), once for (w, ν, λ) (reduced costs ≥ 0, 0 on S).
     """
     n_s, n_w, r = len(S), len(W), len(v)
     rest = np.setdiff1d(np.arange(len(pair.order)), W)
     order_v = pair.order @ v  # (c, 2)
     rhs = pair.order_rhs[:, S]
-    # variables (q_S, ε)
-    gap_row = np.append(pair.gap[S], -1.0)[None]
+    in_range = (-centre / unit, (pair.max_eps - centre) / unit)
+    # variables (q_S, t)
+    gap_row = np.append(pair.gap[S], -unit)[None]
     primal = _range_of_last(
         A_eq=np.vstack(
             [
@@ -134,12 +151,12 @@ def _optimal_range(
                 gap_row if tight else gap_row[:0],
             ]
         ),
-        b_eq=np.concatenate([[1.0], order_v[W, 0], np.zeros(int(tight))]),
+        b_eq=np.concatenate([[1.0], order_v[W, 0], [centre] * tight]),
         A_ub=np.vstack([np.column_stack([-rhs[rest], order_v[rest, 1]]), -gap_row]),
-        b_ub=np.append(-order_v[rest, 0], 0.0),
-        bounds=[(0.0, None)] * n_s + [(0.0, pair.max_eps)],
+        b_ub=np.append(-order_v[rest, 0], -centre),
+        bounds=[(0.0, None)] * n_s + [in_range],
     )
-    # variables (w_W, ν, λ, ε); reduced cost −w·rhs − ν gap − λ
+    # variables (w_W, ν, λ, t); reduced cost −w·rhs − ν gap − λ
     cost = np.column_stack(
         [-pair.order_rhs[W].T, -pair.gap, -np.ones(len(pair.gap)), np.zeros(len(pair.gap))]
     )
@@ -149,10 +166,10 @@ def _optimal_range(
         b_eq=np.concatenate([v[:, 0], np.zeros(n_s)]),
         A_ub=-cost[outside],
         b_ub=np.zeros(len(outside)),
-        bounds=[(0.0, None)] * n_w
-        + [(0.0, None if tight else 0.0), (None, None), (0.0, pair.max_eps)],
+        bounds=[(0.0, None)] * n_w + [(0.0, None if tight else 0.0), (None, None), in_range],
     )
-    return max(primal[0], dual[0]), min(primal[1], dual[1])
+    low, high = max(primal[0], dual[0]), min(primal[1], dual[1])
+    return centre + unit * low, centre + unit * high
 
 
 def _range_of_last(
@@ -163,7 +180,7 @@ def _range_of_last(
     b_ub: FloatArray,
     bounds: Bounds,
 ) -> tuple[float, float]:
-    """Smallest and largest value of the last variable over a polyhedron; (1, 0) if it is empty."""
+    """Smallest and largest value of the last variable over a polyhedron; (inf, −inf) if empty."""
     ends = []
     for sign in (1.0, -1.0):
         goal = np.zeros(A_eq.shape[1])
@@ -173,7 +190,7 @@ def _range_of_last(
             goal, A_ub=A_ub, b_ub=b_ub, A_eq=A_eq, b_eq=b_eq, bounds=bounds, tolerance=1e-8
         )
         if not found.feasible:
-            return 1.0, 0.0
+            return math.inf, -math.inf
         ends.append(sign * found.value)
     return ends[0], ends[1]
 

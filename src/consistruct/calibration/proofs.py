@@ -15,12 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from consistruct.calibration.certificate import dual_line, hull_slope, primal_value
+from consistruct.calibration.explicit import ExplicitCurve, Multipliers, verify
 from consistruct.calibration.oracle import OraclePair, OracleSolution
 from consistruct.calibration.pool import ListedPairs, PoolPoint
 from consistruct.calibration.problem import ExplicitProblem
 from consistruct.calibration.structured.blocks import BlockOrbits
 from consistruct.calibration.structured.hamming import HammingFull
-from consistruct.exceptions import ConsistructError
+from consistruct.exceptions import CertificateError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores.base import BaseScoreSpace
@@ -28,6 +29,7 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = [
     "Certificate",
     "CertificateError",
+    "CurveCertificate",
     "ExplicitCertificate",
     "HammingCertificate",
     "OracleCertificate",
@@ -37,10 +39,6 @@ __all__ = [
 
 AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
 NOTHING = 1e-24  # squares of rounding errors: no difference from zero
-
-
-class CertificateError(ConsistructError):
-    """A certificate does not prove what it claims."""
 
 
 class Certificate(Protocol):
@@ -216,6 +214,55 @@ class ProblemCertificate:
                 lines = [dual_line(pair, w[others], nu) for w, nu in points]
                 lowers.append(max(line.lower(self.eps) for line in lines))
         _confirm((self.lower, self.upper), (min(lowers), upper))
+
+
+@dataclass(frozen=True, eq=False)
+class CurveCertificate:
+    """Full scores over listed labels: `curve` holds law, scores and the dual points of all pairs.
+
+    Attributes
+    ----------
+    matrix : (k, m) array
+        The loss.
+    curve : ExplicitCurve
+        At one ε; bounds are k·H.
+    """
+
+    matrix: FloatArray
+    curve: ExplicitCurve
+    log_scale: float
+
+    @property
+    def eps(self) -> float:
+        return float(self.curve.eps[0])
+
+    @property
+    def lower(self) -> float:
+        return float(self.curve.scaled_lower[0])
+
+    @property
+    def upper(self) -> float:
+        return float(self.curve.scaled_upper[0])
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return int(self.curve.pair[0, 0]), int(self.curve.pair[0, 1])
+
+    @property
+    def law(self) -> FloatArray:
+        return self.curve.laws[0]
+
+    @property
+    def scores(self) -> FloatArray:
+        return self.curve.scores[0]
+
+    @property
+    def multipliers(self) -> Multipliers:
+        """Of the minimising pair; those of the others are in ``curve.points``."""
+        return self.curve.multipliers(self.matrix, 0)
+
+    def check(self) -> None:
+        verify(self.matrix, self.curve)
 
 
 def _projector(factor: FloatArray) -> FloatArray:

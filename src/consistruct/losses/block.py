@@ -14,10 +14,11 @@ from consistruct._validation import check_number
 from consistruct.exceptions import LossSpecError
 from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
-from consistruct.losses.spec import at_most, number_field, sizes_field
+from consistruct.losses.spec import at_most, number_field
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
 from consistruct.scores import Blocks, Full
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.scores.spec import block_sizes
 
 __all__ = ["Block", "Mixed"]
 
@@ -92,7 +93,7 @@ class Block(Loss):
         at_most("block", arguments, 1, "block:4x25")
         if not arguments:
             raise LossSpecError("the spec of block lacks the block sizes; write block:3,5,2")
-        return cls(sizes_field("block", arguments[0]))
+        return cls(block_sizes(arguments[0]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,4 +173,4 @@ class Mixed(Loss):
         at_most("mixed", arguments, 2, "mixed:4x25:0.4")
         if len(arguments) < 2:
             raise LossSpecError("the spec of mixed needs block sizes and eta; write mixed:4x25:0.4")
-        return cls(sizes_field("mixed", arguments[0]), number_field("mixed", arguments, 1, "eta"))
+        return cls(block_sizes(arguments[0]), number_field("mixed", arguments, 1, "eta"))

@@ -6,7 +6,7 @@ import re
 
 from consistruct.exceptions import LossSpecError
 
-__all__ = ["at_most", "count_field", "number_field", "sizes_field"]
+__all__ = ["at_most", "count_field", "number_field"]
 
 
 def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None:
@@ -43,24 +43,3 @@ def number_field(name: str, arguments: tuple[str, ...], position: int, what: str
         raise LossSpecError(
             f"{what} in the spec of {name} must be a number, got {text!r}"
         ) from None
-
-
-def sizes_field(name: str, text: str) -> tuple[int, ...]:
-    """Block sizes: ``3,5,2`` or ``4x25`` for four blocks of 25.
-
-    >>> sizes_field("block", "4x2"), sizes_field("block", "3,5")
-    ((2, 2, 2, 2), (3, 5))
-    """
-    if re.fullmatch(r"[0-9]+x[0-9]+", text):
-        n_blocks, size = (int(part) for part in text.split("x"))
-        sizes = (size,) * n_blocks
-    elif re.fullmatch(r"[0-9]+(,[0-9]+)*", text):
-        sizes = tuple(int(part) for part in text.split(","))
-    else:
-        sizes = ()
-    if not sizes or min(sizes) == 0:
-        raise LossSpecError(
-            f"block sizes in the spec of {name} must be written as 3,5,2 or as 4x25 "
-            f"(four blocks of 25), got {text!r}"
-        )
-    return sizes

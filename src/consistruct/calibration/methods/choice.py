@@ -7,6 +7,7 @@ from collections.abc import Callable
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.methods.explicit import PoolMethod
+from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
 from consistruct.calibration.methods.structured import (
     ClosedFormMethod,
@@ -22,6 +23,7 @@ from consistruct.calibration.structured import (
 )
 from consistruct.calibration.structured.blocks import as_mixed
 from consistruct.exceptions import ConsistructError
+from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
 from consistruct.scores import Blocks, Chain, Full, Separable
@@ -34,18 +36,18 @@ POOL_LIMIT = 128  # predictable labels of the generic route: beyond it a quadrat
 Choice = Method | str
 
 
-def _try_closed_form(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     form = closed_form(loss, space)
     if form is None:
         return "no closed form is known for this loss with these scores"
     provers = (_try_orbits, _try_block_level, _try_oracle)
     prover = next(
-        found for found in (tries(loss, space) for tries in provers) if isinstance(found, Method)
+        found for found in (tries(loss, space, jobs) for tries in provers) if isinstance(found, Method)
     )
     return ClosedFormMethod(form, prover)
 
 
-def _try_orbits(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     mixed = as_mixed(loss)
     if mixed is None:
         return "the loss is not made of blocks"
@@ -54,13 +56,13 @@ def _try_orbits(loss: Loss, space: BaseScoreSpace) -> Choice:
     return OrbitMethod(BlockOrbits(*mixed))
 
 
-def _try_hamming_full(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_hamming_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if not isinstance(loss, Hamming) or not isinstance(space, Full):
         return "the formula is for the Hamming loss with full scores"
     return HammingMethod(HammingFull(loss))
 
 
-def _try_block_level(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     mixed = as_mixed(loss)
     if mixed is None or not isinstance(space, Blocks) or space.partition != mixed[0]:
         return "the scores are not those of the blocks of the loss"
@@ -69,47 +71,61 @@ def _try_block_level(loss: Loss, space: BaseScoreSpace) -> Choice:
     return PoolMethod(loss, space, block_level_problem(loss, space), reduced=True)  # type: ignore[arg-type]
 
 
-def _try_pool(loss: Loss, space: BaseScoreSpace) -> Choice:
-    n_rows = space.width if isinstance(space, Full) else loss.n_labels
-    if loss.truths.size is None:
-        return "the truths are not a finite set"
-    if n_rows is None or n_rows > 4096 or (loss.truths.size or 0) > 4096:
-        return "there are too many labels to list"
-    if (not isinstance(space, Full) and space.predictable().size > POOL_LIMIT) or (
-        isinstance(space, Full) and n_rows > POOL_LIMIT
-    ):
+def _too_many(loss: Loss) -> str | None:
+    for labels in (loss.predictions, loss.truths):
+        if labels.size is None:
+            return f"{labels!r} is not a finite set"
+        if labels.size > ENUMERATION_LIMIT:
+            return f"more than {ENUMERATION_LIMIT} labels to list"
+    return None
+
+
+def _try_explicit_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+    if not isinstance(space, Full):
+        return "the fast route for listed labels is for full scores"
+    return _too_many(loss) or ExplicitFullMethod(loss, space, jobs)
+
+
+def _try_pool(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+    reason = _too_many(loss)
+    if reason is not None:
+        return reason
+    if space.predictable().size > POOL_LIMIT:
         return f"more than {POOL_LIMIT} predictable labels"
     return PoolMethod(loss, space, explicit_problem(loss, space))
 
 
-def _try_oracle(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if not isinstance(loss, Hamming) or not isinstance(space, Separable | Chain):
         return "needs a Hamming loss with separable or chain scores"
     return OracleMethod(loss, space)
 
 
-def _try_bounds(loss: Loss, space: BaseScoreSpace) -> Choice:
+def _try_bounds(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if not expresses(loss, space):
         return "Theorem 7 needs scores that express the loss"
     return BoundsMethod(loss, space)
 
 
-METHODS: tuple[Callable[[Loss, BaseScoreSpace], Choice], ...] = (
+METHODS: tuple[Callable[[Loss, BaseScoreSpace, int], Choice], ...] = (
     _try_closed_form,
     _try_orbits,
     _try_hamming_full,
     _try_block_level,
+    _try_explicit_full,
     _try_pool,
     _try_oracle,
     _try_bounds,
 )
 
 
-def choose_method(loss: Loss, space: BaseScoreSpace) -> tuple[Method, tuple[str, ...]]:
+def choose_method(
+    loss: Loss, space: BaseScoreSpace, jobs: int = 1
+) -> tuple[Method, tuple[str, ...]]:
     """The first method that accepts, and why the earlier ones did not."""
     refusals: list[str] = []
     for tries in METHODS:
-        found = tries(loss, space)
+        found = tries(loss, space, jobs)
         if isinstance(found, Method):
             return found, tuple(refusals)
         refusals.append(f"{tries.__name__.removeprefix('_try_').replace('_', ' ')}: {found}")

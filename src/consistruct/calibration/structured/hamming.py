@@ -1,9 +1,9 @@
 """Hamming loss with full scores: one scalar problem per number of differing parts.
 
 Let i and j differ in d parts. Only the marginals of q count, and all other labels are as bad as
-they can be at once if q sits on i and j alone: with δ = εT/d ≤ 1, q = (1+δ)/2 on i and (1−δ)/2 on j. A
-label that agrees with j instead of i in m of the d parts, takes a third state in o of them, and
-deviates in n of the others is worse than i by r = mε/d + o(1+δ)/(2T) + n/T. With f_j = t,
+they can be at once if q sits on i and j alone: with δ = εT/d ≤ 1, q = (1+δ)/2 on i and (1−δ)/2 on
+j. A label that agrees with j instead of i in m of the d parts, takes a third state in o of them,
+and deviates in n of the others is worse than i by r = mε/d + o(1+δ)/(2T) + n/T. With f_j = t,
 f_c = min(−ℓ_c, t) and x = −t − ℓ_i:
 
     k·H_d(ε) = ½ min_{0≤x≤ε} (ε−x)² + Σ C(d; m, o)(s−2)^o C(T−d, n)(s−1)^n (x − r)₊².
@@ -108,8 +108,8 @@ class HammingFull:
         """Dual and primal value of k·H_d in rational arithmetic, from x alone.
 
         The primal point is q on i and j with f = min(−ℓ, t); the multipliers are w_c = (x − r_c)₊
-        on the order constraints and the ν that balances i_t against j_t. Nothing of the floating-point
-        code is used; all levels below x are summed.
+        on the order constraints and the ν that balances i_t against j_t. Nothing of the
+        floating-point code is used; all levels below x are summed.
         """
         T, s = self._sizes
         delta = eps * T / d
