@@ -1,0 +1,1 @@
+"""The calibration function: pair problems, methods that solve them, certified curves."""
