@@ -13,6 +13,7 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["Batch", "Warm", "solve_batch", "warm_starts"]
 
 WARM_COLUMNS = 24  # support of q that is remembered per pair; rarely larger, and only a start
+FEASIBILITY = 1e-12  # d·q may miss ε by this times the largest loss difference
 
 
 class Warm(NamedTuple):
@@ -128,10 +129,12 @@ def solve_batch(
     other_rows = np.empty(max(k, 2), dtype=np.int64)
     columns = np.empty(m + 2, dtype=np.int64)
     x = np.empty(m + 2)
+    free = np.empty(m + 2, dtype=np.int64)
     best_rows = np.empty(k, dtype=np.int64)
     best_w = np.empty(k)
     d = np.empty(m)
 
+    scale = L.max()
     n = pairs.shape[0]
     solved = np.empty(n, dtype=np.int64)
     slope = np.empty(n)
@@ -172,9 +175,13 @@ def solve_batch(
             work,
             rows,
             other_rows,
+            free,
         )
         remember(pair, columns, x, size, warm)
-        if upper < best_upper:
+        reach = 0.0
+        for a in range(size):
+            reach += x[a] * d[columns[a]]
+        if upper < best_upper and reach >= eps - FEASIBILITY * scale:
             best_upper = upper
             best_pair = pair
             best_columns = columns[:size].copy()

@@ -42,6 +42,56 @@ def cholesky_solve(M: FloatArray, n: int, rhs: FloatArray) -> bool:
 
 
 @compiled
+def choose_basis(
+    d: FloatArray,  # (m,)
+    eps: float,
+    flat: float,
+    columns: IntArray,
+    x: FloatArray,
+    n: int,
+    has_slack: bool,
+    free: IntArray,  # (n,) out: places of the free variables
+    share: FloatArray,  # (n,) out: λ of each of them
+) -> tuple[int, int, int]:
+    """Eliminate Σx = 1 and d·x − σ = ε: return (first, second or −1, number of free variables).
+
+    With σ in, σ and the heaviest truth are basic. Otherwise the two truths are that carry most of
+    x_y (d_y − ε) on either side, and a free y moves against λ·first + (1−λ)·second, where λ keeps
+    d·x. If one side is empty, all weight lies on truths with d_y = ε: they alone move.
+    """
+    heaviest = 0
+    above = -1
+    below = -1
+    most_above = 0.0
+    most_below = 0.0
+    for a in range(n):
+        tilt = d[columns[a]] - eps
+        if x[a] > x[heaviest]:
+            heaviest = a
+        if tilt > flat and x[a] * tilt > most_above:
+            most_above = x[a] * tilt
+            above = a
+        elif tilt < -flat and -x[a] * tilt > most_below:
+            most_below = -x[a] * tilt
+            below = a
+    count = 0
+    if has_slack or above < 0 or below < 0:
+        for a in range(n):
+            if a != heaviest and (has_slack or abs(d[columns[a]] - eps) <= flat):
+                free[count] = a
+                share[count] = 1.0
+                count += 1
+        return heaviest, -1, count
+    gap = d[columns[above]] - d[columns[below]]
+    for a in range(n):
+        if a != above and a != below:
+            free[count] = a
+            share[count] = (d[columns[a]] - d[columns[below]]) / gap
+            count += 1
+    return above, below, count
+
+
+@compiled
 def newton_direction(
     L: FloatArray,  # (k, m)
     d: FloatArray,  # (m,)
@@ -49,129 +99,79 @@ def newton_direction(
     j: int,
     eps: float,
     flat: float,
-    rows: IntArray,
+    rows: IntArray,  # active rows, `count` of them
     w: FloatArray,
     count: int,
-    columns: IntArray,
+    columns: IntArray,  # support, `n` entries
     x: FloatArray,
     n: int,
     has_slack: bool,
-    B: FloatArray,  # work (k, cap)
-    M: FloatArray,  # work (cap, cap)
-    step: FloatArray,  # (cap,) out: change of x
+    B: FloatArray,  # work (k, m + 2)
+    M: FloatArray,  # work (m + 6, m + 2)
+    free: IntArray,  # work (m + 2,)
+    step: FloatArray,  # (m + 2,) out: change of x
 ) -> tuple[float, float]:
-    """Newton step of g on the face {Σx = 1, d·x − σ = ε}; return (change of σ, slope of g).
-
-    Basic variables: σ and the heaviest truth where σ is in; otherwise the truths that carry most
-    of x_y (d_y − ε) on either side; one truth alone where all d_y equal ε.
-    """
-    first = -1
-    second = -1
-    if has_slack:
-        first = 0
-        for a in range(1, n):
-            if x[a] > x[first]:
-                first = a
-    else:
-        above = 0.0
-        below = 0.0
-        for a in range(n):
-            tilt = d[columns[a]] - eps
-            if tilt > flat and x[a] * tilt >= above:
-                above = x[a] * tilt
-                first = a
-            elif tilt < -flat and -x[a] * tilt >= below:
-                below = -x[a] * tilt
-                second = a
-        if first < 0 or second < 0:
-            first = 0
-            second = -1
-            for a in range(1, n):
-                if x[a] > x[first]:
-                    first = a
-    gap = 0.0
-    if second >= 0:
-        gap = d[columns[first]] - d[columns[second]]
+    """Newton step of g on the face {Σx = 1, d·x − σ = ε}; return (change of σ, slope of g)."""
+    size = M.shape[0]
+    share = M[size - 1]
+    gradient = M[size - 2]
+    mean = M[size - 3]
+    solution = M[size - 4]
+    first, second, dim = choose_basis(d, eps, flat, columns, x, n, has_slack, free, share)
+    for a in range(n):
+        step[a] = 0.0
+    if dim == 0:
+        return 0.0, 0.0
+    # Reduced columns a_y − λ a_first − (1−λ) a_second on the active rows S, scaled by √p. There
+    # ∇²g = P − p pᵀ/(p_j + Σ_S p) with P = diag(p), so M = BᵀB − (Bᵀ√p)(Bᵀ√p)ᵀ/(p_j + Σ_S p).
     y1 = columns[first]
     y2 = columns[second] if second >= 0 else y1
-    free = n - 1 if second < 0 else n - 2
-    for a in range(n):
-        step[a] = 0.0
-    if free <= 0:
-        return 0.0, 0.0
-    # Reduced columns: a_y − λ a_y1 − (1−λ) a_y2 restricted to the active rows, scaled by √p.
-    weight = p[j]
-    for s in range(count):
-        weight += p[rows[s]]
-    for s in range(count):
-        c = rows[s]
-        root = np.sqrt(p[c])
-        row = L[c]
-        top = L[j]
-        at1 = top[y1] - row[y1]
-        at2 = top[y2] - row[y2]
-        target = 0
-        for a in range(n):
-            if a != first and a != second:
-                y = columns[a]
-                share = 1.0
-                if second >= 0:
-                    share = (d[y] - d[y2]) / gap
-                B[s, target] = root * ((top[y] - row[y]) - share * at1 - (1.0 - share) * at2)
-                target += 1
-    mean = M[free]  # two more rows: Bᵀ√p, and the gradient
-    for a in range(free):
+    top = L[j]
+    for a in range(dim):
         mean[a] = 0.0
-        step[a] = 0.0
+        gradient[a] = 0.0
         for b in range(a + 1):
             M[a, b] = 0.0
+    weight = p[j]
     for s in range(count):
-        root = np.sqrt(p[rows[s]])
-        force = w[s] / root
+        c = rows[s]
+        row = L[c]
         line = B[s]
-        for a in range(free):
-            value = line[a]
-            mean[a] += root * value
-            step[a] -= force * value
-            target_row = M[a]
+        weight += p[c]
+        root = np.sqrt(p[c])
+        at1 = top[y1] - row[y1]
+        at2 = top[y2] - row[y2]
+        for a in range(dim):
+            y = columns[free[a]]
+            entry = root * ((top[y] - row[y]) - share[a] * at1 - (1.0 - share[a]) * at2)
+            line[a] = entry
+            mean[a] += root * entry
+            gradient[a] += w[s] / root * entry
+    for s in range(count):
+        line = B[s]
+        for a in range(dim):
+            target = M[a]
+            entry = line[a]
             for b in range(a + 1):
-                target_row[b] += value * line[b]
+                target[b] += entry * line[b]
     largest = 0.0
-    for a in range(free):
-        scale = mean[a] / weight
+    for a in range(dim):
         for b in range(a + 1):
-            M[a, b] -= scale * mean[b]
+            M[a, b] -= mean[a] * mean[b] / weight
         largest = max(largest, M[a, a])
-    ridge = RIDGE * largest + 1e-300
-    for a in range(free):
-        M[a, a] = max(M[a, a], 0.0) + ridge
-    slope = 0.0
-    gradient = M[free + 1]
-    for a in range(free):
-        gradient[a] = -step[a]
-    if not cholesky_solve(M, free, step):
-        for a in range(n):
-            step[a] = 0.0
+    for a in range(dim):
+        M[a, a] = max(M[a, a], 0.0) + RIDGE * largest
+        solution[a] = -gradient[a]
+    if not cholesky_solve(M, dim, solution):
         return 0.0, 0.0
-    for a in range(free):
-        slope += gradient[a] * step[a]
-    # Expand from the free variables (packed at the front) to all of them.
-    target = free - 1
-    for a in range(n - 1, -1, -1):
-        if a != first and a != second:
-            step[a] = step[target]
-            target -= 1
-        else:
-            step[a] = 0.0
-    slack = 0.0
-    for a in range(n):
-        if a != first and a != second:
-            y = columns[a]
-            if second >= 0:
-                share = (d[y] - d[y2]) / gap
-                step[first] -= share * step[a]
-                step[second] -= (1.0 - share) * step[a]
-            else:
-                step[first] -= step[a]
-                slack += (d[y] - d[y1]) * step[a]
-    return slack if has_slack else 0.0, slope
+    slope = 0.0
+    drift = 0.0
+    for a in range(dim):
+        slope += gradient[a] * solution[a]
+        step[free[a]] = solution[a]
+        step[first] -= share[a] * solution[a]
+        if second >= 0:
+            step[second] -= (1.0 - share[a]) * solution[a]
+        elif has_slack:
+            drift += (d[columns[free[a]]] - d[y1]) * solution[a]
+    return drift, slope

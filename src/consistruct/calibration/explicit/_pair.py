@@ -63,7 +63,7 @@ def workspace(k: int, m: int) -> Workspace:
         np.empty(m + 2),
         np.empty(m + 2),
         np.empty((k, m + 2)),
-        np.empty((m + 4, m + 2)),
+        np.empty((m + 6, m + 2)),
     )
 
 
@@ -85,6 +85,7 @@ def solve_pair(
     work: Workspace,
     rows: IntArray,  # work (k,)
     other_rows: IntArray,  # work (k,)
+    free: IntArray,  # work (m + 2,)
 ) -> tuple[int, float, float, float, int, int]:
     """Return (status, upper, lower, μ, size of q's support, size of w's support).
 
@@ -183,7 +184,7 @@ def solve_pair(
 
         for _newton in range(NEWTON_STEPS):
             drift, slope = newton_direction(
-                L, d, p, j, eps, flat, rows, w, count, columns, x, n, has_slack, B, M, step
+                L, d, p, j, eps, flat, rows, w, count, columns, x, n, has_slack, B, M, free, step
             )
             if slope >= -1e-17 * upper:
                 break

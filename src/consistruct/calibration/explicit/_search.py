@@ -232,7 +232,7 @@ class Search:
     ) -> Incumbent | None:
         """Solve the pairs, dealt out to the workers in turn; return the best point known then."""
         incumbent = np.inf if best is None else best.upper
-        shares = [pairs[worker :: self.jobs] for worker in range(min(self.jobs, pairs.size))]
+        shares = [pairs[worker :: self.jobs].copy() for worker in range(min(self.jobs, pairs.size))]
 
         def work(share: IntArray) -> Batch:
             return solve_batch(

@@ -99,10 +99,11 @@ def _verify_lower(L: FloatArray, curve: ExplicitCurve) -> None:
                 f"pair ({i}, {j}) is bounded below by {bounds[i, position]} only at "
                 f"eps = {eps[position]}, the curve claims {claimed[position]}"
             )
-    width = curve.scaled_upper - curve.scaled_lower
-    with np.errstate(invalid="ignore"):
-        wide = ~(width <= curve.tolerance * curve.scaled_upper) & np.isfinite(curve.scaled_upper)
-    for position in np.flatnonzero(wide):
+    finite = np.isfinite(curve.scaled_upper)
+    width = np.subtract(
+        curve.scaled_upper, curve.scaled_lower, where=finite, out=np.zeros_like(curve.eps)
+    )
+    for position in np.flatnonzero(finite & (width > curve.tolerance * curve.scaled_upper)):
         _require(
             curve.status[position] == "loose",
             f"the interval at eps = {curve.eps[position]} is wider than the tolerance, "
