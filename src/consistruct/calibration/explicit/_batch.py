@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consistruct._compile import compiled
+from consistruct.calibration.explicit._gauge import add_weight
 from consistruct.calibration.explicit._pair import solve_pair, workspace
 from consistruct.protocols import FloatArray, IntArray
 
@@ -20,7 +22,7 @@ class Warm(NamedTuple):
     """The last q of every pair, on its heaviest truths; touched pages only cost memory."""
 
     size: IntArray  # (k²,)
-    columns: IntArray  # (k², WARM_COLUMNS)
+    columns: NDArray[np.int32]  # (k², WARM_COLUMNS)
     weights: FloatArray  # (k², WARM_COLUMNS)
 
 
@@ -28,7 +30,7 @@ def warm_starts(k: int) -> Warm:
     """No pair has a start yet."""
     return Warm(
         np.zeros(k * k, dtype=np.int64),
-        np.empty((k * k, WARM_COLUMNS), dtype=np.int64),
+        np.empty((k * k, WARM_COLUMNS), dtype=np.int32),
         np.empty((k * k, WARM_COLUMNS)),
     )
 
@@ -76,17 +78,9 @@ def start_point(
         x[0] = 1.0
         return 1
     theta = (eps - reach) / (d[top] - reach)
-    place = n
     for a in range(n):
         x[a] *= 1.0 - theta
-        if columns[a] == top:
-            place = a
-    if place == n:
-        columns[n] = top
-        x[n] = 0.0
-        n += 1
-    x[place] += theta
-    return n
+    return add_weight(columns, x, n, top, theta)
 
 
 @compiled
@@ -125,16 +119,11 @@ def solve_batch(
     """Solve the pairs in order, each until its lower bound passes the incumbent."""
     k, m = L.shape
     work = workspace(k, m)
-    rows = np.empty(k, dtype=np.int64)
-    other_rows = np.empty(max(k, 2), dtype=np.int64)
-    columns = np.empty(m + 2, dtype=np.int64)
-    x = np.empty(m + 2)
-    free = np.empty(m + 2, dtype=np.int64)
-    best_rows = np.empty(k, dtype=np.int64)
-    best_w = np.empty(k)
+    columns = work.columns
+    x = work.x
     d = np.empty(m)
-
     scale = L.max()
+
     n = pairs.shape[0]
     solved = np.empty(n, dtype=np.int64)
     slope = np.empty(n)
@@ -159,23 +148,7 @@ def solve_batch(
             d[y] = losses[j, y] - losses[i, y]
         size = start_point(d, eps, pair, warm, columns, x)
         _, upper, lower, mu, size, support = solve_pair(
-            L,
-            LT,
-            d,
-            p,
-            j,
-            eps,
-            target,
-            0.05 * tolerance,
-            columns,
-            x,
-            size,
-            best_rows,
-            best_w,
-            work,
-            rows,
-            other_rows,
-            free,
+            L, LT, d, p, j, eps, target, 0.05 * tolerance, size, work
         )
         remember(pair, columns, x, size, warm)
         reach = 0.0
@@ -189,8 +162,8 @@ def solve_batch(
         total = 0.0
         square = 0.0
         for s in range(support):
-            total += best_w[s]
-            square += best_w[s] * best_w[s] / p[best_rows[s]]
+            total += work.best_w[s]
+            square += work.best_w[s] * work.best_w[s] / p[work.best_rows[s]]
         slope[done] = mu / np.sqrt(0.5 * (total * total / p[j] + square))
         intercept[done] = np.sqrt(4.0 * lower) - slope[done] * eps
         multiplier[done] = mu
@@ -204,8 +177,8 @@ def solve_batch(
             more_w[:start] = all_w[:start]
             all_rows = more_rows
             all_w = more_w
-        all_rows[start : start + support] = best_rows[:support]
-        all_w[start : start + support] = best_w[:support]
+        all_rows[start : start + support] = work.best_rows[:support]
+        all_w[start : start + support] = work.best_w[:support]
         done += 1
         indptr[done] = start + support
     end = indptr[done]

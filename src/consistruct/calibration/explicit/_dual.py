@@ -51,10 +51,13 @@ class DualPoints:
 
     def dense(self, chosen: IntArray, k: int) -> FloatArray:
         """The rows w of the chosen points, shape (len(chosen), k)."""
+        starts = self.indptr[chosen]
+        sizes = self.indptr[chosen + 1] - starts
+        place = np.repeat(np.arange(chosen.size), sizes)
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        entries = np.repeat(starts, sizes) + within
         w = np.zeros((chosen.size, k))
-        for place, t in enumerate(chosen):
-            part = slice(self.indptr[t], self.indptr[t + 1])
-            w[place, self.rows[part]] = self.weights[part]
+        w[place, self.rows[entries]] = self.weights[entries]
         return w
 
 
@@ -109,9 +112,7 @@ def lower_bounds(
         chosen = order[starts[j] : starts[j + 1]]
         if chosen.size:
             i = points.i[chosen]
-            found = pair_lower_bounds(
-                L, p, j, i, points.dense(chosen, k), points.mu[chosen], eps
-            )
+            found = pair_lower_bounds(L, p, j, i, points.dense(chosen, k), points.mu[chosen], eps)
             np.maximum.at(bounds, i, found)
         largest = (L[j] - L).max(axis=1)
         bounds[largest[:, None] < eps] = np.inf

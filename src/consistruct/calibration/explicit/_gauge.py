@@ -8,7 +8,7 @@ from __future__ import annotations
 from consistruct._compile import compiled
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["best_multiplier", "gauge", "price", "regret"]
+__all__ = ["add_weight", "best_multiplier", "gauge", "price", "regret"]
 
 
 @compiled
@@ -144,3 +144,15 @@ def best_multiplier(
             right = best
     share = (eps - d[right]) / (d[left] - d[right])
     return value + mu * eps, mu, left, right, share
+
+
+@compiled
+def add_weight(columns: IntArray, x: FloatArray, n: int, y: int, weight: float) -> int:
+    """Add weight to truth y, which joins the support where it is new; return its size."""
+    for a in range(n):
+        if columns[a] == y:
+            x[a] += weight
+            return n
+    columns[n] = y
+    x[n] = weight
+    return n + 1

@@ -16,10 +16,12 @@ from consistruct._validation import (
     check_number,
 )
 from consistruct.calibration.explicit._dual import DualPoints, lower_bounds, pair_lower_bounds
-from consistruct.calibration.explicit._search import Incumbent, Search
+from consistruct.calibration.explicit._search import Search
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["ExplicitCurve", "Multipliers", "explicit_curve"]
+
+SMALLEST_UNIT = 1e-140  # squares of loss differences and their sums stay normal floats
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class ExplicitCurve:
     ----------
     eps : (n,) the values of ε, in the order given.
     scaled_lower, scaled_upper : (n,) ends of k·H(ε); +inf above `max_eps`, 0 at ε = 0.
-    pairs : (n, 2) minimising pair (i, j): j is predicted although i is better by ε; −1 where the
+    pair : (n, 2) minimising pair (i, j): j is predicted although i is better by ε; −1 where the
         value is infinite or ε = 0.
     status : (n,) "certified" where upper − lower ≤ tolerance · upper, else "loose".
     max_eps : largest ε at which H is finite.
@@ -58,7 +60,7 @@ class ExplicitCurve:
     eps: FloatArray
     scaled_lower: FloatArray
     scaled_upper: FloatArray
-    pairs: IntArray
+    pair: IntArray
     status: tuple[str, ...]
     max_eps: float
     tolerance: float
@@ -69,7 +71,7 @@ class ExplicitCurve:
 
     def multipliers(self, L: FloatArray, position: int) -> Multipliers:
         """The best dual point of the minimising pair at eps[position]; L is the loss matrix."""
-        i, j = (int(label) for label in self.pairs[position])
+        i, j = (int(label) for label in self.pair[position])
         if i < 0:
             raise ValueError(
                 f"there is no minimising pair at eps = {self.eps[position]}: "
@@ -142,22 +144,31 @@ def explicit_curve(
     max_eps = float((losses.max(axis=0) - losses.min(axis=0)).max())
 
     # A power of two is exact: the search works on losses of order one, whatever their unit.
-    unit = math.ldexp(1.0, math.frexp(max_eps)[1]) if max_eps > 0 else 1.0
-    finite = values[(values > 0) & (values <= max_eps)]
+    unit = math.ldexp(1.0, math.frexp(max_eps)[1] - 1) if max_eps > 0 else 1.0
+    if not SMALLEST_UNIT <= unit <= 1 / SMALLEST_UNIT:
+        raise ValueError(
+            f"the largest loss difference within a column of L is {max_eps}, whose square is not "
+            f"a normal float; multiply L and eps by a constant"
+        )
+    inside = (values > 0) & (values <= max_eps)
     search = Search(losses / unit, p, tolerance, jobs)
-    found = search.run(np.unique(finite / unit), progress)
+    found = search.run(np.unique(values[inside] / unit), progress)
     points = search.needed_points()
 
     lower = np.where(values > max_eps, np.inf, 0.0)
     upper = lower.copy()
-    pairs = np.full((values.size, 2), -1, dtype=np.int64)
+    pair = np.full((values.size, 2), -1, dtype=np.int64)
     laws = np.zeros((values.size, m))
     scores = np.zeros((values.size, k))
-    for position in np.flatnonzero((values > 0) & (values <= max_eps)):
+    for position in np.flatnonzero(inside):
         point = found[float(values[position] / unit)]
-        pairs[position] = divmod(point.pair, k)
-        laws[position], scores[position], upper[position] = primal_point(losses, p, point)
-    inside = (values > 0) & (values <= max_eps)
+        i, j = divmod(point.pair, k)
+        law = np.zeros(m)
+        law[point.columns] = point.law / point.law.sum()
+        law = lift(law, losses[j] - losses[i], values[position])
+        laws[position] = law
+        scores[position], upper[position] = best_scores(losses @ law, p, j)
+        pair[position] = i, j
     if inside.any():
         proved = np.full(int(inside.sum()), np.inf)
         for _, bounds in lower_bounds(losses, p, values[inside], points):
@@ -169,7 +180,7 @@ def explicit_curve(
         eps=values,
         scaled_lower=lower,
         scaled_upper=upper,
-        pairs=pairs,
+        pair=pair,
         status=tuple("certified" if good else "loose" for good in tight),
         max_eps=max_eps,
         tolerance=tolerance,
@@ -194,20 +205,33 @@ def check_eps(eps: ArrayLike) -> FloatArray:
     return values
 
 
-def primal_point(
-    L: FloatArray,  # (k, m)
-    p: FloatArray,  # (k,)
-    point: Incumbent,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Dense law (m,), scores (k,) and value: given ℓ = Lq, f_j = t and f_c = min(−ℓ_c, t).
+def lift(
+    law: FloatArray,  # (m,)
+    d: FloatArray,  # (m,)
+    eps: float,
+) -> FloatArray:
+    """Undo a rounding error of d·q below ε by a little weight on the truth of largest d."""
+    top = int(d.argmax())
+    for _ in range(8):
+        missing = eps - d @ law
+        if missing <= 0 or d[top] <= eps:  # where max d = ε, q is right up to rounding
+            break
+        theta = min(1.0, 2 * missing / (d[top] - d @ law))
+        law = (1 - theta) * law
+        law[top] += theta
+    return law
 
-    t minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], a convex function of one variable.
+
+def best_scores(
+    expected: FloatArray,  # (k,)
+    p: FloatArray,  # (k,)
+    j: int,
+) -> tuple[FloatArray, float]:
+    """Scores (k,) with f_j largest and least ½ Σ p_c (f_c + ℓ_c)² for ℓ = `expected`, and that.
+
+    f_j = t and f_c = min(−ℓ_c, t), where t minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²].
     """
-    k, m = L.shape
-    j = point.pair % k
-    law = np.zeros(m)
-    law[point.columns] = point.law / point.law.sum()
-    expected = L @ law
+    k = expected.size
     others = np.delete(np.arange(k), j)
     # Stationary: p_j (t + ℓ_j) = Σ over ℓ_c < −t of p_c (−t − ℓ_c); the c come in order of ℓ.
     others = others[np.argsort(expected[others], kind="stable")]
@@ -219,4 +243,4 @@ def primal_point(
     t = -thresholds[active]
     scores = np.minimum(-expected, t)
     scores[j] = t
-    return law, scores, float(0.5 * (p * (scores + expected) ** 2).sum())
+    return scores, float(0.5 * (p * (scores + expected) ** 2).sum())

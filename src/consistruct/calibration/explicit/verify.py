@@ -13,7 +13,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["CertificateError", "verify"]
 
-ROUNDING = 1e-11  # relative; what sums of a few hundred products may lose
+ROUNDING = 1e-12  # relative; what sums of a few hundred products may lose
 
 
 class CertificateError(ConsistructError):
@@ -65,7 +65,7 @@ def _verify_upper(L: FloatArray, curve: ExplicitCurve, position: int) -> None:
         if eps > 0 or upper != 0:  # H(0) = 0 and H = +inf need no point
             _require(eps > curve.max_eps, f"the upper end is {upper} {at}: it needs a primal point")
         return
-    i, j = (int(label) for label in curve.pairs[position])
+    i, j = (int(label) for label in curve.pair[position])
     k = L.shape[0]
     _require(0 <= i < k and 0 <= j < k and i != j, f"({i}, {j}) is no pair of predictions {at}")
     q = curve.laws[position]
@@ -87,17 +87,15 @@ def _verify_upper(L: FloatArray, curve: ExplicitCurve, position: int) -> None:
 def _verify_lower(L: FloatArray, curve: ExplicitCurve) -> None:
     positive = curve.eps > 0
     _require((curve.scaled_lower[~positive] == 0).all(), "the lower end must be 0 at eps = 0")
-    _require(
-        (curve.scaled_lower <= curve.scaled_upper).all(), "a lower end is above its upper end"
-    )
+    _require((curve.scaled_lower <= curve.scaled_upper).all(), "a lower end is above its upper end")
     claimed = curve.scaled_lower[positive]
     eps = curve.eps[positive]
     for j, bounds in lower_bounds(L, curve.weights, eps, curve.points):
         if (bounds < claimed).any():
-            i, position = (int(index) for index in np.argwhere(bounds < claimed)[0])
+            i, at = np.argwhere(bounds < claimed)[0]
             raise CertificateError(
-                f"pair ({i}, {j}) is bounded below by {bounds[i, position]} only at "
-                f"eps = {eps[position]}, the curve claims {claimed[position]}"
+                f"pair ({i}, {j}) is bounded below by {bounds[i, at]} only at "
+                f"eps = {eps[at]}, the curve claims {claimed[at]}"
             )
     finite = np.isfinite(curve.scaled_upper)
     width = np.subtract(
