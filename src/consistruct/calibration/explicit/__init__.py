@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from consistruct.calibration.explicit.certificate import CertificateError, verify
 from consistruct.calibration.explicit.curve import ExplicitCurve, Multipliers, explicit_curve
-from consistruct.calibration.explicit.verify import CertificateError, verify
 
 __all__ = ["CertificateError", "ExplicitCurve", "Multipliers", "explicit_curve", "verify"]

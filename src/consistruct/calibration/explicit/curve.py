@@ -135,7 +135,7 @@ def explicit_curve(
     >>> curve.status
     ('certified', 'certified', 'certified')
     """
-    losses = check_loss_matrix(L, "L")
+    losses = np.ascontiguousarray(check_loss_matrix(L, "L"))
     values = check_eps(eps)
     tolerance = check_number(tolerance, "tolerance", low=1e-12, high=1.0)
     jobs = check_count(jobs, "jobs")

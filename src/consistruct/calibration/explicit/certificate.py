@@ -32,15 +32,15 @@ def verify(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from dataclasses import replace
-    >>> curve = explicit_curve(np.array([[0, 1, 2], [2, 0, 1], [3, 3, 0]]), [0.5, 2.0])
-    >>> verify(np.array([[0, 1, 2], [2, 0, 1], [3, 3, 0]]), curve)
-    >>> verify(np.array([[0, 1, 2], [2, 0, 1], [3, 3, 0]]),
-    ...        replace(curve, scaled_lower=1.01 * curve.scaled_lower))
+    >>> from consistruct.calibration.explicit import explicit_curve
+    >>> L = [[0, 1, 2], [2, 0, 1], [3, 3, 0]]
+    >>> curve = explicit_curve(L, [0.5, 2.0])
+    >>> verify(L, curve)
+    >>> verify(L, replace(curve, scaled_lower=1.01 * curve.scaled_upper))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    consistruct.calibration.explicit.verify.CertificateError: ...
+    consistruct...CertificateError: a lower end is above its upper end
     """
     losses = check_loss_matrix(L, "L")
     k, m = losses.shape
@@ -49,6 +49,8 @@ def verify(
             f"the curve has scores of shape {curve.scores.shape} and laws of shape "
             f"{curve.laws.shape}, which do not fit L of shape {losses.shape}"
         )
+    if curve.weights.shape != (k,) or not (curve.weights > 0).all():
+        raise CertificateError("the reference weights must be positive, one per prediction")
     max_eps = float((losses.max(axis=0) - losses.min(axis=0)).max())
     if curve.max_eps != max_eps:
         raise CertificateError(f"max_eps is {max_eps}, the curve says {curve.max_eps}")
@@ -77,9 +79,11 @@ def _verify_upper(L: FloatArray, curve: ExplicitCurve, position: int) -> None:
         f"q gives the pair ({i}, {j}) an excess of {difference} only {at}",
     )
     _require((f <= f[j]).all(), f"prediction {j} has not the largest score {at}")
-    value = 0.5 * (curve.weights * (f + L @ q) ** 2).sum()
+    residual = np.abs(f + L @ q)
+    value = 0.5 * (curve.weights * residual**2).sum()
+    rounding = (L.shape[1] + 8) * np.finfo(np.float64).eps * np.abs(L).max()
     _require(
-        abs(value - upper) <= 1e-9 * upper,
+        abs(value - upper) <= ROUNDING * upper + rounding * (curve.weights * residual).sum(),
         f"the primal point has the value {value}, not {upper} {at}",
     )
 
