@@ -69,9 +69,7 @@ def _curve(report: CalibrationReport) -> Table:
     table.add_column("status")
     table.add_column("worst pair (better, predicted)", overflow="ellipsis", max_width=44)
     for point in report.curve:
-        low, high = (
-            (point.log_lower, point.log_upper) if small else (point.lower, point.upper)
-        )
+        low, high = (point.log_lower, point.log_upper) if small else (point.lower, point.upper)
         pair = "" if point.pair is None else " , ".join(_short(report, p) for p in point.pair)
         table.add_row(
             f"{point.eps:.4g}",

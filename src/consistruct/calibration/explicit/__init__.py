@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consistruct.calibration.explicit.certificate import CertificateError, verify
+from consistruct.calibration.explicit.certificate import verify
 from consistruct.calibration.explicit.curve import ExplicitCurve, Multipliers, explicit_curve
 
-__all__ = ["CertificateError", "ExplicitCurve", "Multipliers", "explicit_curve", "verify"]
+__all__ = ["ExplicitCurve", "Multipliers", "explicit_curve", "verify"]

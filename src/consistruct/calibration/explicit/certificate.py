@@ -8,16 +8,12 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_loss_matrix
 from consistruct.calibration.explicit._dual import lower_bounds
 from consistruct.calibration.explicit.curve import ExplicitCurve
-from consistruct.exceptions import ConsistructError
+from consistruct.exceptions import CertificateError
 from consistruct.protocols import FloatArray
 
-__all__ = ["CertificateError", "verify"]
+__all__ = ["verify"]
 
 ROUNDING = 1e-12  # relative; what sums of a few hundred products may lose
-
-
-class CertificateError(ConsistructError):
-    """A certificate does not prove what the curve claims."""
 
 
 def verify(

@@ -42,7 +42,9 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
         return "no closed form is known for this loss with these scores"
     provers = (_try_orbits, _try_block_level, _try_oracle)
     prover = next(
-        found for found in (tries(loss, space, jobs) for tries in provers) if isinstance(found, Method)
+        found
+        for found in (tries(loss, space, jobs) for tries in provers)
+        if isinstance(found, Method)
     )
     return ClosedFormMethod(form, prover)
 
