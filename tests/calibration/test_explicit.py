@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
 
-from consistruct.calibration.explicit import CertificateError, explicit_curve, verify
+from consistruct.calibration.explicit import explicit_curve, verify
+from consistruct.exceptions import CertificateError
 from consistruct.calibration.explicit._dual import pair_lower_bounds
 from consistruct.calibration.explicit._gauge import best_multiplier, gauge
 from consistruct.calibration.explicit.curve import best_scores

@@ -80,6 +80,7 @@ def write_plot(curve: CalibrationFunction, path: Path) -> None:
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("png", "svg", "pdf"):
         raise ConsistructError(f"--plot writes .png, .svg or .pdf files, got {str(path)!r}")
-    figure = curve.plot().figure
+    figure = curve.plot().get_figure(root=True)
+    assert figure is not None
     with write_atomically(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=150)

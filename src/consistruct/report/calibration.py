@@ -72,7 +72,7 @@ class CalibrationReport:
         }
 
     def label(self, prediction: Any) -> Any:
-        """A prediction as reports show it: its name if it has one, digits beyond 63 bits as text."""
+        """A prediction as reports show it: its name if it has one, huge numbers as text."""
         if isinstance(prediction, tuple):
             return list(prediction)
         if self.prediction_names is not None:

@@ -31,6 +31,7 @@ from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["METHODS", "choose_method"]
 
+FAST_FROM = 20  # labels; compiling the fast route takes some seconds on first use
 POOL_LIMIT = 128  # predictable labels of the generic route: beyond it a quadratic program is slow
 
 Choice = Method | str
@@ -40,13 +41,11 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     form = closed_form(loss, space)
     if form is None:
         return "no closed form is known for this loss with these scores"
-    provers = (_try_orbits, _try_block_level, _try_oracle)
-    prover = next(
-        found
-        for found in (tries(loss, space, jobs) for tries in provers)
-        if isinstance(found, Method)
-    )
-    return ClosedFormMethod(form, prover)
+    for tries in (_try_orbits, _try_block_level, _try_oracle, _try_bounds):
+        prover = tries(loss, space, jobs)
+        if isinstance(prover, Method):
+            return ClosedFormMethod(form, prover)
+    return "nothing certifies the closed form for these scores"
 
 
 def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -85,6 +84,8 @@ def _too_many(loss: Loss) -> str | None:
 def _try_explicit_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if not isinstance(space, Full):
         return "the fast route for listed labels is for full scores"
+    if space.width < FAST_FROM:
+        return f"fewer than {FAST_FROM} labels are solved before the fast route has been compiled"
     return _too_many(loss) or ExplicitFullMethod(loss, space, jobs)
 
 
