@@ -43,6 +43,8 @@ class Classes(FiniteLabels):
 
     def __post_init__(self) -> None:
         size = check_count(self.n_classes, "n_classes")
+        if isinstance(self.names, str):
+            raise TypeError(f"names must be a sequence of names, got the string {self.names!r}")
         names = None if self.names is None else tuple(str(name) for name in self.names)
         if names is not None and len(names) != size:
             raise ValueError(f"names must have {size} entries, one per class, got {len(names)}")

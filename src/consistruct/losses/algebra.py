@@ -11,7 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
-from consistruct.exceptions import ConsistructError, NotInSpanError, TooManyLabelsError
+from consistruct.exceptions import (
+    CapabilityError,
+    ConsistructError,
+    NotInSpanError,
+    TooManyLabelsError,
+)
+from consistruct.labels import Ragged
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.explicit import span_of
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, LinearMap, Target
@@ -52,13 +58,21 @@ class Combination(Loss):
         first = flat[0][1]
         for _, loss in flat[1:]:
             for role in ("predictions", "truths"):
-                one, other = getattr(first, role), getattr(loss, role)
-                if one.size != other.size or one.shape != other.shape:
+                if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
                         f"losses can be combined over the same {role} only, "
                         f"got {first!r} and {loss!r}"
                     )
         self._set(terms=tuple(flat))
+
+    def at(self, size: int) -> Combination:
+        """The member of a family for labels of `size` parts."""
+        return Combination(tuple((weight, _member(loss, size)) for weight, loss in self.terms))
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if isinstance(pred, Ragged) or isinstance(true, Ragged):  # families check their batches
+            return np.sum([weight * loss(pred, true) for weight, loss in self.terms], axis=0)
+        return super().__call__(pred, true)
 
     def __repr__(self) -> str:
         return " + ".join(f"{weight!r} * {loss!r}" for weight, loss in self.terms)
@@ -137,6 +151,24 @@ class Combination(Loss):
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.terms[0][1].truth_as_prediction(true)
+
+
+def _same_labels(one: LabelSet, other: LabelSet) -> bool:
+    """Whether two label sets can stand for each other: equal, or alike with no other names."""
+    if one == other:
+        return True
+    # only infinite sets and families have size None, and those are alike when equal
+    if one.size is None or one.size != other.size or one.shape != other.shape:
+        return False
+    names = [getattr(labels, "names", None) for labels in (one, other)]
+    return None in names or names[0] == names[1]
+
+
+def _member(loss: Loss, size: int) -> Loss:
+    at = getattr(loss, "at", None)
+    if at is None:
+        raise CapabilityError(loss, "at", "choosing a size", "it has its size already")
+    return at(size)
 
 
 def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:

@@ -137,7 +137,11 @@ class Mixed(Loss):
 
     @cached_property
     def score_space(self) -> BaseScoreSpace:
-        return self.block.score_space if self.eta == 0 else Full(self.block.predictions)
+        return self.block.score_space if self.eta == 0 else self._full
+
+    @cached_property
+    def _full(self) -> Full:
+        return Full(self.block.predictions)
 
     @property
     def truths(self) -> LabelSet:
@@ -155,9 +159,9 @@ class Mixed(Loss):
 
     def target(self, true: ArrayLike) -> Target:
         checked = self.truths.check(true, "true")
-        if isinstance(self.score_space, Blocks):
+        if self.eta == 0:
             return self.block.target(checked)
-        self.score_space._require_arrays("target")  # type: ignore[attr-defined]
+        self._full.require_arrays("target")
         blocks = self.partition.block_of(np.arange(self.partition.n_labels))
         same_block = blocks[checked][:, None] == blocks[None, :]
         target = -(1.0 - self.eta) * same_block

@@ -42,8 +42,8 @@ def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = No
     matrix, pred_names, true_names = _oriented(
         path,
         costs,
-        [line[0] for line in table[1:]],
-        table[0][1:],
+        [line[0].strip() for line in table[1:]],
+        [name.strip() for name in table[0][1:]],
         corner[0],
         corner[1] if len(corner) > 1 else None,
         rows,

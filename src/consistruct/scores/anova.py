@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from consistruct._validation import check_rows
 from consistruct.protocols import FloatArray
 from consistruct.scores.gram import BaseGram, group_equal
 
@@ -56,6 +57,7 @@ class ProductGram(BaseGram):
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Unary (n, T, s) and edge (n, T−1, s, s) scores; no edges: the latter is empty."""
+        theta = check_rows(theta, self.width)
         n, T, s = len(theta), self.n_parts, self.n_states
         unary = theta[:, : T * s].reshape(n, T, s)
         rest = theta[:, T * s :]

@@ -7,10 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
+from consistruct._validation import check_rows
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.protocols import FloatArray
 
-__all__ = ["BaseGram", "DenseGram", "DiagonalGram", "dense_limit", "group_equal"]
+__all__ = [
+    "BaseGram",
+    "DenseGram",
+    "DiagonalGram",
+    "dense_limit",
+    "group_equal",
+    "rank_tolerance",
+]
 
 
 class BaseGram(ABC):
@@ -49,10 +57,10 @@ class DiagonalGram(BaseGram):
         return len(self.weights)
 
     def apply(self, theta: FloatArray) -> FloatArray:
-        return theta * self.weights
+        return check_rows(theta, self.width) * self.weights
 
     def solve(self, theta: FloatArray) -> FloatArray:
-        return theta / self.weights
+        return check_rows(theta, self.width) / self.weights
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
         return group_equal(self.weights)
@@ -76,11 +84,11 @@ class DenseGram(BaseGram):
         return singular[kept], right[kept]
 
     def apply(self, theta: FloatArray) -> FloatArray:
-        return np.asarray((theta @ self.factor.T) @ self.factor)
+        return np.asarray((check_rows(theta, self.width) @ self.factor.T) @ self.factor)
 
     def solve(self, theta: FloatArray) -> FloatArray:
         singular, right = self._svd
-        return np.asarray((theta @ right.T) / singular**2 @ right)
+        return np.asarray((check_rows(theta, self.width) @ right.T) / singular**2 @ right)
 
     def whitening(self) -> FloatArray:
         """B of shape (width, rank) with BᵀḠB = I."""
@@ -107,9 +115,12 @@ def group_equal(values: FloatArray, tolerance: float = 1e-12) -> tuple[FloatArra
     return ordered[starts], tuple(counts.tolist())
 
 
-def dense_limit(size: int | None, limit: int, what: str) -> None:
+def dense_limit(
+    size: int | None,
+    limit: int,
+    what: str,
+    instead: str = "use the operators (apply, solve) or raise limit if it fits",
+) -> None:
     """Raise unless a dense object over `size` columns is allowed."""
     if size is None or size > limit:
-        raise TooManyLabelsError(
-            size, limit, what, "use the operators (apply, solve) or raise limit if it fits"
-        )
+        raise TooManyLabelsError(size, limit, what, instead)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_theta
+from consistruct._validation import check_rows, check_theta
 from consistruct.decoding.base import BaseDecoder
 from consistruct.protocols import (
     Decoder,
@@ -60,6 +60,8 @@ class Orthonormalised(BaseScoreSpace):
     @cached_property
     def basis(self) -> LinearMap:
         """B: coordinates here -> θ of the base."""
+        if isinstance(self.base, Centred):
+            return _centred_basis(self.base.base)
         gram = self.base.gram()
         if isinstance(gram, OrthonormalBasis):
             return FunctionMap(gram.expand, gram.contract)
@@ -104,6 +106,47 @@ class Orthonormalised(BaseScoreSpace):
             lambda theta: self.basis.transpose(gram.apply(into(theta))),
             lambda z: into.transpose(gram.apply(self.basis(z))),
         )
+
+    def map_into(self, space: BaseScoreSpace) -> LinearMap:
+        into = space.coordinates(self.base)
+        return FunctionMap(
+            lambda z: into(self.basis(z)), lambda theta: self.basis.transpose(into.transpose(theta))
+        )
+
+
+def _centred_basis(base: BaseScoreSpace) -> LinearMap:
+    """B' with B'ᵀ(Ḡ − mmᵀ)B' = I, from B with BᵀḠB = I of the space that is centred.
+
+    With e = Bᵀm it is Bᵀ(Ḡ − mmᵀ)B = I − eeᵀ, and ‖e‖ ≤ 1 is the length of the projected constant.
+    Inside the span (‖e‖ = 1) the direction e is dropped: a Householder reflection takes the first
+    axis to it and the first coordinate is left out. Outside, e is stretched by (1 − ‖e‖²)^(−½).
+    """
+    basis = Orthonormalised(base).basis
+    e = basis.transpose(base.mean_embedding()[None])[0]
+    length = float(np.linalg.norm(e))
+    if not base.contains_constant:
+        if length == 0.0:
+            return basis
+        unit = e / length
+        stretch = 1.0 / np.sqrt(1.0 - length**2) - 1.0
+
+        def stretched(z: FloatArray) -> FloatArray:
+            return z + stretch * (z @ unit)[:, None] * unit
+
+        return FunctionMap(
+            lambda z: basis(stretched(z)), lambda theta: stretched(basis.transpose(theta))
+        )
+    normal = e / length
+    normal[0] += 1.0 if normal[0] >= 0 else -1.0  # the sign without cancellation
+    normal /= np.linalg.norm(normal)
+
+    def reflected(z: FloatArray) -> FloatArray:
+        return z - 2.0 * (z @ normal)[:, None] * normal
+
+    return FunctionMap(
+        lambda z: basis(reflected(np.pad(z, ((0, 0), (1, 0))))),
+        lambda theta: reflected(basis.transpose(theta))[:, 1:],
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,6 +210,17 @@ class Centred(BaseScoreSpace):
             return self.base.coordinates(other.base)
         return super().coordinates(other)
 
+    def map_into(self, space: BaseScoreSpace) -> LinearMap | None:
+        if not space.contains_constant:
+            return None
+        # the scores of the base less their mean ⟨m, θ⟩, which is a constant score of `space`
+        into, constant = space.coordinates(self.base), space.constant_coordinates()
+        mean = self.base.mean_embedding()
+        return FunctionMap(
+            lambda theta: into(theta) - (theta @ mean)[:, None] * constant,
+            lambda theta: into.transpose(theta) - (theta @ constant)[:, None] * mean,
+        )
+
 
 class CentredGram(BaseGram):
     """Ḡ − m mᵀ with m = E_c F_c, a rank-one change of another Gram operator."""
@@ -182,9 +236,11 @@ class CentredGram(BaseGram):
         return self.base.width
 
     def apply(self, theta: FloatArray) -> FloatArray:
+        theta = check_rows(theta, self.width)
         return self.base.apply(theta) - (theta @ self.mean)[:, None] * self.mean
 
     def solve(self, theta: FloatArray) -> FloatArray:
+        theta = check_rows(theta, self.width)
         a, m = self._constant, self.mean
         if self._inside:
             # mᵀḠ⁺m = 1 and a spans the new kernel: (Ḡ − mmᵀ)⁺ = P Ḡ⁺ P, P projects off a
@@ -198,6 +254,8 @@ class CentredGram(BaseGram):
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
         a, m = self._constant, self.mean
+        if not m.any():
+            return self.base.eigenvalues()
         removed = float(m @ m)
         # F m = F F* 1: where it is constant, 1 is an eigenfunction and leaves the spectrum alone
         gap = (m - removed * a)[None]
