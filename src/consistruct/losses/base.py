@@ -158,7 +158,7 @@ def dense_target(target: Target) -> FloatArray:
 
 def minus_one_hot(columns: LabelArray, width: int, scale: float = 1.0) -> sp.csr_array:
     """CSR rows with −scale at the given columns: (n,) or (n, m) column numbers."""
-    columns = columns.reshape(len(columns), -1)
+    columns = columns[:, None] if columns.ndim == 1 else columns
     n, per_row = columns.shape
     return sp.csr_array(
         (np.full(n * per_row, -scale), columns.ravel(), np.arange(n + 1) * per_row),

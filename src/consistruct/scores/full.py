@@ -13,6 +13,7 @@ from consistruct._validation import check_count
 from consistruct.decoding import LabelArgmax
 from consistruct.exceptions import CapabilityError, FamilyError, TooManyLabelsError
 from consistruct.labels import Classes
+from consistruct.labels.base import VECTOR_LIMIT
 from consistruct.protocols import (
     Decoder,
     FloatArray,
@@ -28,7 +29,7 @@ from consistruct.scores.linear import FunctionMap, identity_map
 
 __all__ = ["FULL_WIDTH_LIMIT", "Full"]
 
-FULL_WIDTH_LIMIT = 2**16
+FULL_WIDTH_LIMIT = VECTOR_LIMIT
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -63,7 +63,8 @@ class DiagonalGram(BaseGram):
         return check_rows(theta, self.width) / self.weights
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
-        return group_equal(self.weights)
+        # exact numbers of any magnitude: 2^-250 differs from 2^-300
+        return group_equal(self.weights, relative_to_largest=False)
 
 
 class DenseGram(BaseGram):
@@ -105,12 +106,19 @@ def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:
     return max(shape) * float(np.finfo(np.float64).eps) * largest
 
 
-def group_equal(values: FloatArray, tolerance: float = 1e-12) -> tuple[FloatArray, tuple[int, ...]]:
-    """Distinct values, descending, with multiplicities; `tolerance` apart is equal."""
+def group_equal(
+    values: FloatArray, tolerance: float = 1e-12, *, relative_to_largest: bool = True
+) -> tuple[FloatArray, tuple[int, ...]]:
+    """Distinct values, descending, with multiplicities.
+
+    Neighbours count as equal within `tolerance` times the largest value (rounding noise of a
+    decomposition), or times their own magnitude.
+    """
     ordered = np.sort(values)[::-1]
     if len(ordered) == 0:
         return ordered, ()
-    starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * ordered[0])
+    scale = ordered[0] if relative_to_largest else ordered
+    starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * scale)
     counts = np.diff(np.append(starts, len(ordered)))
     return ordered[starts], tuple(counts.tolist())
 

@@ -256,6 +256,8 @@ class CentredGram(BaseGram):
         a, m = self._constant, self.mean
         if not m.any():
             return self.base.eigenvalues()
+        if isinstance(self.base, DiagonalGram) and np.array_equal(self.base.weights, m):
+            return _centred_diagonal(self.base)
         removed = float(m @ m)
         # F m = F F* 1: where it is constant, 1 is an eigenfunction and leaves the spectrum alone
         gap = (m - removed * a)[None]
@@ -269,6 +271,27 @@ class CentredGram(BaseGram):
         values = np.asarray(np.linalg.eigvalsh(self.dense()), np.float64)
         tolerance = self.width * float(np.finfo(np.float64).eps) * float(values[-1])
         return group_equal(values[values > 10 * tolerance])
+
+
+def _centred_diagonal(gram: DiagonalGram) -> tuple[FloatArray, tuple[int, ...]]:
+    """Spectrum of diag(w) − wwᵀ with Σw = 1, at full relative precision.
+
+    A weight that occurs p times stays p − 1 times. Between two neighbouring distinct weights lies
+    the one root of the secular equation Σ_i w_i/(w_i − λ) = 0, found by geometric bisection; the
+    last root is λ = 0, the constant.
+    """
+    weights, counts = gram.eigenvalues()  # descending
+    high, low = weights[:-1].copy(), weights[1:].copy()
+    for _ in range(200):
+        middle = np.sqrt(high) * np.sqrt(low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.array(counts) * weights / (weights - middle[:, None])
+            above = terms.sum(axis=1) > 0  # increasing from −∞ to +∞ between the two weights
+        high, low = np.where(above, middle, high), np.where(above, low, middle)
+    listed = [(float(root), 1) for root in high]
+    listed += [(float(w), p - 1) for w, p in zip(weights, counts, strict=True) if p > 1]
+    listed.sort(reverse=True)
+    return np.array([value for value, _ in listed]), tuple(count for _, count in listed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
