@@ -146,7 +146,11 @@ def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
         raise ValueError(
             "measure must be finite and positive on every label: consistency needs full support"
         )
-    return np.asarray(weights / weights.sum())
+    total = float(weights.sum())
+    # a normalised measure stays as it is, bit for bit: members are rebuilt from their own fields
+    if abs(total - 1.0) <= n_labels * float(np.finfo(np.float64).eps):
+        return weights
+    return np.asarray(weights / total)
 
 
 def check_weights(values: ArrayLike, size: int, name: str, per: str) -> FloatArray:

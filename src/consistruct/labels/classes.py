@@ -89,4 +89,5 @@ class Classes(FiniteLabels):
     def weights(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
         if self.reference is None:
             return super().weights(limit=limit)
+        self._bounded_size(limit, "the measure of every label")
         return self.reference

@@ -46,24 +46,25 @@ class Combination(Loss):
     terms: tuple[tuple[float, Loss], ...]
 
     def __post_init__(self) -> None:
-        flat: list[tuple[float, Loss]] = []
+        flat: dict[Loss, float] = {}  # equal losses are one term
         for weight, loss in self.terms:
             if not isinstance(loss, Loss):
                 raise TypeError(f"only losses can be combined, got {type(loss).__name__}")
             factor = check_number(weight, "weight of a loss", low=0.0)
             inner = loss.terms if isinstance(loss, Combination) else ((1.0, loss),)
-            flat += [(factor * own, term) for own, term in inner]
+            for own, term in inner:
+                flat[term] = flat.get(term, 0.0) + factor * own
         if not flat:
             raise ValueError("a combination needs at least one loss")
-        first = flat[0][1]
-        for _, loss in flat[1:]:
+        first, *rest = flat
+        for loss in rest:
             for role in ("predictions", "truths"):
                 if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
                         f"losses can be combined over the same {role} only, "
                         f"got {first!r} and {loss!r}"
                     )
-        self._set(terms=tuple(flat))
+        self._set(terms=tuple((weight, loss) for loss, weight in flat.items()))
 
     def at(self, size: int) -> Combination:
         """The member of a family for labels of `size` parts."""

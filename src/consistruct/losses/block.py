@@ -171,6 +171,13 @@ class Mixed(Loss):
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.ones(len(self.truths.check(true, "true")))
 
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.eta == 0:
+            return self.block.worst_truth(direction, offset_weight)
+        return super().worst_truth(direction, offset_weight)
+
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("mixed", arguments, 2, "mixed:4x25:0.4")

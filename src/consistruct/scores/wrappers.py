@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_rows, check_theta
 from consistruct.decoding.base import BaseDecoder
+from consistruct.exceptions import NotInSpanError
 from consistruct.protocols import (
     Decoder,
     FloatArray,
@@ -206,11 +208,19 @@ class Centred(BaseScoreSpace):
         self._check_same_predictions(other)
         if other == self:
             return identity_map()
+        if isinstance(self.base, Centred):  # centring twice changes nothing
+            return self.base.coordinates(other)
         if isinstance(other, Centred):
-            return self.base.coordinates(other.base)
+            if isinstance(other.base, Centred):
+                return self.coordinates(other.base)
+            # what the base expresses stays expressed; what it does not may be off by a constant
+            with suppress(NotInSpanError):
+                return self.base.coordinates(other.base)
         return super().coordinates(other)
 
     def map_into(self, space: BaseScoreSpace) -> LinearMap | None:
+        if isinstance(self.base, Centred):
+            return space.coordinates(self.base)
         if not space.contains_constant:
             return None
         # the scores of the base less their mean ⟨m, θ⟩, which is a constant score of `space`

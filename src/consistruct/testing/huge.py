@@ -60,7 +60,7 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
     )
     values, worst = loss.worst_truth(space.embed(pred), 1.0)
     ensure_close(loss(pred, worst), values, loss, "worst_truth attains its value")
-    ensure(bool((values >= direct - 1e-9).all()), loss, "worst_truth is no better than a sample")
+    ensure(bool((values >= direct - 1e-9).all()), loss, "worst_truth costs at least a sample")
     check_huge_score_space(space, random_state=random_state)
 
 
