@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ensure", "ensure_close", "ensure_raises", "ensure_same_shape", "read_only"]
+__all__ = [
+    "ensure",
+    "ensure_close",
+    "ensure_raises",
+    "ensure_same_shape",
+    "read_only",
+    "reports_errors",
+]
 
 RELATIVE_TOLERANCE = 1e-8
+
+Subject = TypeVar("Subject")
+Arguments = ParamSpec("Arguments")
 
 
 def ensure(condition: bool, subject: object, contract: str, found: str = "") -> None:
@@ -61,6 +72,28 @@ def ensure_raises(
         ensure(False, subject, contract, f"raised {type(raised).__name__}: {raised}")
     else:
         ensure(False, subject, contract, "nothing was raised")
+
+
+def reports_errors(
+    check: Callable[Concatenate[Subject, Arguments], None],
+) -> Callable[Concatenate[Subject, Arguments], None]:
+    """Turn an unexpected error inside a check into a broken contract of what is checked."""
+
+    @wraps(check)
+    def reporting(
+        subject: Subject, /, *arguments: Arguments.args, **options: Arguments.kwargs
+    ) -> None:
+        try:
+            check(subject, *arguments, **options)
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise AssertionError(
+                f"{subject!r} breaks a contract: every product runs on valid input; "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    return reporting
 
 
 def read_only(values: ArrayLike, dtype: Any = None) -> NDArray[Any]:

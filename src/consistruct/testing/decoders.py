@@ -15,6 +15,7 @@ from consistruct.testing.contracts import (
     ensure_raises,
     ensure_same_shape,
     read_only,
+    reports_errors,
 )
 from consistruct.testing.members import check_member
 
@@ -23,6 +24,7 @@ __all__ = ["check_decoder"]
 N_THETAS = 40
 
 
+@reports_errors
 def check_decoder(
     decoder: Decoder,
     F: ArrayLike,

@@ -8,7 +8,7 @@ from consistruct.exceptions import TooManyLabelsError
 from consistruct.losses.base import Loss, dense_target
 from consistruct.scores import Centred, Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.testing.contracts import ensure, ensure_close, ensure_raises
+from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
 from consistruct.testing.members import check_member
 
 __all__ = ["check_huge_loss", "check_huge_score_space"]
@@ -19,6 +19,7 @@ N_SAMPLES = 6
 WELL_CONDITIONED = 1e8  # beyond it float64 leaves nothing of a centred kernel to compare
 
 
+@reports_errors
 def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
     """A loss over more than 2^200 predictions: exact counts, and finite products or an error.
 
@@ -84,6 +85,7 @@ def _check_refusals(loss: Loss, space: BaseScoreSpace, pred: np.ndarray) -> None
     ensure(np.isfinite(effective.log), loss, "the logarithm of k_eff stays finite")
 
 
+@reports_errors
 def check_huge_score_space(space: BaseScoreSpace, *, random_state: int = 0) -> None:
     """A score space of small width over more than 2^200 labels: finite, consistent products."""
     check_member(space)

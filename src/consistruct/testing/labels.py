@@ -15,6 +15,7 @@ from consistruct.testing.contracts import (
     ensure_raises,
     ensure_same_shape,
     read_only,
+    reports_errors,
 )
 from consistruct.testing.members import check_member
 
@@ -23,6 +24,7 @@ __all__ = ["check_label_set"]
 N_DRAWS = 20_000
 
 
+@reports_errors
 def check_label_set(labels: LabelSet, *, random_state: int = 0) -> None:
     """Check a finite label set over all its labels, or an infinite one (size None) by samples."""
     check_member(labels)

@@ -11,7 +11,13 @@ from consistruct.exceptions import CapabilityError
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, read_only
+from consistruct.testing.contracts import (
+    ensure,
+    ensure_close,
+    ensure_raises,
+    read_only,
+    reports_errors,
+)
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.members import check_member
 from consistruct.testing.scores import check_score_space
@@ -22,6 +28,7 @@ N_SAMPLED_TRUTHS = 40  # of an infinite set of truths
 N_LAWS = 10
 
 
+@reports_errors
 def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     """Run every contract of a loss, its label sets, its score space and its decoder.
 

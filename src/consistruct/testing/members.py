@@ -11,11 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from consistruct import decoding, labels, losses, scores
-from consistruct.testing.contracts import ensure, ensure_raises
+from consistruct.testing.contracts import ensure, ensure_raises, reports_errors
 
 __all__ = ["check_member"]
 
 
+@reports_errors
 def check_member(member: Any) -> None:
     """Frozen, equal and hashed by content, its own copy, picklable, clonable; repr is its code."""
     fields = dataclasses.fields(member)

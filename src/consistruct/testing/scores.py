@@ -13,7 +13,13 @@ from consistruct.exceptions import NotInSpanError, TooManyLabelsError
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores import Centred, Dense, Full, Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, read_only
+from consistruct.testing.contracts import (
+    ensure,
+    ensure_close,
+    ensure_raises,
+    read_only,
+    reports_errors,
+)
 from consistruct.testing.decoders import check_decoder
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.members import check_member
@@ -24,6 +30,7 @@ SPECTRUM_TOLERANCE = 1e-10  # eigenvalues below this share of the largest count 
 LP_LABELS = 40  # predictable labels are decided one linear program each up to this many
 
 
+@reports_errors
 def check_score_space(
     space: BaseScoreSpace, *, others: Sequence[BaseScoreSpace] = (), random_state: int = 0
 ) -> None:
