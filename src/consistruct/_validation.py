@@ -80,6 +80,8 @@ def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
         ) from None
     if matrix.dtype == object:
         try:
+            if any(isinstance(entry, str | bytes) for entry in matrix.ravel()):
+                raise TypeError  # "1" would be read as 1
             matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(
@@ -194,7 +196,7 @@ def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray
     return array
 
 
-def check_scores(array: NDArray[Any], name: str) -> None:
+def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
     """Refuse NaN and +inf (−inf forbids a label); cheap when all is finite."""
     # A sum is finite only if every term is: one pass and no temporary in the usual case.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -203,9 +205,10 @@ def check_scores(array: NDArray[Any], name: str) -> None:
     bad = np.isnan(array) | (array == np.inf)
     if bad.any():
         where = tuple(int(position) for position in np.argwhere(bad)[0])
+        position = (where[0] + first_row, *where[1:])
         raise ValueError(
             f"{name} must not hold NaN or +inf (−inf forbids a label), got {array[where]} "
-            f"at position {where}"
+            f"at position {position}"
         )
 
 
