@@ -108,7 +108,7 @@ def test_bad_specs(spec, message):
 
 def test_other_bad_specs():
     with pytest.raises(TypeError, match="a loss spec must be a string, got int"):
-        parse_loss(3)  # type: ignore[arg-type]
+        parse_loss(3)
     with pytest.raises(
         LossSpecError, match="says how to read a cost file; 'zero-one:3' names none"
     ):
@@ -181,6 +181,7 @@ def test_rectangular_cost_file(tmp_path):
         ("0,1\n1\n", "pred", "line 2: 1 cells where the first line has 2"),
         ("pred,a,b\na,0,x\nb,1,0\n", None, "line 2, cost 2: 'x' is not a number"),
         ("0,1\nx,0\n", "pred", "line 2, cost 1: 'x' is not a number"),
+        ("0,1\n\n\nx,0\n", "pred", "line 4, cost 1: 'x' is not a number"),
         ("0,nan\n1,0\n", "pred", "got NaN at row 0, column 1"),
         ("0,inf\n1,0\n", "pred", "got an infinite cost at row 0, column 1"),
         ("0,-1\n1,0\n", "pred", "got a negative cost at row 0, column 1"),

@@ -46,7 +46,7 @@ def test_full_takes_a_loss_a_label_set_or_a_number():
     assert Full(Hamming(3)) == Full(Product(3))
     assert Full(Block((2, 3))).width == 5
     with pytest.raises(TypeError, match="labels must be an integer of at least 1, got 'abc'"):
-        Full("abc")  # type: ignore[arg-type]
+        Full("abc")
     with pytest.raises(FamilyError, match="cannot have full scores"):
         Full(Hamming(None))
     with pytest.raises(TooManyLabelsError, match="the matrix of an ordinal loss needs"):
