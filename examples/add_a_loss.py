@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.labels import Classes
-from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses import MatrixLoss
 
 
 @dataclass(frozen=True, eq=False, repr=False)
