@@ -15,10 +15,14 @@ from consistruct.protocols import FloatArray, LabelArray
 __all__ = [
     "check_count",
     "check_counts",
+    "check_embedding",
     "check_loss_matrix",
     "check_measure",
     "check_number",
+    "check_rows",
+    "check_scores",
     "check_theta",
+    "check_weights",
     "integer_labels",
 ]
 
@@ -76,6 +80,8 @@ def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
         ) from None
     if matrix.dtype == object:
         try:
+            if any(isinstance(entry, str | bytes) for entry in matrix.ravel()):
+                raise TypeError  # "1" would be read as 1
             matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(
@@ -110,6 +116,23 @@ def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
     return matrix
 
 
+def check_embedding(values: ArrayLike, name: str = "F") -> FloatArray:
+    """Return F as float64 of shape (labels, width): a finite matrix that is not empty."""
+    try:
+        matrix = np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a matrix (labels x width), got rows of different lengths"
+        ) from None
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"{name} must be a matrix (labels x width), got shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    return matrix.astype(np.float64)
+
+
 def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
     """Return a reference measure: one positive weight per label, normalised to sum to one."""
     weights = np.asarray(values)
@@ -125,24 +148,55 @@ def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
         raise ValueError(
             "measure must be finite and positive on every label: consistency needs full support"
         )
-    return np.asarray(weights / weights.sum())
+    total = float(weights.sum())
+    # a normalised measure stays as it is, bit for bit: members are rebuilt from their own fields
+    if abs(total - 1.0) <= n_labels * float(np.finfo(np.float64).eps):
+        return weights
+    return np.asarray(weights / total)
 
 
-def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
-    """Return scores as float64 of shape (n, width): −inf allowed, NaN and +inf not."""
-    array = np.asarray(theta)
+def check_weights(values: ArrayLike, size: int, name: str, per: str) -> FloatArray:
+    """Return one finite, non-negative weight for each of `size` things, called `per`."""
+    try:
+        weights = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be one flat sequence of numbers") from None
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {weights.dtype}")
+    if weights.shape != (size,):
+        raise ValueError(
+            f"{name} must have one entry per {per}, shape ({size},), got shape {weights.shape}"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"{name} must be finite and non-negative, got {weights.tolist()}")
+    return weights.astype(np.float64)
+
+
+def check_rows(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
+    """Return a batch as float64 of shape (n, width); a wrong width never broadcasts."""
+    try:
+        array = np.asarray(theta)
+    except ValueError:
+        raise ValueError(
+            f"{name} must have shape (n, {width}), got rows of different lengths"
+        ) from None
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(
             f"{name} must have shape (n, {width}), one row per example, got {array.shape}"
         )
-    array = array.astype(np.float64, copy=False)
+    return array.astype(np.float64, copy=False)
+
+
+def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
+    """Return scores as float64 of shape (n, width): −inf allowed, NaN and +inf not."""
+    array = check_rows(theta, width, name)
     check_scores(array, name)
     return array
 
 
-def check_scores(array: NDArray[Any], name: str) -> None:
+def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
     """Refuse NaN and +inf (−inf forbids a label); cheap when all is finite."""
     # A sum is finite only if every term is: one pass and no temporary in the usual case.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -151,9 +205,10 @@ def check_scores(array: NDArray[Any], name: str) -> None:
     bad = np.isnan(array) | (array == np.inf)
     if bad.any():
         where = tuple(int(position) for position in np.argwhere(bad)[0])
+        position = (where[0] + first_row, *where[1:])
         raise ValueError(
             f"{name} must not hold NaN or +inf (−inf forbids a label), got {array[where]} "
-            f"at position {where}"
+            f"at position {position}"
         )
 
 
@@ -168,6 +223,11 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
         ) from None
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(np.int64)  # np.asarray([]) is float
+    if array.dtype.kind == "f" and not isinstance(labels, np.ndarray):
+        # NumPy reads the list [0, 2**63] as floats; Python ints keep it exact
+        exact = np.asarray(labels, dtype=object)
+        if all(type(entry) is int for entry in exact.ravel()):
+            array = exact
     if array.dtype == object:
         if not all(
             isinstance(entry, Integral) and not isinstance(entry, bool) for entry in array.ravel()

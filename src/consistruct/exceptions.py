@@ -6,6 +6,9 @@ knows only the standard exceptions catches them too.
 
 from __future__ import annotations
 
+from math import log2
+from typing import Any
+
 __all__ = [
     "CapabilityError",
     "CertificateError",
@@ -14,11 +17,17 @@ __all__ = [
     "LossSpecError",
     "NotInSpanError",
     "TooManyLabelsError",
+    "describe_count",
 ]
 
 
 class ConsistructError(ValueError):
     """Base of all errors that this package raises on purpose."""
+
+    # BaseException rebuilds itself from its message; the errors below have other arguments, and
+    # an error that cannot be unpickled hangs a pool of worker processes.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_error, (type(self), self.args, self.__dict__)
 
 
 class TooManyLabelsError(ConsistructError):
@@ -88,6 +97,13 @@ def describe_count(size: int | None) -> str:
         return str(size)
     # bit_length gives the integer part of log2, the leading 60 bits its fraction.
     shift = max(size.bit_length() - 60, 0)
-    from math import log2
-
     return f"about 2^{shift + log2(size >> shift):.1f}"
+
+
+def _rebuild_error(
+    cls: type[ConsistructError], arguments: tuple[Any, ...], state: dict[str, Any]
+) -> ConsistructError:
+    error = cls.__new__(cls)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_theta
+from consistruct._validation import check_counts, check_embedding, check_theta
 from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
+from consistruct.exceptions import FamilyError
 from consistruct.labels.base import INT64_LIMIT
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet
 
@@ -25,10 +26,12 @@ class LabelArgmax(BaseDecoder):
 
     predictions: LabelSet
 
+    def __post_init__(self) -> None:
+        if self.predictions.size is None:
+            raise FamilyError(self.predictions, "be decoded by one score per label")
+
     def __call__(self, theta: ArrayLike) -> LabelArray:
-        size = self.predictions.size
-        assert size is not None
-        scores = check_theta(theta, size)
+        scores = check_theta(theta, self.predictions.size or 0)
         best = scores.argmax(axis=1)
         refuse_all_forbidden(scores[np.arange(len(scores)), best])
         return self.predictions.unindex(best)
@@ -45,6 +48,12 @@ class BlockArgmax(BaseDecoder):
     """
 
     first_labels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        first_labels = check_counts(self.first_labels, "first_labels", minimum=0)
+        if len(set(first_labels)) != len(first_labels):
+            raise ValueError("first_labels must differ: each block has a smallest label of its own")
+        self._set(first_labels=first_labels)
 
     @cached_property
     def _order(self) -> IntArray:
@@ -74,7 +83,13 @@ class DenseArgmax(BaseDecoder):
     predictions: LabelSet
 
     def __post_init__(self) -> None:
-        self._set(F=frozen_array(self.F))
+        F = check_embedding(self.F)
+        if self.predictions.size != len(F):
+            raise ValueError(
+                f"F must have one row per label of {self.predictions!r}, "
+                f"{self.predictions.size}, got {len(F)} rows"
+            )
+        self._set(F=frozen_array(F))
 
     @cached_property
     def _distinct(self) -> tuple[FloatArray, IntArray]:

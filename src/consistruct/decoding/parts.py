@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_theta
+from consistruct._validation import check_count, check_theta
 from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
 from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
@@ -26,6 +26,10 @@ class PerPart(BaseDecoder):
 
     n_parts: int | None
     n_states: int
+
+    def __post_init__(self) -> None:
+        n_parts = None if self.n_parts is None else check_count(self.n_parts, "n_parts")
+        self._set(n_parts=n_parts, n_states=check_count(self.n_states, "n_states"))
 
     def __call__(self, theta: ArrayLike) -> LabelArray:
         if self.n_parts is None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from consistruct._compile import compiled
-from consistruct._validation import check_count, check_scores, check_theta
+from consistruct._validation import check_count, check_rows, check_scores
 from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
 from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["ChainScores", "Viterbi"]
+
+CACHE_BYTES = 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +106,15 @@ class Viterbi(BaseDecoder):
         if self.n_parts is None:
             raise FamilyError(self, "decode a plain array (decode_packed takes ChainScores)")
         T, s = self.n_parts, self.n_states
-        scores = np.ascontiguousarray(check_theta(theta, T * s + (T - 1) * s * s))
+        scores = np.ascontiguousarray(check_rows(theta, T * s + (T - 1) * s * s))
         states = np.empty((len(scores), T), dtype=np.int64)
         best = np.empty(len(scores))
-        _viterbi_rows(scores, T, s, states, best)
+        # Wide scores are bound by memory: each chunk is checked and decoded while in the cache.
+        chunk = max(1, CACHE_BYTES // (8 * scores.shape[1]))
+        for start in range(0, len(scores), chunk):
+            part = slice(start, start + chunk)
+            check_scores(scores[part], "theta", first_row=start)
+            _viterbi_rows(scores[part], T, s, states[part], best[part])
         refuse_all_forbidden(best)
         return states
 
@@ -132,40 +139,38 @@ def _best_sequence(
     unary: FloatArray,  # (T, s)
     edges: FloatArray,  # (1 or T, s, s)
     shared: bool,
-    suffix: FloatArray,  # (s,) work space: best score of the parts after t, given the state at t
-    following: FloatArray,  # (s,) work space
-    successor: NDArray[np.int32],  # (T, s) work space: best state after each state
+    best: FloatArray,  # (T, s) work space: best score of the parts from t on, given the state at t
     states: IntArray,  # (T,) out
 ) -> float:
+    # The pass from the last part to the first keeps values only: a maximum without a branch costs
+    # a third of one that remembers where it was. The forward pass looks again at one row per part.
     T, s = unary.shape
     for a in range(s):
-        suffix[a] = 0.0
+        best[T - 1, a] = unary[T - 1, a]
     for t in range(T - 2, -1, -1):
-        for b in range(s):
-            following[b] = unary[t + 1, b] + suffix[b]
         matrix = edges[0] if shared else edges[t]
         for a in range(s):
-            best = matrix[a, 0] + following[0]
-            choice = 0
+            largest = matrix[a, 0] + best[t + 1, 0]
             for b in range(1, s):
-                value = matrix[a, b] + following[b]
-                if value > best:
-                    best = value
-                    choice = b
-            suffix[a] = best
-            successor[t, a] = choice
-    best = unary[0, 0] + suffix[0]
+                largest = max(largest, matrix[a, b] + best[t + 1, b])
+            best[t, a] = unary[t, a] + largest
     state = 0
     for a in range(1, s):
-        value = unary[0, a] + suffix[a]
-        if value > best:
-            best = value
+        if best[0, a] > best[0, state]:
             state = a
     states[0] = state
     for t in range(T - 1):
-        state = successor[t, state]
+        matrix = edges[0] if shared else edges[t]
+        choice = 0
+        largest = matrix[state, 0] + best[t + 1, 0]
+        for b in range(1, s):
+            value = matrix[state, b] + best[t + 1, b]
+            if value > largest:
+                largest = value
+                choice = b
+        state = choice
         states[t + 1] = state
-    return best
+    return best[0, states[0]]
 
 
 @compiled
@@ -181,16 +186,12 @@ def _viterbi_packed(
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    suffix = np.empty(s)
-    following = np.empty(s)
-    successor = np.empty((longest, s), dtype=np.int32)
+    work = np.empty((longest, s))
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
         if stop > start:
             own = edges if shared else edges[start:stop]
-            best[row] = _best_sequence(
-                unary[start:stop], own, shared, suffix, following, successor, states[start:stop]
-            )
+            best[row] = _best_sequence(unary[start:stop], own, shared, work, states[start:stop])
 
 
 @compiled
@@ -201,10 +202,8 @@ def _viterbi_rows(
     states: IntArray,  # (n, T) out
     best: FloatArray,  # (n,) out
 ) -> None:
-    suffix = np.empty(s)
-    following = np.empty(s)
-    successor = np.empty((T, s), dtype=np.int32)
+    work = np.empty((T, s))
     for row in range(len(theta)):
         unary = theta[row, : T * s].reshape(T, s)
         edges = theta[row, T * s :].reshape(T - 1, s, s)
-        best[row] = _best_sequence(unary, edges, False, suffix, following, successor, states[row])
+        best[row] = _best_sequence(unary, edges, False, work, states[row])

@@ -12,9 +12,17 @@ from consistruct._validation import integer_labels
 from consistruct.exceptions import FamilyError, TooManyLabelsError
 from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["ENUMERATION_LIMIT", "INT64_LIMIT", "FiniteLabels", "draw_integers", "integer_array"]
+__all__ = [
+    "ENUMERATION_LIMIT",
+    "INT64_LIMIT",
+    "VECTOR_LIMIT",
+    "FiniteLabels",
+    "draw_integers",
+    "integer_array",
+]
 
 ENUMERATION_LIMIT = 4096
+VECTOR_LIMIT = 2**16  # labels for which arrays of one number per label are allowed
 INT64_LIMIT = 2**63  # sizes up to here have int64 indices, larger ones Python ints
 
 

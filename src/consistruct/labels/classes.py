@@ -43,6 +43,8 @@ class Classes(FiniteLabels):
 
     def __post_init__(self) -> None:
         size = check_count(self.n_classes, "n_classes")
+        if isinstance(self.names, str):
+            raise TypeError(f"names must be a sequence of names, got the string {self.names!r}")
         names = None if self.names is None else tuple(str(name) for name in self.names)
         if names is not None and len(names) != size:
             raise ValueError(f"names must have {size} entries, one per class, got {len(names)}")
@@ -87,4 +89,5 @@ class Classes(FiniteLabels):
     def weights(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
         if self.reference is None:
             return super().weights(limit=limit)
+        self._bounded_size(limit, "the measure of every label")
         return self.reference

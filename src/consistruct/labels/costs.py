@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from consistruct._members import Member
 from consistruct._validation import check_count, check_loss_matrix
 from consistruct.exceptions import TooManyLabelsError
+from consistruct.labels.base import ENUMERATION_LIMIT, VECTOR_LIMIT
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = ["CostVectorSet"]
@@ -55,13 +56,22 @@ class CostVectorSet(Member):
         raise self._infinite("an index of cost vectors")
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        if self.n_costs > VECTOR_LIMIT:
+            raise TooManyLabelsError(
+                self.n_costs,
+                VECTOR_LIMIT,
+                "a vector with one cost per prediction",
+                "use a loss with structure such as Block or Hamming",
+            )
         return rng.random((n, self.n_costs))
 
-    def enumerate(self, *, limit: int = 4096) -> LabelArray:
+    def enumerate(self, *, limit: int = ENUMERATION_LIMIT) -> LabelArray:
         raise self._infinite("listing all cost vectors")
 
-    def weights(self, *, limit: int = 4096) -> FloatArray:
+    def weights(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
         raise self._infinite("the measure of every cost vector")
 
     def _infinite(self, what: str) -> TooManyLabelsError:
-        return TooManyLabelsError(None, 4096, what, "use the cost vectors of your data instead")
+        return TooManyLabelsError(
+            None, ENUMERATION_LIMIT, what, "use the cost vectors of your data instead"
+        )

@@ -53,6 +53,8 @@ class Product(FiniteLabels):
         return (self.n_parts,)
 
     def check(self, labels: ArrayLike, name: str = "labels") -> LabelArray:
+        if self.n_parts is None:
+            raise FamilyError(self, f"check {name} in a plain array (pack sequences with Ragged)")
         array = integer_labels(labels, self.shape, name)
         self._check_states(array, name)
         return array.astype(np.int64)

@@ -60,6 +60,12 @@ class Ragged:
     def pack(cls, rows: Sequence[ArrayLike]) -> Self:
         """Concatenate a list of arrays; an empty list gives an empty batch."""
         arrays = [np.asarray(row) for row in rows]
+        shapes = {array.shape[1:] for array in arrays if len(array.shape) and len(array)}
+        if any(array.ndim == 0 for array in arrays) or len(shapes) > 1:
+            raise ValueError(
+                "pack takes a list of arrays, one per sequence, whose parts have equal shapes; "
+                f"got sequences of shapes {[array.shape for array in arrays[:5]]}"
+            )
         offsets = np.concatenate([[0], np.cumsum([len(array) for array in arrays])])
         parts = [array for array in arrays if len(array)]  # [] is float: keep it out of the dtype
         values = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

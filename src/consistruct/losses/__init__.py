@@ -2,9 +2,11 @@
 
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.algebra import Combination, mixture
+from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.explicit import MatrixLoss
 from consistruct.losses.files import read_cost_csv, read_tree_csv
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.ordinal import Ordinal
@@ -20,9 +22,12 @@ __all__ = [
     "CostMatrix",
     "CostVectors",
     "Hamming",
+    "Loss",
     "LossEntry",
+    "MatrixLoss",
     "Mixed",
     "Ordinal",
+    "Sizes",
     "Tree",
     "ZeroOne",
     "mixture",

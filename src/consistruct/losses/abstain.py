@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike
 from consistruct._members import frozen_array
 from consistruct._validation import check_count, check_number
 from consistruct.labels import Classes
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Sizes
-from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.explicit import MatrixLoss, require_listable
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores.gram import dense_limit
 
 __all__ = ["Abstain"]
 
@@ -52,7 +50,7 @@ class Abstain(MatrixLoss):
 
     @cached_property
     def _columns(self) -> FloatArray:
-        dense_limit(self.k, ENUMERATION_LIMIT, "a loss with abstention")
+        require_listable(self.k, "a loss with abstention")
         return frozen_array(np.vstack([1.0 - np.eye(self.k), np.full((1, self.k), self.cost)]))
 
     @cached_property

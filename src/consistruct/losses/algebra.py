@@ -11,7 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
-from consistruct.exceptions import ConsistructError, NotInSpanError, TooManyLabelsError
+from consistruct.exceptions import (
+    CapabilityError,
+    ConsistructError,
+    NotInSpanError,
+    TooManyLabelsError,
+)
+from consistruct.labels import Ragged
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.explicit import span_of
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, LinearMap, Target
@@ -40,25 +46,34 @@ class Combination(Loss):
     terms: tuple[tuple[float, Loss], ...]
 
     def __post_init__(self) -> None:
-        flat: list[tuple[float, Loss]] = []
+        flat: dict[Loss, float] = {}  # equal losses are one term
         for weight, loss in self.terms:
             if not isinstance(loss, Loss):
                 raise TypeError(f"only losses can be combined, got {type(loss).__name__}")
             factor = check_number(weight, "weight of a loss", low=0.0)
             inner = loss.terms if isinstance(loss, Combination) else ((1.0, loss),)
-            flat += [(factor * own, term) for own, term in inner]
+            for own, term in inner:
+                flat[term] = flat.get(term, 0.0) + factor * own
         if not flat:
             raise ValueError("a combination needs at least one loss")
-        first = flat[0][1]
-        for _, loss in flat[1:]:
+        first, *rest = flat
+        for loss in rest:
             for role in ("predictions", "truths"):
-                one, other = getattr(first, role), getattr(loss, role)
-                if one.size != other.size or one.shape != other.shape:
+                if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
                         f"losses can be combined over the same {role} only, "
                         f"got {first!r} and {loss!r}"
                     )
-        self._set(terms=tuple(flat))
+        self._set(terms=tuple((weight, loss) for loss, weight in flat.items()))
+
+    def at(self, size: int) -> Combination:
+        """The member of a family for labels of `size` parts."""
+        return Combination(tuple((weight, _member(loss, size)) for weight, loss in self.terms))
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if isinstance(pred, Ragged) or isinstance(true, Ragged):  # families check their batches
+            return np.sum([weight * loss(pred, true) for weight, loss in self.terms], axis=0)
+        return super().__call__(pred, true)
 
     def __repr__(self) -> str:
         return " + ".join(f"{weight!r} * {loss!r}" for weight, loss in self.terms)
@@ -137,6 +152,24 @@ class Combination(Loss):
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.terms[0][1].truth_as_prediction(true)
+
+
+def _same_labels(one: LabelSet, other: LabelSet) -> bool:
+    """Whether two label sets can stand for each other: equal, or alike with no other names."""
+    if one == other:
+        return True
+    # only infinite sets and families have size None, and those are alike when equal
+    if one.size is None or one.size != other.size or one.shape != other.shape:
+        return False
+    names = [getattr(labels, "names", None) for labels in (one, other)]
+    return None in names or names[0] == names[1]
+
+
+def _member(loss: Loss, size: int) -> Loss:
+    at = getattr(loss, "at", None)
+    if at is None:
+        raise CapabilityError(loss, "at", "choosing a size", "it has its size already")
+    return at(size)
 
 
 def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:

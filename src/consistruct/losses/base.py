@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, LossSpecError
+from consistruct.labels import Ragged
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
 from consistruct.scores.base import BaseScoreSpace
@@ -62,7 +63,12 @@ class Loss(Member, ABC):
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 
-    def __call__(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if isinstance(pred, Ragged) or isinstance(true, Ragged):
+            raise TypeError(
+                f"{self!r} takes plain arrays of labels, got a packed batch (Ragged); "
+                f"only families of sizes, such as Hamming(None), take those"
+            )
         checked_pred = self.predictions.check(pred, "pred")
         checked_true = self.truths.check(true, "true")
         if len(checked_pred) != len(checked_true):
@@ -152,7 +158,7 @@ def dense_target(target: Target) -> FloatArray:
 
 def minus_one_hot(columns: LabelArray, width: int, scale: float = 1.0) -> sp.csr_array:
     """CSR rows with −scale at the given columns: (n,) or (n, m) column numbers."""
-    columns = columns.reshape(len(columns), -1)
+    columns = columns[:, None] if columns.ndim == 1 else columns
     n, per_row = columns.shape
     return sp.csr_array(
         (np.full(n * per_row, -scale), columns.ravel(), np.arange(n + 1) * per_row),

@@ -138,7 +138,11 @@ class Mixed(Loss):
 
     @cached_property
     def score_space(self) -> BaseScoreSpace:
-        return self.block.score_space if self.eta == 0 else Full(self.block.predictions)
+        return self.block.score_space if self.eta == 0 else self._full
+
+    @cached_property
+    def _full(self) -> Full:
+        return Full(self.block.predictions)
 
     @property
     def truths(self) -> LabelSet:
@@ -156,9 +160,9 @@ class Mixed(Loss):
 
     def target(self, true: ArrayLike) -> Target:
         checked = self.truths.check(true, "true")
-        if isinstance(self.score_space, Blocks):
+        if self.eta == 0:
             return self.block.target(checked)
-        self.score_space._require_arrays("target")  # type: ignore[attr-defined]
+        self._full.require_arrays("target")
         blocks = self.partition.block_of(np.arange(self.partition.n_labels))
         same_block = blocks[checked][:, None] == blocks[None, :]
         target = -(1.0 - self.eta) * same_block
@@ -167,6 +171,13 @@ class Mixed(Loss):
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.ones(len(self.truths.check(true, "true")))
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.eta == 0:
+            return self.block.worst_truth(direction, offset_weight)
+        return super().worst_truth(direction, offset_weight)
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

@@ -22,8 +22,8 @@ __all__ = ["CostMatrix", "orient"]
 
 Axis = Literal["pred", "true"]
 AXIS_WORDS: dict[str, Axis] = {
-    **dict.fromkeys(("pred", "preds", "prediction", "predictions", "predicted"), "pred"),
-    **dict.fromkeys(("true", "truth", "truths", "actual", "actuals", "target"), "true"),
+    **dict.fromkeys(("pred", "preds", "prediction", "predictions", "predicted", "ypred"), "pred"),
+    **dict.fromkeys(("true", "truth", "truths", "actual", "actuals", "target", "ytrue"), "true"),
 }
 
 
@@ -71,6 +71,11 @@ class CostMatrix(MatrixLoss):
         or the like on the columns) or from `rows`; both must agree. It is never guessed: a matrix
         that is not symmetric in its names and says nothing of its axes is refused.
         """
+        if not all(hasattr(frame, part) for part in ("to_numpy", "index", "columns")):
+            raise TypeError(
+                f"from_frame takes a pandas DataFrame, got {type(frame).__name__}; "
+                f"CostMatrix(M) takes a plain matrix whose rows are predictions"
+            )
         matrix, pred_names, true_names = orient(
             np.asarray(frame.to_numpy()),
             [str(name) for name in frame.index],
@@ -125,6 +130,8 @@ def orient(
     Raises ValueError where what the axes are called and `rows` disagree, and where nothing tells
     and it would matter. If both axes hold the same names, columns are put in the order of the rows.
     """
+    if rows not in (None, "pred", "true"):
+        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
     costs = check_loss_matrix(matrix)
     _check_names(row_names, costs.shape[0], "row")
     _check_names(column_names, costs.shape[1], "column")
@@ -134,8 +141,6 @@ def orient(
             f"the axes contradict each other: rows are called {row_axis!r}, columns "
             f"{column_axis!r}, and rows={rows!r} was given; correct one of them"
         )
-    if rows not in (None, "pred", "true"):
-        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
     same_names = set(row_names) == set(column_names)
     if same_names:
         costs = costs[:, [list(column_names).index(name) for name in row_names]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_count, check_number
 from consistruct.labels import Classes, CostVectorSet
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.spec import count_field
+from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.scores import Full
 
@@ -66,4 +66,5 @@ class CostVectors(Loss):
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("cost-vectors", arguments, 1, "cost-vectors:5")
         return cls(count_field("cost-vectors", arguments, 0, sizes.n_classes, "number of classes"))

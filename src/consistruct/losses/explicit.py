@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.labels import Classes
+from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
 from consistruct.scores import Dense, Full
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.gram import rank_tolerance
+from consistruct.scores.gram import dense_limit, rank_tolerance
 
-__all__ = ["MatrixLoss", "span_of"]
+__all__ = ["MatrixLoss", "lookup", "require_listable", "span_of"]
 
 
 class MatrixLoss(Loss):
@@ -44,6 +45,10 @@ class MatrixLoss(Loss):
     @property
     def score_space(self) -> BaseScoreSpace:
         return self._span[0]
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self._prediction_set  # known without the span, however many there are
 
     @property
     def rank_tolerance(self) -> float:
@@ -82,6 +87,16 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[BaseScoreSpace, 
     targets = np.column_stack([mean, (singular[kept, None] * right[kept]).T])
     space = Dense(F, over=predictions)
     return space, targets, tolerance
+
+
+def require_listable(n_labels: int, what: str) -> None:
+    """Raise TooManyLabelsError unless a matrix over the labels may be built."""
+    dense_limit(
+        n_labels,
+        ENUMERATION_LIMIT,
+        f"the matrix of {what}",
+        "merge labels, or use a loss with structure such as Block or Hamming",
+    )
 
 
 def lookup(matrix: FloatArray, pred: LabelArray, true: LabelArray) -> FloatArray:

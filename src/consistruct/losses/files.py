@@ -29,21 +29,21 @@ def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = No
     rows : "pred" or "true", optional
         What the rows of the file stand for.
     """
-    table = _table(path)
+    lines, table = _table(path)
     if all(_is_number(cell) for cell in table[0]):
-        costs = _numbers(path, table, first_line=1)
+        costs = _numbers(path, table, lines)
         names = [str(position) for position in range(max(costs.shape))]
         matrix, _, _ = _oriented(
             path, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
         )
         return CostMatrix(matrix)
     corner = [part.strip() for part in re.split(r"[\\/|]", table[0][0])]
-    costs = _numbers(path, [line[1:] for line in table[1:]], first_line=2)
+    costs = _numbers(path, [line[1:] for line in table[1:]], lines[1:])
     matrix, pred_names, true_names = _oriented(
         path,
         costs,
-        [line[0] for line in table[1:]],
-        table[0][1:],
+        [line[0].strip() for line in table[1:]],
+        [name.strip() for name in table[0][1:]],
         corner[0],
         corner[1] if len(corner) > 1 else None,
         rows,
@@ -56,7 +56,7 @@ def read_tree_csv(path: str | Path) -> Tree:
 
     Nodes are named; an empty parent marks a root. Names are numbered in the order of the file.
     """
-    table = _table(path)
+    lines, table = _table(path)
     header = [cell.strip().lower() for cell in table[0]]
     if header not in (["node", "parent"], ["node", "parent", "weight"]):
         raise LossSpecError(
@@ -71,7 +71,7 @@ def read_tree_csv(path: str | Path) -> Tree:
         double = next(name for name in names if names.count(name) > 1)
         raise LossSpecError(f"{path}: node {double!r} is listed twice")
     parents = []
-    for line_number, line in enumerate(table[1:], start=2):
+    for line_number, line in zip(lines[1:], table[1:], strict=True):
         parent = line[1].strip()
         if parent and parent not in number:
             raise LossSpecError(
@@ -80,30 +80,37 @@ def read_tree_csv(path: str | Path) -> Tree:
         parents.append(number[parent] if parent else -1)
     weights = None
     if len(header) == 3:
-        weights = _numbers(path, [line[2:] for line in table[1:]], first_line=2)[:, 0]
+        weights = _numbers(path, [line[2:] for line in table[1:]], lines[1:])[:, 0]
     try:
         return Tree(parents, weights, names=tuple(names))
     except ValueError as error:
         raise LossSpecError(f"{path}: {error}") from None
 
 
-def _table(path: str | Path) -> list[list[str]]:
+def _table(path: str | Path) -> tuple[list[int], list[list[str]]]:
+    """Numbers (as an editor counts) and cells of the lines that are not blank."""
+    lines: list[int] = []
+    table: list[list[str]] = []
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            table = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
+            reader = csv.reader(file)
+            for cells in reader:
+                if any(cell.strip() for cell in cells):
+                    lines.append(reader.line_num)
+                    table.append(cells)
     except FileNotFoundError:
         raise LossSpecError(f"there is no file {str(path)!r}") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise LossSpecError(f"{path} could not be read as a CSV file: {error}") from None
     if not table:
         raise LossSpecError(f"{path} is empty")
-    for line_number, line in enumerate(table, start=1):
+    for line_number, line in zip(lines, table, strict=True):
         if len(line) != len(table[0]):
             raise LossSpecError(
                 f"{path}, line {line_number}: {len(line)} cells where the first line has "
                 f"{len(table[0])}"
             )
-    return table
+    return lines, table
 
 
 def _is_number(cell: str) -> bool:
@@ -114,8 +121,8 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _numbers(path: str | Path, cells: list[list[str]], *, first_line: int) -> np.ndarray:
-    for line_number, line in enumerate(cells, start=first_line):
+def _numbers(path: str | Path, cells: list[list[str]], lines: list[int]) -> np.ndarray:
+    for line_number, line in zip(lines, cells, strict=True):
         for column, cell in enumerate(line, start=1):
             if not _is_number(cell):
                 raise LossSpecError(

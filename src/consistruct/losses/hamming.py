@@ -83,12 +83,21 @@ class Hamming(Loss):
         if isinstance(pred, Ragged) and isinstance(true, Ragged):
             return self._packed(pred, true)
         if isinstance(pred, Ragged) or isinstance(true, Ragged):
-            raise TypeError("pred and true must both be packed (Ragged) or both plain arrays")
+            raise TypeError(
+                "pred and true must both be packed (Ragged) or both plain arrays; "
+                "pack lists of sequences with Ragged.pack"
+            )
         return super().__call__(pred, true)
 
     def _packed(self, pred: Ragged, true: Ragged) -> FloatArray:
         if not pred.same_lengths(true):
             raise ValueError("pred and true must hold sequences of the same lengths")
+        if self.T is not None and (true.lengths != self.T).any():
+            other = int(np.argmax(true.lengths != self.T))
+            raise ValueError(
+                f"{self!r} takes labels of {self.T} parts, sequence {other} has "
+                f"{true.lengths[other]}; use the family Hamming(None, {self.n_states})"
+            )
         if (true.lengths == 0).any():
             empty = int(np.argmax(true.lengths == 0))
             raise ValueError(f"sequence {empty} is empty; the Hamming loss needs at least one part")
@@ -110,8 +119,8 @@ class Hamming(Loss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("hamming", arguments, 1, "hamming:10 or hamming:10x26")
-        parts, _, states = (arguments[0] if arguments else "").partition("x")
-        if states and not parts:
+        parts, cross, states = (arguments[0] if arguments else "").partition("x")
+        if cross and not (parts and states):
             raise LossSpecError(
                 "the spec of hamming must be written as hamming:10 or hamming:10x26"
             )

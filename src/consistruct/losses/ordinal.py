@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -11,12 +13,10 @@ import numpy as np
 from consistruct._members import frozen_array
 from consistruct._validation import check_count, check_number
 from consistruct.labels import Classes
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Sizes
-from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.explicit import MatrixLoss, require_listable
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores.gram import dense_limit
 
 __all__ = ["Ordinal"]
 
@@ -49,11 +49,17 @@ class Ordinal(MatrixLoss):
 
     def __post_init__(self) -> None:
         power = check_number(self.power, "power", low=0.0, open_low=True)
-        self._set(k=check_count(self.k, "k"), power=power)
+        k = check_count(self.k, "k")
+        if k > 1 and power * math.log(k - 1) > math.log(sys.float_info.max):
+            raise ValueError(
+                f"the largest cost, {k - 1} to the power {power}, is not a finite number; "
+                f"choose a smaller power or fewer classes"
+            )
+        self._set(k=k, power=power)
 
     @cached_property
     def _columns(self) -> FloatArray:
-        dense_limit(self.k, ENUMERATION_LIMIT, "an ordinal loss")
+        require_listable(self.k, "an ordinal loss")
         # Toeplitz: one row of powers, shifted
         powers = np.arange(self.k, dtype=np.float64) ** self.power
         return frozen_array(powers[np.abs(np.subtract.outer(np.arange(self.k), np.arange(self.k)))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,6 +88,8 @@ def parse_loss(
         raise LossSpecError(
             f"unknown loss {head!r} in the spec {spec!r}; known are {', '.join(sorted(LOSSES))}"
         )
+    if rows is not None and name != "cost":
+        raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
     if name == "cost":
         if not tail:
             raise LossSpecError("the spec of cost names a CSV file; write cost:FILE.csv")
@@ -96,10 +97,8 @@ def parse_loss(
     # a file name may hold colons; everything else is split at them
     arguments = (tail,) if name == "tree" else tuple(tail.split(":")) if tail else ()
     try:
-        loss = LOSSES[name].cls.from_spec(arguments, sizes or Sizes())
+        return LOSSES[name].cls.from_spec(arguments, sizes or Sizes())
     except LossSpecError:
         raise
     except (TypeError, ValueError) as error:
         raise LossSpecError(f"{spec!r}: {error}") from None
-    assert math.isfinite(loss.max_value) or loss.truths.size is None
-    return loss

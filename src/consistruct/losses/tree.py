@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_counts
+from consistruct._validation import check_counts, check_weights
 from consistruct.exceptions import LossSpecError
 from consistruct.labels import Classes
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Sizes
-from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.explicit import MatrixLoss, require_listable
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.scores.gram import dense_limit
 
 __all__ = ["Tree"]
 
@@ -75,15 +73,8 @@ class Tree(MatrixLoss):
             self._set(names=names)
         n_weights = len(self._ancestors) if self.kind == "path" else self._n_levels
         if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-            what = "node" if self.kind == "path" else "depth below the common root"
-            if weights.shape != (n_weights,):
-                raise ValueError(
-                    f"weights must have one entry per {what}, {n_weights}, "
-                    f"got shape {weights.shape}"
-                )
-            if not np.isfinite(weights).all() or (weights < 0).any():
-                raise ValueError("weights must be finite and non-negative")
+            per = "node" if self.kind == "path" else "depth below the common root"
+            weights = check_weights(self.weights, n_weights, "weights", per)
             self._set(weights=frozen_array(weights))
 
     @cached_property
@@ -157,7 +148,7 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _columns(self) -> FloatArray:
-        dense_limit(len(self._prediction_nodes), ENUMERATION_LIMIT, "a tree loss")
+        require_listable(len(self._prediction_nodes), "a tree loss")
         rows, columns = self._ancestors[self._prediction_nodes], self._ancestors[self.leaves]
         if self.kind == "level":
             total = np.zeros((len(rows), len(columns)))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_count
 from consistruct.labels import Classes
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
-from consistruct.losses.spec import count_field
+from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
 from consistruct.scores import Full
 
@@ -58,7 +58,7 @@ class ZeroOne(Loss):
         return (pred != true).astype(np.float64)
 
     def target(self, true: ArrayLike) -> Target:
-        self.score_space._require_arrays("target")
+        self.score_space.require_arrays("target")
         return minus_one_hot(self.truths.check(true, "true"), self.k)
 
     def offset(self, true: ArrayLike) -> FloatArray:
@@ -66,4 +66,5 @@ class ZeroOne(Loss):
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("zero-one", arguments, 1, "zero-one:10")
         return cls(count_field("zero-one", arguments, 0, sizes.n_classes, "number of classes"))

@@ -11,10 +11,12 @@ p_t by 1/s². All products below cost O(width); nothing of size k or width² is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from consistruct._validation import check_rows
 from consistruct.protocols import FloatArray
 from consistruct.scores.gram import BaseGram, group_equal
 
@@ -56,6 +58,7 @@ class ProductGram(BaseGram):
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Unary (n, T, s) and edge (n, T−1, s, s) scores; no edges: the latter is empty."""
+        theta = check_rows(theta, self.width)
         n, T, s = len(theta), self.n_parts, self.n_states
         unary = theta[:, : T * s].reshape(n, T, s)
         rest = theta[:, T * s :]
@@ -80,17 +83,16 @@ class ProductGram(BaseGram):
     def adjoint(self, terms: Terms) -> FloatArray:
         """E_c[F_c f(c)] for functions f given by their terms, (n, width)."""
         s = self.n_states
-        n = len(terms.constant)
         unary = (terms.constant[:, None, None] + terms.main) / s
         if terms.pair is None:
-            return unary.reshape(n, -1)
+            return _rows(unary)
         edge = (
             terms.constant[:, None, None, None]
             + terms.main[:, :-1, :, None]
             + terms.main[:, 1:, None, :]
             + terms.pair
         ) / s**2
-        return np.concatenate([unary.reshape(n, -1), edge.reshape(n, -1)], axis=1)
+        return np.concatenate([_rows(unary), _rows(edge)], axis=1)
 
     def apply(self, theta: FloatArray) -> FloatArray:
         return self.adjoint(self.terms(theta))
@@ -128,23 +130,28 @@ class ProductGram(BaseGram):
         main = z[:, 1 : 1 + T * (s - 1)].reshape(n, T, s - 1)
         unary = np.sqrt(s) * main @ contrasts.T + z[:, 0, None, None] / T
         if not self.edges:
-            return np.asarray(unary.reshape(n, -1))
+            return _rows(unary)
         pair = z[:, 1 + T * (s - 1) :].reshape(n, T - 1, s - 1, s - 1)
         edge = s * contrasts @ pair @ contrasts.T
-        return np.concatenate([unary.reshape(n, -1), edge.reshape(n, -1)], axis=1)
+        return np.concatenate([_rows(unary), _rows(edge)], axis=1)
 
     def contract(self, theta: FloatArray) -> FloatArray:
         """Transpose of `expand`: (n, width) -> (n, rank)."""
-        n, T, s = len(theta), self.n_parts, self.n_states
+        T, s = self.n_parts, self.n_states
         contrasts = _contrasts(s)
         unary, edge = self.split(theta)
         parts = [
             unary.sum(axis=(1, 2))[:, None] / T,
-            (np.sqrt(s) * unary @ contrasts).reshape(n, -1),
+            _rows(np.sqrt(s) * unary @ contrasts),
         ]
         if self.edges:
-            parts.append((s * contrasts.T @ edge @ contrasts).reshape(n, -1))
+            parts.append(_rows(s * contrasts.T @ edge @ contrasts))
         return np.concatenate(parts, axis=1)
+
+
+def _rows(array: FloatArray) -> FloatArray:
+    """Flatten all axes but the first; reshape(n, −1) cannot tell the width of an empty batch."""
+    return np.asarray(array.reshape(len(array), math.prod(array.shape[1:])))
 
 
 def _contrasts(n_states: int) -> FloatArray:

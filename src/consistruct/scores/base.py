@@ -165,6 +165,8 @@ class BaseScoreSpace(Member, ABC):
     def coordinates(self, other: ScoreSpace) -> LinearMap:
         """The linear map taking θ of `other` to θ here with equal scores for every label.
 
+        Labels are identified by their index.
+
         Raises
         ------
         NotInSpanError
@@ -173,6 +175,9 @@ class BaseScoreSpace(Member, ABC):
         self._check_same_predictions(other)
         if other == self:
             return identity_map()
+        structural = other.map_into(self) if isinstance(other, BaseScoreSpace) else None
+        if structural is not None:
+            return structural
         try:
             return MatrixMap(self._dense_coordinates(other))
         except TooManyLabelsError as error:
@@ -181,9 +186,20 @@ class BaseScoreSpace(Member, ABC):
                 f"labels to look for one densely ({error})"
             ) from None
 
+    def map_into(self, space: BaseScoreSpace) -> LinearMap | None:
+        """The map from θ here to θ of `space`, where this space knows it by its structure."""
+        return None
+
+    def constant_coordinates(self) -> FloatArray:
+        """θ with score 1 for every label, (width,); raises NotInSpanError if there is none."""
+        if not self.contains_constant:
+            raise NotInSpanError(f"{self!r} does not contain the constant score")
+        return self.gram().solve(self.mean_embedding()[None])[0]  # Ḡ⁺ E_c[F_c · 1]
+
     def cross_gram(self, other: ScoreSpace) -> CrossGram:
         """E_c[F_c F'_cᵀ], from θ' of `other` to this space; structural if one spans the other."""
         self._check_same_predictions(other)
+        self._check_same_measure(other)
         try:
             into = self.coordinates(other)
         except NotInSpanError:
@@ -206,8 +222,9 @@ class BaseScoreSpace(Member, ABC):
                     lambda theta: other_gram.apply(back(theta)),
                 )
         weights = self.predictions.weights()
-        every = self.predictions.enumerate()
-        return MatrixMap((self.embed(every) * weights[:, None]).T @ other.embed(every))
+        here = self.embed(self.predictions.enumerate())
+        there = other.embed(other.predictions.enumerate())
+        return MatrixMap((here * weights[:, None]).T @ there)
 
     # --- for subclasses ---
 
@@ -218,9 +235,22 @@ class BaseScoreSpace(Member, ABC):
                 f"and {other.predictions!r}"
             )
 
+    def _check_same_measure(self, other: ScoreSpace) -> None:
+        here, there = self.predictions, other.predictions
+        if here == there or here.measure == there.measure == "uniform":
+            return
+        if here.measure == there.measure and np.allclose(
+            here.weights(), there.weights(), rtol=1e-12, atol=0.0
+        ):
+            return
+        raise ValueError(
+            f"a cross-Gram needs one reference measure, got {here!r} and {there!r}; "
+            f"give both score spaces the same one"
+        )
+
     def _dense_coordinates(self, other: ScoreSpace) -> FloatArray:
-        every = self.predictions.enumerate()
-        here, there = self.embed(every), other.embed(every)
+        here = self.embed(self.predictions.enumerate())
+        there = other.embed(other.predictions.enumerate())
         left, singular, right = np.linalg.svd(here, full_matrices=False)
         kept = singular > rank_tolerance(here.shape, singular)
         solution = (right[kept].T / singular[kept]) @ (left[:, kept].T @ there)

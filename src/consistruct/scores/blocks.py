@@ -90,7 +90,13 @@ class Blocks(BaseScoreSpace):
             blocks = self.partition.block_of(np.arange(self.partition.n_labels))
             return np.asarray(np.bincount(blocks, weights=self.reference), np.float64)
         total = self.partition.n_labels
-        return np.array([float(Fraction(size, total)) for size in self.partition.block_sizes])
+        weights = np.array([float(Fraction(size, total)) for size in self.partition.block_sizes])
+        if (weights < np.finfo(np.float64).tiny).any():
+            raise ValueError(
+                f"block {int(weights.argmin())} is too small a share of the labels for float64; "
+                f"arithmetic with the reference measure would divide by zero"
+            )
+        return weights
 
     def embed(self, labels: ArrayLike) -> FloatArray:
         blocks = self.partition.block_of(self.predictions.check(labels))

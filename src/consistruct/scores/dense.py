@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_measure
+from consistruct._validation import check_embedding, check_measure
 from consistruct.decoding import DenseArgmax
 from consistruct.labels import Classes
 from consistruct.protocols import Decoder, FloatArray, Gram, LabelSet
@@ -45,13 +45,7 @@ class Dense(BaseScoreSpace):
     over: LabelSet | None = None
 
     def __post_init__(self) -> None:
-        F = np.asarray(self.F)
-        if F.dtype.kind not in "biuf":
-            raise TypeError(f"F must hold real numbers, got dtype {F.dtype}")
-        if F.ndim != 2 or F.size == 0:
-            raise ValueError(f"F must be a matrix (labels x width), got shape {F.shape}")
-        if not np.isfinite(F).all():
-            raise ValueError("F must be finite, got NaN or infinity")
+        F = check_embedding(self.F)
         if self.over is not None and self.over.size != len(F):
             raise ValueError(
                 f"F must have one row per label of {self.over!r}, "
@@ -59,6 +53,11 @@ class Dense(BaseScoreSpace):
             )
         reference = self.reference
         if reference is not None:
+            if self.over is not None and not isinstance(self.over, Classes):
+                raise ValueError(
+                    f"a reference measure can be given on plain classes only, not on "
+                    f"{self.over!r}; leave out `over`, the rows then stand for classes"
+                )
             if self.over is not None and self.over.measure != "uniform":
                 raise ValueError("give the reference measure once: here or in the label set")
             reference = frozen_array(check_measure(reference, len(F)))
@@ -66,9 +65,10 @@ class Dense(BaseScoreSpace):
 
     @cached_property
     def predictions(self) -> LabelSet:
-        if self.over is not None and self.reference is None:
-            return self.over
-        return Classes(len(self.F), reference=self.reference)
+        if self.reference is None:
+            return Classes(len(self.F)) if self.over is None else self.over
+        names = self.over.names if isinstance(self.over, Classes) else None
+        return Classes(len(self.F), names, self.reference)
 
     @property
     def width(self) -> int:

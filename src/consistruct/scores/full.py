@@ -13,6 +13,7 @@ from consistruct._validation import check_count
 from consistruct.decoding import LabelArgmax
 from consistruct.exceptions import CapabilityError, FamilyError, TooManyLabelsError
 from consistruct.labels import Classes
+from consistruct.labels.base import VECTOR_LIMIT
 from consistruct.protocols import (
     Decoder,
     FloatArray,
@@ -24,11 +25,11 @@ from consistruct.protocols import (
 )
 from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.gram import DiagonalGram
-from consistruct.scores.linear import MatrixMap, identity_map
+from consistruct.scores.linear import FunctionMap, identity_map
 
 __all__ = ["FULL_WIDTH_LIMIT", "Full"]
 
-FULL_WIDTH_LIMIT = 2**16
+FULL_WIDTH_LIMIT = VECTOR_LIMIT
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,10 +57,12 @@ class Full(BaseScoreSpace):
     labels: LabelSet
 
     def __init__(self, labels: TaskLoss | LabelSet | int) -> None:
-        if isinstance(labels, TaskLoss):
-            found: LabelSet = labels.score_space.predictions
-        elif isinstance(labels, LabelSet):
-            found = labels
+        # The class is asked, not the object: isinstance with a protocol would evaluate properties
+        # that a family or a loss over too many labels does not have.
+        if hasattr(type(labels), "score_space"):
+            found: LabelSet = labels.score_space.predictions  # type: ignore[union-attr]
+        elif hasattr(type(labels), "unindex"):
+            found = labels  # type: ignore[assignment]
         else:
             found = Classes(check_count(labels, "labels"))
         if found.size is None:
@@ -79,7 +82,8 @@ class Full(BaseScoreSpace):
     def rank(self) -> int:
         return self.width
 
-    def _require_arrays(self, what: str) -> None:
+    def require_arrays(self, what: str) -> None:
+        """Raise TooManyLabelsError unless arrays of one number per label are allowed."""
         if self.width > FULL_WIDTH_LIMIT:
             raise TooManyLabelsError(
                 self.width,
@@ -90,22 +94,22 @@ class Full(BaseScoreSpace):
             )
 
     def embed(self, labels: ArrayLike) -> FloatArray:
-        self._require_arrays("embed")
+        self.require_arrays("embed")
         index = self.labels.index(labels)
         rows = np.zeros((len(index), self.width))
         rows[np.arange(len(index)), index] = 1.0
         return rows
 
     def gram(self) -> Gram:
-        self._require_arrays("gram")
+        self.require_arrays("gram")
         return DiagonalGram(self.labels.weights(limit=FULL_WIDTH_LIMIT))
 
     def decoder(self) -> Decoder:
-        self._require_arrays("decoder")
+        self.require_arrays("decoder")
         return LabelArgmax(self.labels)
 
     def mean_embedding(self) -> FloatArray:
-        self._require_arrays("mean_embedding")
+        self.require_arrays("mean_embedding")
         return self.labels.weights(limit=FULL_WIDTH_LIMIT)
 
     @property
@@ -130,5 +134,10 @@ class Full(BaseScoreSpace):
             return identity_map()
         if not isinstance(other, BaseScoreSpace):
             raise CapabilityError(other, "matrix", "coordinates in full scores", "list F yourself")
-        self._require_arrays("coordinates")
-        return MatrixMap(other.matrix(limit=FULL_WIDTH_LIMIT))
+
+        # Full scores express everything; only applying the map needs one number per label.
+        def matrix() -> FloatArray:
+            self.require_arrays("coordinates")
+            return other.matrix(limit=FULL_WIDTH_LIMIT)
+
+        return FunctionMap(lambda theta: theta @ matrix().T, lambda theta: theta @ matrix())

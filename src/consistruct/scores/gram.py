@@ -7,10 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
+from consistruct._validation import check_rows
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.protocols import FloatArray
 
-__all__ = ["BaseGram", "DenseGram", "DiagonalGram", "dense_limit", "group_equal"]
+__all__ = [
+    "BaseGram",
+    "DenseGram",
+    "DiagonalGram",
+    "dense_limit",
+    "group_equal",
+    "rank_tolerance",
+]
 
 
 class BaseGram(ABC):
@@ -49,13 +57,14 @@ class DiagonalGram(BaseGram):
         return len(self.weights)
 
     def apply(self, theta: FloatArray) -> FloatArray:
-        return theta * self.weights
+        return check_rows(theta, self.width) * self.weights
 
     def solve(self, theta: FloatArray) -> FloatArray:
-        return theta / self.weights
+        return check_rows(theta, self.width) / self.weights
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
-        return group_equal(self.weights)
+        # exact numbers of any magnitude: 2^-250 differs from 2^-300
+        return group_equal(self.weights, relative_to_largest=False)
 
 
 class DenseGram(BaseGram):
@@ -76,11 +85,11 @@ class DenseGram(BaseGram):
         return singular[kept], right[kept]
 
     def apply(self, theta: FloatArray) -> FloatArray:
-        return np.asarray((theta @ self.factor.T) @ self.factor)
+        return np.asarray((check_rows(theta, self.width) @ self.factor.T) @ self.factor)
 
     def solve(self, theta: FloatArray) -> FloatArray:
         singular, right = self._svd
-        return np.asarray((theta @ right.T) / singular**2 @ right)
+        return np.asarray((check_rows(theta, self.width) @ right.T) / singular**2 @ right)
 
     def whitening(self) -> FloatArray:
         """B of shape (width, rank) with BᵀḠB = I."""
@@ -97,19 +106,29 @@ def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:
     return max(shape) * float(np.finfo(np.float64).eps) * largest
 
 
-def group_equal(values: FloatArray, tolerance: float = 1e-12) -> tuple[FloatArray, tuple[int, ...]]:
-    """Distinct values, descending, with multiplicities; `tolerance` apart is equal."""
+def group_equal(
+    values: FloatArray, tolerance: float = 1e-12, *, relative_to_largest: bool = True
+) -> tuple[FloatArray, tuple[int, ...]]:
+    """Distinct values, descending, with multiplicities.
+
+    Neighbours count as equal within `tolerance` times the largest value (rounding noise of a
+    decomposition), or times their own magnitude.
+    """
     ordered = np.sort(values)[::-1]
     if len(ordered) == 0:
         return ordered, ()
-    starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * ordered[0])
+    scale = ordered[0] if relative_to_largest else ordered
+    starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * scale)
     counts = np.diff(np.append(starts, len(ordered)))
     return ordered[starts], tuple(counts.tolist())
 
 
-def dense_limit(size: int | None, limit: int, what: str) -> None:
+def dense_limit(
+    size: int | None,
+    limit: int,
+    what: str,
+    instead: str = "use the operators (apply, solve) or raise limit if it fits",
+) -> None:
     """Raise unless a dense object over `size` columns is allowed."""
     if size is None or size > limit:
-        raise TooManyLabelsError(
-            size, limit, what, "use the operators (apply, solve) or raise limit if it fits"
-        )
+        raise TooManyLabelsError(size, limit, what, instead)

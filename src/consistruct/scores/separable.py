@@ -73,7 +73,7 @@ class Separable(BaseScoreSpace):
         states = self.predictions.check(labels)
         rows = np.zeros((len(states), T, self.n_states))
         np.put_along_axis(rows, states[:, :, None], 1.0, axis=2)
-        return rows.reshape(len(states), -1)
+        return rows.reshape(len(states), T * self.n_states)
 
     def gram(self) -> ProductGram:
         return ProductGram(self._parts("have a Gram operator"), self.n_states, edges=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -9,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_theta
+from consistruct._validation import check_rows, check_theta
 from consistruct.decoding.base import BaseDecoder
+from consistruct.exceptions import NotInSpanError
 from consistruct.protocols import (
     Decoder,
     FloatArray,
@@ -60,6 +62,8 @@ class Orthonormalised(BaseScoreSpace):
     @cached_property
     def basis(self) -> LinearMap:
         """B: coordinates here -> θ of the base."""
+        if isinstance(self.base, Centred):
+            return _centred_basis(self.base.base)
         gram = self.base.gram()
         if isinstance(gram, OrthonormalBasis):
             return FunctionMap(gram.expand, gram.contract)
@@ -104,6 +108,47 @@ class Orthonormalised(BaseScoreSpace):
             lambda theta: self.basis.transpose(gram.apply(into(theta))),
             lambda z: into.transpose(gram.apply(self.basis(z))),
         )
+
+    def map_into(self, space: BaseScoreSpace) -> LinearMap:
+        into = space.coordinates(self.base)
+        return FunctionMap(
+            lambda z: into(self.basis(z)), lambda theta: self.basis.transpose(into.transpose(theta))
+        )
+
+
+def _centred_basis(base: BaseScoreSpace) -> LinearMap:
+    """B' with B'ᵀ(Ḡ − mmᵀ)B' = I, from B with BᵀḠB = I of the space that is centred.
+
+    With e = Bᵀm it is Bᵀ(Ḡ − mmᵀ)B = I − eeᵀ, and ‖e‖ ≤ 1 is the length of the projected constant.
+    Inside the span (‖e‖ = 1) the direction e is dropped: a Householder reflection takes the first
+    axis to it and the first coordinate is left out. Outside, e is stretched by (1 − ‖e‖²)^(−½).
+    """
+    basis = Orthonormalised(base).basis
+    e = basis.transpose(base.mean_embedding()[None])[0]
+    length = float(np.linalg.norm(e))
+    if not base.contains_constant:
+        if length == 0.0:
+            return basis
+        unit = e / length
+        stretch = 1.0 / np.sqrt(1.0 - length**2) - 1.0
+
+        def stretched(z: FloatArray) -> FloatArray:
+            return z + stretch * (z @ unit)[:, None] * unit
+
+        return FunctionMap(
+            lambda z: basis(stretched(z)), lambda theta: stretched(basis.transpose(theta))
+        )
+    normal = e / length
+    normal[0] += 1.0 if normal[0] >= 0 else -1.0  # the sign without cancellation
+    normal /= np.linalg.norm(normal)
+
+    def reflected(z: FloatArray) -> FloatArray:
+        return z - 2.0 * (z @ normal)[:, None] * normal
+
+    return FunctionMap(
+        lambda z: basis(reflected(np.pad(z, ((0, 0), (1, 0))))),
+        lambda theta: reflected(basis.transpose(theta))[:, 1:],
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,9 +208,28 @@ class Centred(BaseScoreSpace):
         self._check_same_predictions(other)
         if other == self:
             return identity_map()
+        if isinstance(self.base, Centred):  # centring twice changes nothing
+            return self.base.coordinates(other)
         if isinstance(other, Centred):
-            return self.base.coordinates(other.base)
+            if isinstance(other.base, Centred):
+                return self.coordinates(other.base)
+            # what the base expresses stays expressed; what it does not may be off by a constant
+            with suppress(NotInSpanError):
+                return self.base.coordinates(other.base)
         return super().coordinates(other)
+
+    def map_into(self, space: BaseScoreSpace) -> LinearMap | None:
+        if isinstance(self.base, Centred):
+            return space.coordinates(self.base)
+        if not space.contains_constant:
+            return None
+        # the scores of the base less their mean ⟨m, θ⟩, which is a constant score of `space`
+        into, constant = space.coordinates(self.base), space.constant_coordinates()
+        mean = self.base.mean_embedding()
+        return FunctionMap(
+            lambda theta: into(theta) - (theta @ mean)[:, None] * constant,
+            lambda theta: into.transpose(theta) - (theta @ constant)[:, None] * mean,
+        )
 
 
 class CentredGram(BaseGram):
@@ -182,9 +246,11 @@ class CentredGram(BaseGram):
         return self.base.width
 
     def apply(self, theta: FloatArray) -> FloatArray:
+        theta = check_rows(theta, self.width)
         return self.base.apply(theta) - (theta @ self.mean)[:, None] * self.mean
 
     def solve(self, theta: FloatArray) -> FloatArray:
+        theta = check_rows(theta, self.width)
         a, m = self._constant, self.mean
         if self._inside:
             # mᵀḠ⁺m = 1 and a spans the new kernel: (Ḡ − mmᵀ)⁺ = P Ḡ⁺ P, P projects off a
@@ -198,6 +264,10 @@ class CentredGram(BaseGram):
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
         a, m = self._constant, self.mean
+        if not m.any():
+            return self.base.eigenvalues()
+        if isinstance(self.base, DiagonalGram) and np.array_equal(self.base.weights, m):
+            return _centred_diagonal(self.base)
         removed = float(m @ m)
         # F m = F F* 1: where it is constant, 1 is an eigenfunction and leaves the spectrum alone
         gap = (m - removed * a)[None]
@@ -211,6 +281,27 @@ class CentredGram(BaseGram):
         values = np.asarray(np.linalg.eigvalsh(self.dense()), np.float64)
         tolerance = self.width * float(np.finfo(np.float64).eps) * float(values[-1])
         return group_equal(values[values > 10 * tolerance])
+
+
+def _centred_diagonal(gram: DiagonalGram) -> tuple[FloatArray, tuple[int, ...]]:
+    """Spectrum of diag(w) − wwᵀ with Σw = 1, at full relative precision.
+
+    A weight that occurs p times stays p − 1 times. Between two neighbouring distinct weights lies
+    the one root of the secular equation Σ_i w_i/(w_i − λ) = 0, found by geometric bisection; the
+    last root is λ = 0, the constant.
+    """
+    weights, counts = gram.eigenvalues()  # descending
+    high, low = weights[:-1].copy(), weights[1:].copy()
+    for _ in range(200):
+        middle = np.sqrt(high) * np.sqrt(low)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.array(counts) * weights / (weights - middle[:, None])
+            above = terms.sum(axis=1) > 0  # increasing from −∞ to +∞ between the two weights
+        high, low = np.where(above, middle, high), np.where(above, low, middle)
+    listed = [(float(root), 1) for root in high]
+    listed += [(float(w), p - 1) for w, p in zip(weights, counts, strict=True) if p > 1]
+    listed.sort(reverse=True)
+    return np.array([value for value, _ in listed]), tuple(count for _, count in listed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

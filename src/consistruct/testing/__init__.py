@@ -1,0 +1,30 @@
+"""Public conformance checks: does your loss, score space, decoder or label set keep the contracts?
+
+Each check compares a member with an independent dense evaluation over all of its labels and raises
+`AssertionError` with one line that names the broken contract. Run them in your own tests:
+
+>>> from consistruct.losses import Hamming
+>>> from consistruct.testing import check_loss
+>>> check_loss(Hamming(3))
+
+Use members with few labels (a few hundred at most), including the awkward ones: one label, merged
+labels, unequal sizes. `check_huge_loss` and `check_huge_score_space` then run every product on a
+member with more than 2^200 labels.
+"""
+
+from consistruct.testing.decoders import check_decoder
+from consistruct.testing.huge import check_huge_loss, check_huge_score_space
+from consistruct.testing.labels import check_label_set
+from consistruct.testing.losses import check_loss
+from consistruct.testing.members import check_member
+from consistruct.testing.scores import check_score_space
+
+__all__ = [
+    "check_decoder",
+    "check_huge_loss",
+    "check_huge_score_space",
+    "check_label_set",
+    "check_loss",
+    "check_member",
+    "check_score_space",
+]

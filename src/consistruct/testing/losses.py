@@ -1,0 +1,185 @@
+"""Losses: offset + ⟨embed, target⟩ against the direct formula on all pairs of labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from consistruct.exceptions import CapabilityError
+from consistruct.losses.algebra import Combination
+from consistruct.losses.base import Loss, dense_target
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.testing.contracts import (
+    ensure,
+    ensure_close,
+    ensure_raises,
+    read_only,
+    reports_errors,
+)
+from consistruct.testing.labels import check_label_set
+from consistruct.testing.members import check_member
+from consistruct.testing.scores import check_score_space
+
+__all__ = ["check_loss"]
+
+N_SAMPLED_TRUTHS = 40  # of an infinite set of truths
+N_LAWS = 10
+
+
+@reports_errors
+def check_loss(loss: Loss, *, random_state: int = 0) -> None:
+    """Run every contract of a loss, its label sets, its score space and its decoder.
+
+    Parameters
+    ----------
+    loss : Loss
+        A member with few predictions and truths; all pairs are listed.
+    random_state : int
+        Seed of the random scores, laws and samples.
+    """
+    check_member(loss)
+    rng = np.random.default_rng(random_state)
+    ensure(loss.predictions.size is not None, loss, "check_loss takes a member of fixed size")
+    predictions = loss.predictions.enumerate(limit=loss.predictions.size or 0)
+    if loss.truths.size is None:
+        truths = loss.truths.sample(N_SAMPLED_TRUTHS, rng)
+    else:
+        truths = loss.truths.enumerate(limit=loss.truths.size)
+    check_label_set(loss.truths, random_state=random_state)
+    L = _check_values(loss, predictions, truths)
+    _check_factorisation(loss, predictions, truths, L)
+    check_score_space(loss.score_space, random_state=random_state)
+    _check_span(loss, L)
+    _check_bayes(loss, truths, L, rng)
+    if loss.truths.size is not None:
+        _check_worst_truth(loss, truths, rng)
+    _check_input(loss, predictions, truths, L)
+
+
+def _check_values(loss: Loss, predictions: LabelArray, truths: LabelArray) -> FloatArray:
+    """L by one call per truth."""
+    columns = []
+    for position in range(len(truths)):
+        true = np.repeat(truths[position : position + 1], len(predictions), axis=0)
+        column = loss(predictions, true)
+        ensure(
+            column.shape == (len(predictions),) and column.dtype == np.float64,
+            loss,
+            "a call gives one float64 per pair",
+            f"got {column.dtype} {column.shape}",
+        )
+        columns.append(column)
+    L = np.column_stack(columns)
+    ensure(
+        bool(np.isfinite(L).all() and (L >= 0).all()), loss, "losses are finite and non-negative"
+    )
+    ensure(loss.n_labels == len(predictions), loss, "n_labels is the number of predictions")
+    if loss.truths.size is not None:
+        largest = max(len(predictions), len(truths))
+        ensure_close(loss.matrix(limit=largest), L, loss, "matrix lists the direct formula")
+        ensure_close(loss.max_value, L.max(), loss, "max_value is the largest loss")
+    return L
+
+
+def _check_factorisation(
+    loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray
+) -> None:
+    given, offset = loss.target(truths), loss.offset(truths)
+    width = loss.score_space.width
+    ensure(
+        isinstance(given, np.ndarray | sp.csr_array) and given.shape == (len(truths), width),
+        loss,
+        "target gives an array or csr_array of shape (n, width)",
+        f"got {type(given).__name__} of shape {getattr(given, 'shape', None)}",
+    )
+    ensure(given.dtype == np.float64, loss, "target is float64", f"got {given.dtype}")
+    ensure(offset.shape == (len(truths),), loss, "offset gives one number per truth")
+    ensure(
+        loss.predictions.size == loss.score_space.n_labels,
+        loss,
+        "the score space is over the predictions",
+    )
+    F = loss.score_space.embed(predictions)
+    U = dense_target(given)
+    ensure_close(offset + F @ U.T, L, loss, "offset + ⟨embed, target⟩ equals the direct formula")
+    for n in (0, 1):
+        ensure_close(
+            dense_target(loss.target(truths[:n])), U[:n], loss, f"target takes a batch of {n}"
+        )
+        ensure_close(loss.offset(truths[:n]), offset[:n], loss, f"offset takes a batch of {n}")
+
+
+def _check_span(loss: Loss, L: FloatArray) -> None:
+    space = loss.score_space
+    ensure(space.contains_constant, loss, "the loss's own score space contains the constant")
+    rank = np.linalg.matrix_rank(np.column_stack([np.ones(len(L)), L]))
+    # the space of a combination is that of its terms, though their columns might cancel
+    smallest = space.rank == rank or (isinstance(loss, Combination) and space.rank > rank)
+    ensure(
+        smallest,
+        loss,
+        "the score space is the smallest with the constant and the columns of L",
+        f"rank {space.rank}, the columns have {rank}",
+    )
+
+
+def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:
+    """decode(−E_q u_y) minimises the expected loss under any law q of the truths."""
+    laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
+    decision = loss.score_space.decoder()(-laws @ dense_target(loss.target(truths)))
+    risks = laws @ L.T
+    attained = risks[np.arange(N_LAWS), loss.predictions.index(decision).astype(np.int64)]
+    ensure_close(
+        attained, risks.min(axis=1), loss, "decoding minus the mean target gives the Bayes decision"
+    )
+
+
+def _check_worst_truth(loss: Loss, truths: LabelArray, rng: np.random.Generator) -> None:
+    direction = rng.standard_normal((6, loss.score_space.width))
+    U, offset = dense_target(loss.target(truths)), loss.offset(truths)
+    for offset_weight in (0.0, -0.7):
+        every = direction @ U.T + offset_weight * offset
+        values, worst = loss.worst_truth(direction, offset_weight)
+        ensure_close(values, every.max(axis=1), loss, "worst_truth gives the largest value")
+        index = loss.truths.index(worst).astype(np.int64)
+        ensure_close(
+            every[np.arange(len(every)), index],
+            values,
+            loss,
+            "worst_truth names a truth that attains it",
+        )
+    try:
+        named = loss.truth_as_prediction(truths)
+    except CapabilityError:
+        return
+    ensure(
+        len(loss.predictions.check(named)) == len(truths),
+        loss,
+        "truth_as_prediction is a prediction",
+    )
+
+
+def _check_input(loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray) -> None:
+    n = min(len(predictions), len(truths))
+    diagonal = L[np.arange(n), np.arange(n)]
+    # float32 for cost vectors, small integers for labels
+    narrow: Any = np.int32 if truths.dtype.kind == "i" else np.float32
+    pred, true = read_only(predictions[:n], np.int32), read_only(truths[:n], narrow)
+    kept = true.copy()
+    ensure_close(
+        loss(pred, true), diagonal, loss, "read-only narrow labels are accepted", tolerance=1e-6
+    )
+    loss.target(true)
+    ensure(np.array_equal(true, kept), loss, "calls leave their input alone")
+    for m in (0, 1):
+        ensure_close(
+            loss(predictions[:m], truths[:m]), diagonal[:m], loss, f"a batch of {m} is accepted"
+        )
+    ensure_raises(
+        ValueError,
+        lambda: loss(np.repeat(predictions[:1], 2, axis=0), truths[:1]),
+        loss,
+        "pred and true of different lengths raise ValueError",
+    )

@@ -1,0 +1,130 @@
+"""Score spaces, decoders and label sets for the conformance checks, awkward ones included."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consistruct.decoding import (
+    Assignment,
+    BlockArgmax,
+    DenseArgmax,
+    LabelArgmax,
+    PerPart,
+    Sort,
+    Viterbi,
+)
+from consistruct.decoding.base import BaseDecoder
+from consistruct.labels import Classes, CostVectorSet, Permutations, Product
+from consistruct.protocols import FloatArray, LabelSet
+from consistruct.scores import (
+    Blocks,
+    Centred,
+    Chain,
+    Dense,
+    Full,
+    Orthonormalised,
+    Separable,
+)
+from consistruct.scores.base import BaseScoreSpace
+
+LABEL_SETS: tuple[LabelSet, ...] = (
+    Classes(1),
+    Classes(7),
+    Classes(3, ("a", "b", "c")),
+    Classes(3, reference=(1, 2, 5)),
+    Product(1),
+    Product(4),
+    Product(2, 5),
+    Permutations(1),
+    Permutations(4),
+    CostVectorSet(1),
+    CostVectorSet(3),
+)
+
+_INTEGER_F = np.random.default_rng(7).integers(-2, 3, size=(9, 4))
+_SQUARES = np.column_stack([np.ones(6), np.arange(6), np.arange(6) ** 2])
+
+BASE_SPACES: tuple[BaseScoreSpace, ...] = (
+    Full(1),
+    Full(5),
+    Full(Product(3)),
+    Full(Classes(3, reference=(1, 2, 5))),
+    Blocks((4,)),
+    Blocks((1, 4, 2)),
+    Blocks(assignment=(2, 0, 1, 0, 2)),
+    Blocks((1, 3), reference=(4, 1, 2, 1)),
+    Separable(1),
+    Separable(4),
+    Separable(2, 4),
+    Chain(1, 3),
+    Chain(2, 2),
+    Chain(4, 2),
+    Chain(3, 3),
+    Dense(_INTEGER_F),
+    Dense(_INTEGER_F[[0, 1, 1, 0, 2]]),  # merged labels
+    Dense(_SQUARES),
+    Dense(_SQUARES[:, 1:]),  # without the constant
+    Dense(np.random.default_rng(3).random((6, 3)), over=Permutations(3)),
+    Dense([[1, 0], [0, 1], [0.5, 0.5], [0.25, 0.25]]),  # rows that are no vertices
+    Dense([[1, 2, 3]]),
+    Dense(np.ones((4, 2))),
+    Dense(np.zeros((3, 2))),
+    Dense(_INTEGER_F, reference=np.arange(1, 10)),
+)
+
+SPACES: tuple[BaseScoreSpace, ...] = (
+    *BASE_SPACES,
+    *(Orthonormalised(space) for space in BASE_SPACES),
+    *(Centred(space) for space in BASE_SPACES),
+    *(Orthonormalised(Centred(space)) for space in BASE_SPACES[::3]),
+    *(Centred(Orthonormalised(space)) for space in BASE_SPACES[1::3]),
+    Centred(Centred(Separable(3))),
+)
+
+# spaces over the same labels, to map between: (space, others)
+RELATED: tuple[tuple[BaseScoreSpace, tuple[BaseScoreSpace, ...]], ...] = (
+    (Chain(3, 2), (Separable(3), Orthonormalised(Separable(3)), Full(Classes(8)))),
+    (Separable(3), (Chain(3, 2), Blocks((4, 4)), Blocks((3, 5)))),
+    (Blocks((1, 2, 3)), (Blocks((3, 3)), Blocks((2, 4)), Blocks(assignment=(0, 1, 1, 0, 0, 0)))),
+    (Blocks(assignment=(1, 0, 1, 2)), (Blocks(assignment=(0, 1, 0, 1)), Blocks((2, 2)))),
+    (Full(6), (Blocks((3, 3)), Dense(_SQUARES))),
+    (Dense(_SQUARES), (Dense(_SQUARES[:, 1:]), Blocks((6,)), Full(6))),
+)
+
+
+def permutation_rows(n_items: int, discount: FloatArray) -> FloatArray:
+    """F of sorting: the entry of item i is the discount of its position."""
+    orders = Permutations(n_items).enumerate()
+    rows = np.zeros(orders.shape)
+    for row, order in zip(rows, orders, strict=True):
+        for position, item in enumerate(order):
+            row[item] = discount[position]
+    return rows
+
+
+def matching_rows(n_items: int) -> FloatArray:
+    """F of matchings: flattened permutation matrices."""
+    return np.array([np.eye(n_items)[order].ravel() for order in Permutations(n_items).enumerate()])
+
+
+_CHAIN, _PARTS = Chain(3, 3), Separable(3, 3)
+
+# decoder, F, predictions, whether −inf forbids
+DECODERS: tuple[tuple[BaseDecoder, FloatArray, LabelSet, bool], ...] = (
+    (LabelArgmax(Classes(4)), np.eye(4), Classes(4), True),
+    (LabelArgmax(Product(2)), np.eye(4), Product(2), True),
+    (BlockArgmax((0, 2)), np.eye(2)[[0, 0, 1, 1, 1]], Classes(5), True),
+    (BlockArgmax((2, 0, 1)), np.eye(3)[[1, 2, 0, 1]], Classes(4), True),
+    (DenseArgmax(_INTEGER_F, Classes(9)), _INTEGER_F.astype(float), Classes(9), True),
+    (DenseArgmax(abs(_INTEGER_F), Classes(9)), abs(_INTEGER_F).astype(float), Classes(9), True),
+    (PerPart(3, 3), _PARTS.matrix(), Product(3, 3), True),
+    (PerPart(1, 2), np.eye(2), Product(1), True),
+    (Viterbi(3, 3), _CHAIN.matrix(), Product(3, 3), True),
+    (Viterbi(1, 4), np.eye(4), Product(1, 4), True),
+    (Viterbi(5, 2), Chain(5, 2).matrix(), Product(5), True),
+    (Assignment(3), matching_rows(3), Permutations(3), True),
+    (Assignment(1), matching_rows(1), Permutations(1), True),
+    (Sort([3, 2, 1]), permutation_rows(3, np.array([3, 2, 1])), Permutations(3), False),
+    (Sort([2, 2, 1, 0]), permutation_rows(4, np.array([2, 2, 1, 0])), Permutations(4), False),
+    (Sort([1, 0, 0, 0]), permutation_rows(4, np.array([1, 0, 0, 0])), Permutations(4), False),
+)

@@ -1,0 +1,197 @@
+"""Imports go one way, and every member is registered, exported and documented."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import consistruct
+from consistruct.decoding.base import BaseDecoder
+from consistruct.labels.base import FiniteLabels
+from consistruct.losses import LOSSES, Combination
+from consistruct.losses.base import Loss
+from consistruct.scores.base import BaseScoreSpace
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "consistruct"
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+
+# A package may import itself and whatever has a smaller number. Equal numbers may not see each
+# other: learning and calibration, testing and surrogates.
+LEVEL = {
+    "protocols": 0,
+    "exceptions": 0,
+    "_members": 0,
+    "_validation": 0,
+    "_compile": 0,
+    "labels": 1,
+    "decoding": 2,
+    "scores": 3,
+    "losses": 4,
+    "testing": 5,
+    "surrogates": 5,
+    "torch": 6,
+    "calibration": 6,
+    "learning": 6,
+    "guarantees": 7,
+    "report": 8,
+    "audit": 9,
+    "explorer": 10,
+    "cli": 10,
+}
+NOBODY_IMPORTS = {"testing", "torch", "cli", "explorer"}
+BOTTOM = {name for name, level in LEVEL.items() if level == 0}
+
+
+def imported_packages(source):
+    """Top-level parts of consistruct that a module imports, wherever in the file it does."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise AssertionError("imports are absolute, so that this test can follow them")
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("consistruct.")}
+    return found - {"__version__"}
+
+
+def violations(package, source):
+    """Imports that the direction forbids."""
+    wrong = set()
+    for target in imported_packages(source):
+        if target == package:
+            continue
+        assert target in LEVEL, f"give {target} its place in LEVEL (DESIGN section 2)"
+        both_bottom = package in BOTTOM and target in BOTTOM
+        allowed = both_bottom or LEVEL[target] < LEVEL[package]
+        if not allowed or target in NOBODY_IMPORTS:
+            wrong.add(target)
+    return wrong
+
+
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_import_direction(path):
+    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    assert package in LEVEL, f"give {package} its place in LEVEL (DESIGN section 2)"
+    wrong = violations(package, path.read_text(encoding="utf-8"))
+    assert not wrong, f"{package} must not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "expected"),
+    [
+        ("labels", "from consistruct.losses import ZeroOne", {"losses"}),
+        ("decoding", "def f():\n    import consistruct.scores.full", {"scores"}),
+        ("scores", "from consistruct import losses", {"losses"}),
+        ("learning", "from consistruct.calibration import x", {"calibration"}),
+        ("calibration", "from consistruct.learning import x", {"learning"}),
+        ("protocols", "from consistruct.labels import Classes", {"labels"}),
+        ("losses", "import consistruct.testing", {"testing"}),
+        ("testing", "from consistruct.surrogates import x", {"surrogates"}),
+        (
+            "losses",
+            "from consistruct.scores import Full\nfrom consistruct._members import x",
+            set(),
+        ),
+        ("cli", "from consistruct import __version__, losses", set()),
+    ],
+)
+def test_the_direction_check_sees_violations(package, source, expected):
+    assert violations(package, source) == expected
+
+
+def concrete_classes(package, base):
+    """Classes that derive from `base`, can be made, and are defined in the package."""
+    root = importlib.import_module(f"consistruct.{package}")
+    found = set()
+    for module in pkgutil.iter_modules(root.__path__, f"consistruct.{package}."):
+        for _, value in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            own = value.__module__.startswith(f"consistruct.{package}.")
+            if own and issubclass(value, base) and not inspect.isabstract(value):
+                found.add(value)
+    return found
+
+
+def test_every_loss_has_a_registry_line():
+    registered = {entry.cls for entry in LOSSES.values()}
+    # a combination is written with + and *, not as a spec
+    missing = concrete_classes("losses", Loss) - registered - {Combination}
+    assert not missing, f"add one line to losses/registry.py for {missing}"
+
+
+def test_registry_lines_are_complete():
+    for name, entry in LOSSES.items():
+        assert name == name.lower()
+        assert entry.spec.startswith(name)
+        assert len(entry.examples) >= 2, f"{name}: give examples, the awkward ones included"
+        assert {type(example) for example in entry.examples} == {entry.cls}
+        assert len(set(entry.examples)) == len(entry.examples)
+        if entry.huge is not None:
+            assert entry.huge.n_labels is not None
+            assert entry.huge.n_labels > 2**200
+
+
+@pytest.mark.parametrize(
+    ("package", "base"),
+    [
+        ("losses", Loss),
+        ("scores", BaseScoreSpace),
+        ("decoding", BaseDecoder),
+        ("labels", FiniteLabels),
+    ],
+)
+def test_every_member_is_exported(package, base):
+    exported = importlib.import_module(f"consistruct.{package}").__all__
+    missing = {cls.__name__ for cls in concrete_classes(package, base)} - set(exported)
+    assert not missing, f"add {sorted(missing)} to {package}/__init__.py and its __all__"
+
+
+def api_section(module):
+    _, found, rest = API.partition(f"`{module}`\n")
+    assert found, f"docs/api.md has no section for {module}"
+    return rest.split("\n## ")[0]
+
+
+PACKAGES = sorted(
+    module.name
+    for module in pkgutil.iter_modules(consistruct.__path__)
+    if module.ispkg and not module.name.startswith("_")
+)
+PUBLIC = ["exceptions", "protocols", *PACKAGES]
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_every_public_name_is_on_the_api_page(package):
+    module = importlib.import_module(f"consistruct.{package}")
+    section = api_section(f"consistruct.{package}")
+    listed = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
+    missing, stale = set(module.__all__) - listed, listed - set(module.__all__)
+    assert not missing, f"add one line to docs/api.md for {sorted(missing)}"
+    assert not stale, f"docs/api.md lists {sorted(stale)}, which {package} does not export"
+    for name in module.__all__:
+        assert hasattr(module, name)
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_exports_are_unique(package):
+    names = importlib.import_module(f"consistruct.{package}").__all__
+    assert len(set(names)) == len(names)
+
+
+def test_modules_stay_small():
+    long = {
+        str(path.relative_to(ROOT)) for path in MODULES if len(path.read_text().splitlines()) > 400
+    }
+    assert not long, f"split {sorted(long)}: more than 400 lines"

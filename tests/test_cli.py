@@ -1,0 +1,46 @@
+"""The command line: exit codes and one clear line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from consistruct import __version__, cli
+from consistruct.exceptions import LossSpecError
+
+
+def test_demo_shows_exact_counts():
+    result = CliRunner().invoke(cli.app, ["demo"])
+    assert result.exit_code == 0
+    assert "Hamming(1000)" in result.output
+    assert "2000" in result.output
+
+
+def test_version_and_module():
+    result = CliRunner().invoke(cli.app, ["--version"])
+    assert (result.exit_code, result.output.strip()) == (0, __version__)
+
+
+def test_bad_usage_exits_with_2():
+    assert CliRunner().invoke(cli.app, ["no-such-command"]).exit_code == 2
+
+
+def test_package_errors_become_one_line(monkeypatch, capsys):
+    def fail():
+        raise LossSpecError("a clear line")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as raised:
+        cli.main()
+    assert raised.value.code == 2
+    assert capsys.readouterr().err == "consistruct: a clear line\n"
+
+
+def test_importing_the_package_is_quiet_and_leaves_optional_parts_out():
+    heavy = ("pandas", "torch", "plotly", "matplotlib")
+    code = f"import sys, consistruct; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
