@@ -12,10 +12,10 @@ from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
 
 from consistruct.calibration.explicit import explicit_curve, verify
-from consistruct.exceptions import CertificateError
 from consistruct.calibration.explicit._dual import pair_lower_bounds
 from consistruct.calibration.explicit._gauge import best_multiplier, gauge
 from consistruct.calibration.explicit.curve import best_scores
+from consistruct.exceptions import CertificateError
 
 RELATIVE = 1e-7
 
