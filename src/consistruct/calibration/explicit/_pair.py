@@ -129,6 +129,7 @@ def vertex_step(
     """Move towards share·left + (1−share)·right, where g has slope −gap < 0.
 
     Its truths enter the support with positive weight, so that no Newton step is blocked at once.
+    (Several vertices at once save pricings but cost as many Newton steps that drop them again.)
     Returns the new (n, slack, u, count, upper); unchanged where rounding leaves no descent.
     """
     size = 1 if right < 0 else 2
