@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    plot: Path = typer.Option(Path("consistruct-demo.png"), help="Where the plot goes."),
+    folder: Path = typer.Option(Path("consistruct-report"), help="Where the pictures go."),
 ) -> None:
     """Show on embedded examples what the package does.
 
@@ -81,5 +81,8 @@ def demo(
     console.print(calibration_text(calibration_report(curve, [1.0, 2.0, 3.0, 4.0])))
     curve.certificate(2.0).check()
     console.print("certificate at ε = 2 checked: law, scores and multipliers prove the value")
-    write_plot(calibration_function(losses.Mixed((5,) * 4, 0.1)), plot)
-    console.print(f"plot written to {plot}")
+    folder.mkdir(exist_ok=True)
+    for name, loss in (("mixed", losses.Mixed((5,) * 4, 0.1)), ("hamming", losses.Hamming(6))):
+        path = folder / f"calibration_{name}.png"
+        write_plot(calibration_function(loss, "full"), path)
+        console.print(f"{loss!r} with full scores: see {path}")
