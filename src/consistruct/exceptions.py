@@ -9,8 +9,10 @@ from __future__ import annotations
 __all__ = [
     "CapabilityError",
     "ConsistructError",
+    "DataFileError",
     "FamilyError",
     "LossSpecError",
+    "ModelFileError",
     "NotInSpanError",
     "TooManyLabelsError",
 ]
@@ -69,6 +71,14 @@ class CapabilityError(ConsistructError, TypeError):
 
 class LossSpecError(ConsistructError):
     """A loss specification such as ``hamming:10x26`` could not be read."""
+
+
+class DataFileError(ConsistructError):
+    """A data file could not be read; the message names the file and, where it has one, the line."""
+
+
+class ModelFileError(ConsistructError):
+    """A saved model could not be written or read back: unknown type or version, damage."""
 
 
 def describe_count(size: int | None) -> str:

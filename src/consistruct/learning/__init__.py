@@ -1,0 +1,1 @@
+"""Learning: score maps, solvers, estimators, metrics, data and model files."""
