@@ -28,7 +28,7 @@ LABELS = np.array([[1, 0], [0, 1], [1, 1], [0, 0], [1, 0], [0, 1], [1, 1]])
 
 
 def dense(values: Any) -> np.ndarray:
-    return values.toarray() if sp.issparse(values) else values
+    return np.asarray(values.todense() if hasattr(values, "todense") else values)
 
 
 def listed(values: Any) -> Any:
