@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from consistruct import __version__, losses
+from consistruct import __version__, cli_learning, losses
 from consistruct.exceptions import ConsistructError, describe_count
 from consistruct.losses.base import Loss
 
@@ -40,6 +40,8 @@ def _options(
 ) -> None:
     pass
 
+
+cli_learning.register(app)
 
 DEMO_LOSSES: tuple[Loss, ...] = (
     losses.ZeroOne(10),

@@ -165,10 +165,13 @@ def _is_chosen_basis(cached: Any) -> bool:
 @functools.cache
 def model_types() -> TypeTable:
     """All types that a model file may hold."""
-    from consistruct import decoding, labels, losses, scores
+    from consistruct import decoding, labels, learning, losses, scores
     from consistruct.labels.partition import Partition
+    from consistruct.learning import label_encoding
+    from consistruct.learning.feature_maps import Scaling
     from consistruct.losses.explicit import MatrixLoss
     from consistruct.scores.linear import MatrixMap
+    from consistruct.surrogates import SURROGATES
 
     def loss_type(cls: type) -> ModelType:
         cached = ("_span",) if issubclass(cls, MatrixLoss) else ()
@@ -187,4 +190,23 @@ def model_types() -> TypeTable:
     entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
     entries.append(value_type("labels.Partition", Partition))
     entries.append(value_type("scores.MatrixMap", MatrixMap))
+    entries += [value_type(f"surrogates.{cls.__name__}", cls) for cls in SURROGATES.values()]
+    entries += [value_type(f"solvers.{cls.__name__}", cls) for cls in learning.SOLVERS.values()]
+    entries.append(value_type("learning.Kernel", learning.Kernel))
+    # TransformerFeatures is left out on purpose: it holds a scikit-learn object
+    plain = ("KernelFeatures", "LinearFeatures", "NystroemFeatures", "RandomFeatures")
+    entries += [plain_type(f"learning.{name}", getattr(learning, name)) for name in plain]
+    entries += [
+        plain_type(f"learning.{cls.__name__}", cls)
+        for cls in (
+            Scaling,
+            label_encoding.RawLabels,
+            label_encoding.ClassLabels,
+            label_encoding.PartLabels,
+        )
+    ]
+    entries += [
+        estimator_type(f"learning.{cls.__name__}", cls)
+        for cls in (learning.TaskLossClassifier, learning.StructuredPredictor)
+    ]
     return TypeTable(entries)

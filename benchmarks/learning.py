@@ -1,0 +1,321 @@
+"""Learning against peers: task losses by defaults, speed of the closed form, speed of sparse SGD.
+
+    python -m benchmarks.learning            # all parts, about ten minutes on two cores
+    python -m benchmarks.learning --quick    # small data, a check that everything runs
+    python -m benchmarks.learning --write    # also writes benchmarks/results/learning.md
+
+Peers are tuned on training data only, by the task loss; ours run with their defaults. Test parts
+are read here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits, load_wine
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_predict,
+    train_test_split,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from benchmarks import data as sources
+from benchmarks.measure import RESULTS, interval, machine, seconds, table
+from consistruct.learning import TaskLossClassifier
+from consistruct.losses import Hamming
+from consistruct.losses.base import Loss
+
+SVC_GRID = {"svc__C": [1.0, 10.0, 100.0], "svc__gamma": ["scale", 0.003, 0.01, 0.03]}
+LOGISTIC_GRID = {"logisticregression__C": [0.01, 0.1, 1.0, 10.0]}
+
+
+def rbf_svc() -> Any:
+    return make_pipeline(StandardScaler(), SVC(cache_size=500))
+
+
+def logistic() -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+
+
+def task_scorer(loss: Loss) -> Any:
+    """Minus the mean task loss of predicted classes 0..k−1."""
+
+    def mean_loss(y_true: Any, y_pred: Any) -> float:
+        return float(loss(np.asarray(y_pred), np.asarray(y_true)).mean())
+
+    return make_scorer(mean_loss, greater_is_better=False)
+
+
+def tuned(model: Any, grid: dict[str, Any], loss: Loss, folds: int = 3) -> GridSearchCV:
+    split = StratifiedKFold(folds, shuffle=True, random_state=0)
+    return GridSearchCV(model, grid, scoring=task_scorer(loss), cv=split)
+
+
+def quiet(work: Callable[[], Any]) -> Any:
+    """Peers warn about classes with few members and about iterations; the figures stand."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return work()
+
+
+# --- (a) a label tree ----------------------------------------------------------------------------
+
+
+def tree_benchmark(quick: bool) -> str:
+    tree = sources.label_tree()
+    X, y = sources.tree_examples(tree, "train")
+    if quick:
+        chosen = np.random.default_rng(0).choice(len(X), size=1000, replace=False)
+        X, y = X[chosen], y[chosen]
+    fitted: dict[str, tuple[float, Any]] = {}
+    ours = TaskLossClassifier(tree, random_state=0)
+    fitted["consistruct, defaults"] = seconds(lambda: ours.fit(X, y))
+    svc = tuned(rbf_svc(), SVC_GRID, tree)
+    fitted["RBF SVC, tuned"] = seconds(lambda: quiet(lambda: svc.fit(X, y)))
+    regression = tuned(logistic(), LOGISTIC_GRID, tree)
+    fitted["logistic regression, tuned"] = seconds(lambda: quiet(lambda: regression.fit(X, y)))
+
+    X_test, y_test = sources.tree_examples(tree, "test")  # the one look at the test part
+    predictions = {name: np.asarray(model.predict(X_test)) for name, (_, model) in fitted.items()}
+    best = regression.best_estimator_
+    # Bayes decision: the leaf with the least expected path length under the class probabilities
+    expected = best.predict_proba(X_test) @ tree.matrix()[:, best.classes_].T
+    predictions["logistic regression, Bayes decisions"] = expected.argmin(axis=1)
+    losses = {name: tree(pred, y_test) for name, pred in predictions.items()}
+    reference = losses["consistruct, defaults"]
+    rows = [
+        (
+            name,
+            f"{values.mean():.4f}",
+            f"{(predictions[name] != y_test).mean():.4f}",
+            "" if values is reference else interval(reference, values),
+            f"{fitted[name][0]:.1f}" if name in fitted else "",
+        )
+        for name, values in losses.items()
+    ]
+    header = (
+        "model",
+        "path length",
+        "0-1 error",
+        "ours − theirs [95 %]",
+        "seconds, tuning included",
+    )
+    return (
+        "## (a) ImCLEF07A, path length in the label tree\n\n"
+        f"{len(X)} training and {len(X_test)} test examples, 63 leaves. Peers: grids over C "
+        "(and gamma), three folds of the training part, chosen by the path length.\n\n"
+        + table(header, rows)
+    )
+
+
+# --- (b) classic small data ----------------------------------------------------------------------
+
+
+def classic_benchmark(quick: bool) -> str:
+    rows = []
+    for name, loader in (("digits", load_digits), ("wine", load_wine)):
+        X, y = loader(return_X_y=True)
+        if quick:
+            X, y = X[:300], y[:300]
+        errors: dict[str, Any] = {"ours": [], "svc": []}
+        times = {"ours": 0.0, "svc": 0.0}
+        for repeat in range(1 if quick else 3):
+            folds = StratifiedKFold(5, shuffle=True, random_state=repeat)
+            models = {
+                "ours": TaskLossClassifier(random_state=0),
+                # tuned anew inside every training fold
+                "svc": GridSearchCV(rbf_svc(), SVC_GRID, cv=3),
+            }
+            for key, model in models.items():
+                work = partial(cross_val_predict, model, X, y, cv=folds)
+                spent, pred = seconds(partial(quiet, work))
+                errors[key].append(pred != y)
+                times[key] += spent
+        ours, svc = (np.mean(errors[key], axis=0) for key in ("ours", "svc"))
+        rows.append(
+            (
+                name,
+                f"{ours.mean():.4f}",
+                f"{svc.mean():.4f}",
+                interval(ours, svc),
+                f"{times['ours']:.1f}",
+                f"{times['svc']:.1f}",
+            )
+        )
+    header = ("data", "ours, defaults", "RBF SVC, tuned", "ours − theirs [95 %]", "s ours", "s SVC")
+    return (
+        "## (b) Digits and wine, 0-1 error by cross-validation\n\n"
+        "Five folds, three repeats (one with --quick); the SVC is tuned inside each training "
+        "fold.\n\n" + table(header, rows)
+    )
+
+
+# --- (c) the closed form on a large dense matrix -------------------------------------------------
+
+
+def closed_form_benchmark(quick: bool) -> str:
+    n, d, k = (20_000, 200, 100) if quick else (200_000, 1_000, 100)
+    command = [sys.executable, "-m", "benchmarks.closed_form_job", str(n), str(d), str(k)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    rows = [
+        (
+            what,
+            f"{result['fit']:.2f}",
+            f"{result['products']:.2f}",
+            f"{result['fit'] / result['products']:.2f}",
+            f"{result['peak']:.2f}",
+        )
+        for what, result in found.items()
+    ]
+    header = ("targets", "fit, s", "bare products, s", "ratio", "peak memory / input")
+    return (
+        f"## (c) Closed form on {n:,} x {d:,} float32, {k} targets\n\n"
+        "Linear features, default choice of the penalty. Bare products: XᵀX and XᵀU in float32, "
+        "one call each, best of three, taking turns with the fit. Peak memory: the resident set "
+        "of a process of its own after the fit, less that before X was made, over the bytes of "
+        "X.\n\n" + table(header, rows)
+    )
+
+
+# --- (d) sparse averaged SGD ---------------------------------------------------------------------
+
+
+def sparse_sgd_benchmark(quick: bool) -> str:
+    train = sources.load("bibtex", "train")
+    X, Y = train.X, train.y
+    assert Y is not None
+    if quick:
+        X, Y = X[:800], Y[:800, :20]
+    loss = Hamming(Y.shape[1])
+    epochs = 3 if quick else 10
+    ours = sgd_classifier(loss, epochs)
+    sgd_classifier(loss, 1).fit(X[:50], Y[:50])  # compile before timing
+    ours_seconds, _ = seconds(lambda: ours.fit(X, Y))
+
+    strengths = (1e-4,) if quick else (1e-6, 1e-5, 1e-4, 1e-3)
+    X_fit, X_held, Y_fit, Y_held = train_test_split(X, Y, test_size=0.25, random_state=0)
+    held_losses = {}
+    for kind in ("log_loss", "hinge"):
+        for strength in strengths:
+            models = one_label_at_a_time(X_fit, Y_fit, kind, strength, epochs)
+            held_losses[kind, strength] = float((columns(models, X_held) != Y_held).mean())
+    kind, strength = min(held_losses, key=lambda key: held_losses[key])
+    X_test, Y_test = X, Y
+    if not quick:
+        test = sources.load("bibtex", "test")  # the one look at the test part
+        assert test.y is not None
+        X_test, Y_test = test.X, test.y
+    peer_seconds, peer = seconds(lambda: one_label_at_a_time(X, Y, kind, strength, epochs))
+    our_losses = loss(ours.predict(X_test), Y_test)
+    peer_losses = loss(columns(peer, X_test), Y_test)
+    rows = [
+        (
+            "consistruct averaged SGD",
+            f"{ours_seconds / epochs:.3f}",
+            f"{our_losses.mean():.5f}",
+            "",
+        ),
+        (
+            f"SGDClassifier({kind}, alpha={strength:g}, average=True), one label at a time",
+            f"{peer_seconds / epochs:.3f}",
+            f"{peer_losses.mean():.5f}",
+            interval(our_losses, peer_losses),
+        ),
+    ]
+    header = ("model", "seconds per epoch", "Hamming loss", "ours − theirs [95 %]")
+    ratio = peer_seconds / ours_seconds
+    return (
+        "## (d) Sparse averaged SGD on bibtex, Hamming loss\n\n"
+        f"{epochs} epochs each, {X.shape[0]} x {X.shape[1]} sparse inputs, {Y.shape[1]} labels. "
+        "Loss and alpha of the peer are tuned on a quarter of the training part. "
+        f"**An epoch is {ratio:.1f} times faster.**\n\n" + table(header, rows)
+    )
+
+
+def sgd_classifier(loss: Loss, epochs: int) -> TaskLossClassifier:
+    from consistruct.learning import AveragedSGD
+
+    return TaskLossClassifier(
+        loss, solver=AveragedSGD(max_epochs=epochs, tol=-np.inf), random_state=0
+    )
+
+
+def one_label_at_a_time(
+    X: Any, Y: np.ndarray, kind: str, strength: float, epochs: int
+) -> list[Any]:
+    """One model per label; a label that never or always occurs gets its constant."""
+    models: list[Any] = []
+    for truth in Y.T:
+        if truth.min() == truth.max():
+            models.append(int(truth[0]))
+            continue
+        model = SGDClassifier(
+            loss=kind, alpha=strength, average=True, max_iter=epochs, tol=None, random_state=0
+        )
+        models.append(quiet(partial(model.fit, X, truth)))
+    return models
+
+
+def columns(models: list[Any], X: Any) -> np.ndarray:
+    """Predictions of one model per label, (n, T)."""
+    return np.column_stack(
+        [
+            np.full(X.shape[0], model) if isinstance(model, int) else model.predict(X)
+            for model in models
+        ]
+    )
+
+
+PARTS: dict[str, Callable[[bool], str]] = {
+    "tree": tree_benchmark,
+    "classic": classic_benchmark,
+    "closed-form": closed_form_benchmark,
+    "sparse-sgd": sparse_sgd_benchmark,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small data, one repeat")
+    parser.add_argument("--write", action="store_true", help="write results/learning.md")
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    options = parser.parse_args()
+    if options.write and (options.quick or options.only):
+        parser.error("--write needs the full run: no --quick, no --only")
+    sections = []
+    for name, part in PARTS.items():
+        if options.only in (None, name):
+            sections.append(part(options.quick))
+            print(sections[-1] + "\n", flush=True)
+    if options.write:
+        used = ", ".join(
+            f"{name} (SHA-256 {sources.SOURCES[name].sha256[:16]}…, {sources.SOURCES[name].origin})"
+            for name in ("imclef07a", "bibtex")
+        )
+        page = [
+            "# Learning: task losses and speed against peers",
+            "Made by `python -m benchmarks.learning --write`; do not edit.",
+            f"Machine: {machine()}.\n\nData: {used}; digits and wine from scikit-learn.",
+            *sections,
+        ]
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "learning.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
