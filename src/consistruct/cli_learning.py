@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import numpy as np
 import typer
@@ -23,10 +23,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from consistruct._atomic import atomic_write
 from consistruct.exceptions import ModelFileError
-from consistruct.learning import StructuredPredictor, TaskLossClassifier
-from consistruct.learning.data_files import DataSet, Layout, read_data
-from consistruct.learning.persistence import ModelFile, read_model, save
 from consistruct.losses import parse_loss
+
+# scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
+# inside the commands.
+if TYPE_CHECKING:
+    from consistruct.learning.data_files import DataSet, Layout
+    from consistruct.learning.persistence import ModelFile
 
 __all__ = ["register"]
 
@@ -102,6 +105,9 @@ def fit(
     Example: consistruct fit animals.csv --target kind --loss cost:costs.csv --rows true
     --model animals.safetensors
     """
+    from consistruct.learning.data_files import read_data
+    from consistruct.learning.persistence import save
+
     with _one_line_errors():
         _check_writable(model)
         with _progress(f"reading {data.name}"):
@@ -168,6 +174,8 @@ def predict(
 
     Example: consistruct predict animals.safetensors new.csv --out predictions.csv
     """
+    from consistruct.learning.data_files import read_data
+
     with _one_line_errors():
         stored, layout = _read_model(model)
         if out is not None:
@@ -219,6 +227,8 @@ def evaluate(
 
     Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
     """
+    from consistruct.learning.data_files import read_data
+
     with _one_line_errors():
         stored, layout = _read_model(model)
         with _progress(f"reading {data.name}"):
@@ -265,6 +275,8 @@ def _loss(spec: str, rows: str | None) -> Any:
 
 def _estimator(examples: DataSet, **parameters: Any) -> Any:
     """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
+    from consistruct.learning import StructuredPredictor, TaskLossClassifier
+
     y = examples.y
     assert y is not None
     indicator = y.ndim == 2 and y.dtype.kind == "i" and set(np.unique(y)) <= {0, 1}
@@ -289,6 +301,9 @@ def _count_or_file(labels: str | None) -> int | Path | None:
 
 
 def _read_model(path: Path) -> tuple[ModelFile, Layout]:
+    from consistruct.learning.data_files import Layout
+    from consistruct.learning.persistence import read_model
+
     stored = read_model(path)
     try:
         return stored, Layout.from_dict(stored.notes["layout"])
