@@ -90,6 +90,16 @@ def fit(
     n_components: Annotated[int | None, typer.Option(help="Landmarks or random features.")] = None,
     solver: Annotated[str, typer.Option(help="auto, closed_form, sgd, paper_sgd, lbfgs.")] = "auto",
     alpha: Annotated[str, typer.Option(help="Penalty: auto or a number.")] = "auto",
+    epochs: Annotated[
+        int | None, typer.Option(help="Most passes over the data, for --solver sgd.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="For --solver sgd: file that keeps the state after every epoch; the same command "
+            "goes on from it after an interruption, to the identical result."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
     groups: Annotated[str | None, typer.Option(help="Column with query or group.")] = None,
@@ -128,7 +138,7 @@ def fit(
             decoding=decoding,
             features=features,
             n_components=n_components,
-            solver=solver,
+            solver=_solver(solver, _alpha(alpha), epochs, checkpoint),
             alpha=_alpha(alpha),
             random_state=seed,
             n_jobs=jobs,
@@ -283,6 +293,22 @@ def _estimator(examples: DataSet, **parameters: Any) -> Any:
     vectors = str(parameters["loss"]).replace("_", "-").startswith("cost-vectors")
     face = TaskLossClassifier if (y.ndim == 1 or indicator) and not vectors else StructuredPredictor
     return face(**parameters)
+
+
+def _solver(name: str, alpha: str | float, epochs: int | None, checkpoint: Path | None) -> Any:
+    if epochs is None and checkpoint is None:
+        return name
+    if name != "sgd":
+        option = "--epochs" if epochs is not None else "--checkpoint"
+        raise ValueError(f"{option} needs --solver sgd, got --solver {name}")
+    from consistruct.learning import AveragedSGD
+
+    if checkpoint is not None:
+        _check_writable(checkpoint)
+    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
+    return AveragedSGD(
+        alpha=alpha, checkpoint=None if checkpoint is None else str(checkpoint), **options
+    )
 
 
 def _alpha(text: str) -> str | float:

@@ -123,6 +123,11 @@ def read_model(path: str | Path) -> ModelFile:
         raise ModelFileError(f"there is no model file {str(path)!r}") from None
     except OSError as error:
         raise ModelFileError(f"{path} could not be read: {error.strerror or error}") from None
+    return parse_model(content, path)
+
+
+def parse_model(content: bytearray, path: str | Path) -> ModelFile:
+    """What the bytes of a model file hold; `path` is for messages only."""
     header = _checked_header(path, content)
     try:
         arrays = safetensors.numpy.load(bytes(content))
