@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,14 @@ def peak_bytes() -> int:
     """Largest resident set so far; Linux counts in KiB, macOS in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def resident_bytes() -> int:
+    """The resident set now, from Linux; elsewhere its peak so far, which is no less."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return peak_bytes()
+    return int(statm.read_text().split()[1]) * resource.getpagesize()
 
 
 def make_inputs(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
@@ -79,7 +88,7 @@ def main() -> None:
         kind = sys.argv[4]
         small = make_inputs(2000, d, rng)  # libraries and caches are loaded before we measure
         make_model(kind, k).fit(small, make_truths(kind, small, k, rng))
-        before = peak_bytes()
+        before = resident_bytes()
         X = make_inputs(n, d, rng)
         truths = make_truths(kind, X[:1000], k, rng)[np.arange(n) % 1000]
         make_model(kind, k).fit(X, truths)

@@ -251,7 +251,7 @@ def sgd_classifier(loss: Loss, epochs: int) -> TaskLossClassifier:
     from consistruct.learning import AveragedSGD
 
     return TaskLossClassifier(
-        loss, solver=AveragedSGD(max_epochs=epochs, tol=-np.inf), random_state=0
+        loss, solver=AveragedSGD(max_epochs=epochs, patience=epochs), random_state=0
     )
 
 
