@@ -291,7 +291,16 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
     inputs = rng.normal(size=(4000, 30))
     labels = inputs @ rng.normal(size=(30, 4)) + rng.normal(size=(4000, 4))
     np.savez(tmp_path / "d.npz", X=inputs, y=labels.argmax(axis=1))
-    fit = ("fit", tmp_path / "d.npz", "--solver", "sgd", "--features", "linear", "--epochs", "40")
+    fit: tuple[object, ...] = (
+        "fit",
+        tmp_path / "d.npz",
+        "--solver",
+        "sgd",
+        "--features",
+        "linear",
+        "--epochs",
+        "40",
+    )
     fit += ("--checkpoint", "state", "--model", "model")
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     straight.mkdir()
