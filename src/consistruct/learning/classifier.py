@@ -198,6 +198,22 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):
         else:
             self.classes_ = np.arange(self.loss_.truths.shape[0])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the mean task loss (not the accuracy): greater is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        y : (n,) labels or (n, T) indicator matrix
+            A class never seen in training counts as wrong.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        score : float
+        """
+        return BasePredictor.score(self, X, y, sample_weight)
+
     def decision_function(self, X: Any) -> FloatArray:
         """Scores that are greatest for the prediction.
 

@@ -244,14 +244,18 @@ class DualRidge:
         self._root = np.sqrt(weight)
         total = float(weight.sum())
         centred = kernel * self._root[:, None] * self._root
+        # rounding is relative to the kernel before centring, which may take most of it away
+        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
+        unit = self._root / np.sqrt(total)
         if fit_intercept:
-            unit = self._root / np.sqrt(total)
             image = centred @ unit
             centred -= unit[:, None] * image
             centred -= (image - (unit @ image) * unit)[:, None] * unit
         values, vectors = scipy.linalg.eigh(centred, driver="evd", overwrite_a=True)
-        kept = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 0.0)
+        kept = values > noise
         self._values, self._vectors = values[kept], vectors[:, kept]
+        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
+            self._vectors -= np.outer(unit, unit @ self._vectors)
         mean = np.zeros(target.shape[1])
         if fit_intercept:
             mean = -np.asarray(target.T @ weight).ravel() / total
@@ -290,11 +294,12 @@ class DualRidge:
 def left_out_share(weight: FloatArray) -> FloatArray:
     """Share of each row that leave-one-out leaves out.
 
-    Whole weights count repetitions and one of them is left out. Other weights say how much a row
-    matters and only their ratios mean anything: they are scaled to average one first.
+    Weights that are all whole numbers count repetitions, and one of them is left out. Other
+    weights say how much a row matters, and all of it is left out.
     """
-    units = weight if np.array_equal(weight, np.rint(weight)) else weight / weight.mean()
-    return np.minimum(1.0, 1.0 / units)
+    if np.array_equal(weight, np.rint(weight)):
+        return 1.0 / weight
+    return np.ones(len(weight))
 
 
 def _inner_products(features: Any) -> FloatArray:

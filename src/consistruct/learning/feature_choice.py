@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
 DEFAULT_COMPONENTS = 2048
-SEARCH_ROWS = 1024  # rows on which the bandwidth is chosen
+SEARCH_ROWS = 512  # rows on which the bandwidth is chosen
 BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the median distance
 
 

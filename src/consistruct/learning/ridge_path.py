@@ -11,8 +11,8 @@ row coordinates z_i with Σ_i w_i z_i z_iᵀ = diag(s), and moments m = Σ_i w_i
     leverage:  h_i = w_i (z_iᵀ diag(1/(s + Nα)) z_i + 1/N)         (1/N for the intercept)
     left out:  y_i − (y_i − ŷ_i)/(1 − τ_i h_i)
 
-where τ_i is the share of row i that is left out: a weight is a number of repetitions, one of which
-is left out (all of it for w_i ≤ 1), so weighting a row and repeating it select the same penalty.
+where τ_i is the share of row i that is left out: whole weights count repetitions, one of which is
+left out, so that weighting a row and repeating it select the same penalty; else τ_i = 1.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from consistruct.surrogates.quadratic import QuadraticSurrogate
 __all__ = ["OutputPenalty", "PathScores", "Spectrum", "evaluate_path", "relative_grid"]
 
 CHUNK_BYTES = 32 * 2**20
+RISK_SLACK = 1e-3
 LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
 
 
@@ -116,13 +117,22 @@ class PathScores:
     alphas: FloatArray
     task_loss: FloatArray
     surrogate_risk: FloatArray
+    null_risk: float  # surrogate risk of the best constant, all rows counting alike
 
     def best(self, criterion: str) -> int:
-        """Position of the best penalty; ties go to the other risk, then to the larger penalty."""
-        first, second = self.task_loss, self.surrogate_risk
-        if criterion == "surrogate":
-            first, second = second, first
-        return int(np.lexsort((-self.alphas, second, first))[0])
+        """Position of the best penalty.
+
+        ``"task_loss"`` keeps the penalties with the least task loss. Of these, or of all with
+        ``"surrogate"``, it takes the largest one whose surrogate risk exceeds the least by no more
+        than `RISK_SLACK` of the null risk: smaller differences are noise.
+        """
+        risk = self.surrogate_risk
+        if criterion == "task_loss":
+            least = self.task_loss.min()
+            tied = self.task_loss <= least + 1e-9 * max(1.0, abs(float(least)))
+            risk = np.where(tied, risk, np.inf)
+        good = np.flatnonzero(risk <= risk.min() + RISK_SLACK * self.null_risk)
+        return int(good[np.argmax(self.alphas[good])])
 
 
 def evaluate_path(
@@ -139,8 +149,11 @@ def evaluate_path(
     loss = surrogate.loss
     task = np.zeros(len(alphas))
     risk = np.zeros(len(alphas))
+    mean, squares = np.zeros(surrogate.score_space.width), 0.0
     for part in _row_chunks(len(rows), surrogate.score_space.width):
         y = -dense_target(surrogate.target(true[part]))
+        mean += y.sum(axis=0)
+        squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
         for position, alpha in enumerate(alphas):
             theta = spectrum.leave_one_out(rows[part], weight[part], share[part], y, float(alpha))
             error = theta - y
@@ -148,7 +161,10 @@ def evaluate_path(
             risk[position] += weight[part] @ values
             task[position] += weight[part] @ loss(decoder(theta), true[part])
     total = weight.sum()
-    return PathScores(np.asarray(alphas, dtype=np.float64), task / total, risk / total)
+    spread = squares / len(rows) - 0.5 * float(mean @ gram.apply(mean[None])[0]) / len(rows) ** 2
+    return PathScores(
+        np.asarray(alphas, dtype=np.float64), task / total, risk / total, max(spread, 0.0)
+    )
 
 
 def _row_chunks(n: int, width: int) -> Iterator[slice]:
