@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from consistruct.learning.data_files import DataSet, read_data
 from consistruct.losses import Tree
@@ -95,8 +96,23 @@ def label_tree() -> Tree:
         return Tree(archive["parent"].astype(np.int64), names=names)
 
 
-def tree_examples(tree: Tree, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and leaf positions (the loss numbers leaves in order) of one part of ImCLEF07A."""
-    data = load("imclef07a", part, target="leaf")
-    assert data.y is not None
-    return data.X, np.searchsorted(tree.leaves, data.y)
+Parts = tuple[Any, np.ndarray, Any, np.ndarray]  # X, y, X_test, y_test
+
+
+def train_and_test(name: str, *, held_out: bool, **options: Any) -> Parts:
+    """Training and test part; with `held_out`, a quarter of the training part stands in for the
+    test part, which is then not read at all."""
+    train = load(name, "train", **options)
+    assert train.y is not None
+    if held_out:
+        X, X_test, y, y_test = train_test_split(train.X, train.y, test_size=0.25, random_state=0)
+        return X, y, X_test, y_test
+    test = load(name, "test", **options)
+    assert test.y is not None
+    return train.X, train.y, test.X, test.y
+
+
+def tree_parts(tree: Tree, *, held_out: bool) -> Parts:
+    """ImCLEF07A, with classes as the loss numbers them: leaves in order."""
+    X, y, X_test, y_test = train_and_test("imclef07a", held_out=held_out, target="leaf")
+    return X, np.searchsorted(tree.leaves, y), X_test, np.searchsorted(tree.leaves, y_test)

@@ -25,10 +25,19 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def alternating(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> Any:
-    """Best times of two jobs that take turns, so that both see the same machine."""
-    times = np.array([[seconds(first)[0], seconds(second)[0]] for _ in range(rounds)])
-    return times.min(axis=0)
+def taking_turns(jobs: Sequence[Callable[[], Any]], rounds: int) -> np.ndarray:
+    """Least wall-clock and processor seconds of each job, (n_jobs, 2).
+
+    The jobs take turns, so that all of them see the same machine; processor time is what counts
+    on one that is shared.
+    """
+    times = np.empty((rounds, len(jobs), 2))
+    for turn in range(rounds):
+        for place, job in enumerate(jobs):
+            wall, processor = time.perf_counter(), time.process_time()
+            job()
+            times[turn, place] = time.perf_counter() - wall, time.process_time() - processor
+    return np.asarray(times.min(axis=0))
 
 
 def bootstrap_difference(

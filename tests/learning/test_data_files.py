@@ -292,6 +292,14 @@ def test_arff_quotes_and_sparse_defaults(tmp_path):
     assert listed(data.y) == ["big, red", "it's", "big, red"]
 
 
+def test_arff_attribute_names_of_words(tmp_path):
+    text = "@relation r\n@attribute don't numeric\n@attribute a,b real\n@attribute tag{0, 1}\n"
+    data = read_data(write(tmp_path / "d.arff", text + "@data\n1,2,0\n3,4,1\n"), labels=1)
+    assert data.feature_names == ("don't", "a,b")
+    np.testing.assert_array_equal(data.X, [[1, 2], [3, 4]])
+    assert listed(data.y) == [0, 1]
+
+
 # --- bad files: one line each --------------------------------------------------------------------
 
 BAD_TEXT = [

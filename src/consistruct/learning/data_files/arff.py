@@ -34,9 +34,11 @@ from consistruct.learning.data_files.columns import Columns, choose_columns
 
 __all__ = ["read_arff"]
 
-# a bare word, or text in single or double quotes with backslash escapes
-_TOKEN = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,{}'"]+"""
-_ATTRIBUTE = re.compile(rf"@attribute\s+({_TOKEN})\s*(.*)$", re.IGNORECASE)
+# text in single or double quotes with backslash escapes, or a bare word
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_TOKEN = rf"""{_QUOTED}|[^\s,{{}}'"]+"""
+# names are freer than cells: Mulan's bag-of-words files have attributes such as don't
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)$", re.IGNORECASE)
 _CELL = re.compile(rf"\s*({_TOKEN})\s*(,|$)")
 _PAIR = re.compile(rf"\s*(\d+)\s+({_TOKEN})\s*(,|$)")
 _MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
@@ -119,7 +121,7 @@ def _attribute(path: Path, line: int, text: str) -> _Attribute:
 
 
 def _unquoted(token: str) -> str:
-    if token[0] in "'\"":
+    if len(token) > 1 and token[0] in "'\"" and token[-1] == token[0]:
         return re.sub(r"\\(.)", r"\1", token[1:-1])
     return token
 

@@ -34,7 +34,7 @@ def choose_columns(
     groups_name = request.groups or (like.groups if like else None)
     if names is not None and len(set(names)) != len(names):
         double = next(name for name in names if list(names).count(name) > 1)
-        raise bad(path, f"two columns are called {double!r}; rename one of them", line=1)
+        raise bad(path, f"two columns are called {double!r}; rename one of them")
     features_only = (
         like is not None and names is None and width == like.n_features and not request.target
     )
@@ -60,7 +60,6 @@ def choose_columns(
                 path,
                 f"column {missing[0]!r}, which the model was fitted on, is missing "
                 f"({len(missing)} of {len(like.feature_names)} are)",
-                line=1,
             )
         features = tuple(found[name] for name in like.feature_names)
     else:
