@@ -24,6 +24,7 @@ from consistruct.learning.feature_maps import (
     TransformerFeatures,
 )
 from consistruct.learning.kernels import KERNELS, Kernel, median_bandwidth
+from consistruct.learning.ridge_path import LOSS_SLACK
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
@@ -169,7 +170,9 @@ def _choose_kernel(
         )
         for kernel, scaling in candidates
     )
-    best = int(np.lexsort(np.array(scores).T[::-1])[0])
+    task, risk, scale = np.array(scores).T
+    tied = task <= task.min() + LOSS_SLACK * scale.max()
+    best = int(np.argmin(np.where(tied, risk, np.inf)))
     kernel, scaling = candidates[best]
     logger.info(
         "features: %s, standardised: %s, leave-one-out task loss %.4f",
@@ -189,15 +192,20 @@ def _candidate_risks(
     surrogate: QuadraticSurrogate,
     fit_intercept: bool,
     single_thread: bool,
-) -> tuple[float, float]:
-    """Leave-one-out task loss and surrogate risk at the best penalty."""
+) -> tuple[float, float, float]:
+    """Leave-one-out task loss and surrogate risk at the best penalty, and the scale of losses."""
     score_map = ScoreMap(KernelFeatures(kernel, X, scaling), fit_intercept=fit_intercept)
     with threadpool_limits(1 if single_thread else None):
         result = ClosedForm().solve(
             surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
         )
     best = int(np.flatnonzero(result.path["alphas"] == result.alpha)[0])
-    return float(result.path["task_loss"][best]), float(result.path["surrogate_risk"][best])
+    path = result.path
+    return (
+        float(path["task_loss"][best]),
+        float(path["surrogate_risk"][best]),
+        float(path["loss_scale"]),
+    )
 
 
 def _first_occurrences(X: Any) -> Any:
