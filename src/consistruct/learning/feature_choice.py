@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from consistruct._sparse import is_sparse
 from consistruct._validation import check_count
 from consistruct.learning.closed_form import ClosedForm
 from consistruct.learning.feature_maps import (
@@ -82,7 +82,7 @@ def choose_features(
     if options.standardize not in ("auto", True, False):
         raise ValueError(f"standardize must be 'auto', True or False, got {options.standardize!r}")
     if features == "auto":
-        features = "linear" if sp.issparse(X) or n_features > WIDE else "nystroem"
+        features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
     if features == "linear":
         scaled = options.standardize is True
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
@@ -142,7 +142,7 @@ def _choose_kernel(
     candidates = []
     for scaling in scalings:
         sample = scaling(X[rows])
-        sample = sample.toarray() if sp.issparse(sample) else np.asarray(sample, np.float64)
+        sample = sample.toarray() if is_sparse(sample) else np.asarray(sample, np.float64)
         if options.bandwidth == "auto":
             centre = median_bandwidth(sample, name)
             widths = [factor * centre for factor in BANDWIDTH_FACTORS]
@@ -210,7 +210,7 @@ def _candidate_risks(
 
 def _first_occurrences(X: Any) -> Any:
     """Sorted positions of the first copy of every distinct row."""
-    if sp.issparse(X):
+    if is_sparse(X):
         seen: dict[bytes, int] = {}
         for row in range(X.shape[0]):
             part = slice(X.indptr[row], X.indptr[row + 1])

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from consistruct._sparse import is_sparse
 from consistruct.exceptions import NotInSpanError
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
@@ -67,7 +67,7 @@ class QuadraticSurrogate(BaseSurrogate):
     @staticmethod
     def residual(theta: FloatArray, target: Target) -> FloatArray:
         """θ + u_y, (n, width); a sparse target is added entry by entry."""
-        if sp.issparse(target):
+        if is_sparse(target):
             total = np.array(theta, dtype=np.float64)
             rows = np.repeat(np.arange(target.shape[0]), np.diff(target.indptr))
             np.add.at(total, (rows, target.indices), target.data)
