@@ -19,7 +19,7 @@ __all__ = ["QuadraticSurrogate"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuadraticSurrogate(BaseSurrogate):
-    """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y))² up to a constant.
+    """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y) − o_y)².
 
     Its minimiser is θ = −E[u_y | x], whose decoding is the Bayes decision of any loss that the
     scores express. Choose it first: the closed form needs no iterations and no k × k matrix.
@@ -52,9 +52,10 @@ class QuadraticSurrogate(BaseSurrogate):
         try:
             return space.coordinates(own)(dense_target(target))
         except NotInSpanError:
-            # Ḡ⁺ E_c[F_c L(c,y)]; the offset matters where the constant is not in the span
+            # Ḡ⁺ E_c[F_c L(c,y)]; the offset matters only where the constant is not in the span
             moments = space.cross_gram(own)(dense_target(target))
-            moments += self.loss.offset(true)[:, None] * space.mean_embedding()
+            if not space.contains_constant:
+                moments += self.loss.offset(true)[:, None] * space.mean_embedding()
             return space.gram().solve(moments)
 
     def value_and_gradient(
