@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_count, check_number
 from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.design_matrix import DesignMatrix
-from consistruct.learning.lbfgs import _single_alpha, default_alpha
+from consistruct.learning.lbfgs import _single_alpha
 from consistruct.learning.output_columns import OutputColumns
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.sgd_kernels import AVERAGED_SCALE, N_AVERAGED, SCALE, sparse_epoch
@@ -180,21 +180,23 @@ class SGDRun:
         self.labels = labels
         self.weight = weight / weight.mean()
         self.design = DesignMatrix(score_map, inputs, weight)
-        if state is not None:  # the first batch of partial_fit fixed the shift
+        if state is not None:  # the first batch of partial_fit fixed the shift and the step
             self.design.shift = state.shift
         self.risks: list[float] = []
         self.quadratic = isinstance(surrogate, QuadraticSurrogate)
         self._prepare_targets()
-        if state is None:
-            state = self._new_state(rng)
-        self.state = state
+        self.state = self._new_state(rng) if state is None else state
+        self.state.n_seen += len(labels)
+        self.state.alpha = self._alpha()
 
     def _prepare_targets(self) -> None:
         if not isinstance(self.surrogate, QuadraticSurrogate):
             return
         target = self.surrogate.target(self.labels)
         self.columns = OutputColumns(
-            self.surrogate.score_space, target, fit_intercept=self.score_map.fit_intercept
+            self.surrogate.loss,
+            self.surrogate.score_space,
+            fit_intercept=self.score_map.fit_intercept,
         )
         self.target = self.columns.reduce(target)
 
@@ -211,10 +213,16 @@ class SGDRun:
         bound = self.design.radius_square / self.solver.batch_size
         bound += self.design.largest_eigenvalue(rng)
         state.step = self.solver.step_factor / (2.0 * curvature * bound) if bound > 0 else 0.0
-        chosen = _single_alpha(self.solver.alpha)
-        state.alpha = default_alpha(self.design, self.weight) if chosen is None else chosen
-        state.step = min(state.step, 0.5 / state.alpha) if state.alpha > 0 else state.step
         return state
+
+    def _alpha(self) -> float:
+        """The penalty: "auto" falls with the number of examples seen so far."""
+        chosen = _single_alpha(self.solver.alpha)
+        if chosen is None:
+            return self.design.mean_square / max(self.state.n_seen, 1.0)
+        # a step beyond 1/α would turn the decay around
+        self.state.step = min(self.state.step, 0.5 / chosen) if chosen > 0 else self.state.step
+        return chosen
 
     def epoch(self, rng: np.random.Generator) -> float:
         """One epoch; the mean risk before each update."""

@@ -11,10 +11,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
+from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
-from consistruct.learning.label_encoding import LabelEncoding, prepare_labels
+from consistruct.learning.label_encoding import LabelEncoding, RawLabels, prepare_labels
 from consistruct.learning.score_map import ScoreMap
-from consistruct.learning.solver import BaseSolver
+from consistruct.learning.sgd_state import SGDState
+from consistruct.learning.solver import BaseSolver, SolverResult
 from consistruct.learning.solvers import make_solver, takes_expansions
 from consistruct.learning.weights import generator
 from consistruct.losses.base import Loss
@@ -24,7 +26,10 @@ from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surro
 __all__ = ["BasePredictor"]
 
 
-class BasePredictor(BaseEstimator):
+logger = logging.getLogger(__name__)
+
+
+class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which state the parameters."""
 
     # learned; the annotations are for readers and type checkers
@@ -37,6 +42,8 @@ class BasePredictor(BaseEstimator):
     alpha_: float
     n_iter_: int
     path_: dict[str, FloatArray]
+    sgd_state_: SGDState  # of partial_fit only
+    _stream: np.random.Generator
 
     def __init__(
         self,
@@ -122,12 +129,24 @@ class BasePredictor(BaseEstimator):
     # --- fitting ---
 
     def _prepare(self, y: Any, classes: Any, structured: bool) -> LabelArray:
+        """Settle loss, surrogate and label encoding; the codes of y."""
         if self.decoding not in ("argmax", "bayes"):
             raise ValueError(f"decoding must be 'argmax' or 'bayes', got {self.decoding!r}")
         self.loss_, self.label_encoding_, codes = prepare_labels(
             self.loss, y, classes=classes, structured=structured
         )
         self.surrogate_ = make_surrogate(self.surrogate, self.loss_, self.scores)
+        return codes
+
+    def _encode_again(self, y: Any) -> LabelArray:
+        """Codes of a later batch; labels that the first call did not announce are refused."""
+        codes = self.label_encoding_.encode(y, self.loss_)
+        if not isinstance(self.label_encoding_, RawLabels) and (codes < 0).any():
+            unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0][0]
+            raise ValueError(
+                f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
+                f"give all classes there"
+            )
         return codes
 
     def _feature_options(self) -> FeatureOptions:
@@ -164,6 +183,45 @@ class BasePredictor(BaseEstimator):
             result = solver.solve(
                 self.surrogate_, score_map, X, codes, sample_weight=weight, rng=rng
             )
+        self._store(score_map, result)
+        for leftover in ("sgd_state_", "_stream"):  # of an earlier partial_fit
+            if hasattr(self, leftover):
+                delattr(self, leftover)
+
+    def _partial_fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
+        """One epoch of averaged SGD over these rows, from where the last call stopped."""
+        solver = self.solver
+        if isinstance(solver, str) and solver in ("auto", "sgd"):
+            solver = AveragedSGD(alpha=self.alpha)
+        if not isinstance(solver, AveragedSGD):
+            raise ValueError(f"partial_fit needs solver='sgd' or 'auto', got {solver!r}")
+        positive = weight > 0
+        X, codes, weight = X[positive], codes[positive], weight[positive]
+        first = not hasattr(self, "sgd_state_")
+        if first:
+            rng = generator(self.random_state)
+            self.feature_map_ = choose_features(
+                self._feature_options(),
+                X,
+                codes,
+                weight,
+                QuadraticSurrogate(self.loss_, self.scores),
+                expansions=False,
+                rng=rng,
+            )
+        else:
+            rng = self._stream
+        score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
+        state = None if first else self.sgd_state_
+        run = SGDRun(solver, self.surrogate_, score_map, X, codes, weight, rng, state)
+        with _verbosity(self.verbose):
+            risk = run.epoch(rng)
+            logger.info("SGD batch %d: risk %.6g", run.state.epoch, risk)
+        self.sgd_state_ = run.state
+        self._stream = rng
+        self._store(score_map, SolverResult(run.weights(), run.state.alpha, run.state.epoch))
+
+    def _store(self, score_map: ScoreMap, result: SolverResult) -> None:
         coef, self.intercept_ = score_map.split(result.weights)
         self.coef_ = np.ascontiguousarray(coef.T)
         self.alpha_ = result.alpha

@@ -21,7 +21,7 @@ from consistruct.scores import Separable
 __all__ = ["TaskLossClassifier"]
 
 
-class TaskLossClassifier(ClassifierMixin, BasePredictor):
+class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     """Classifier for any task loss over classes, or over multi-label indicator matrices.
 
     With the quadratic surrogate it regresses minus the loss target u_y on features of x,
@@ -172,6 +172,31 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):
         self._set_classes()
         weight = combined_weight(sample_weight, self.class_weight, y)
         self._fit_weights(X, codes, weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One pass of averaged SGD over a batch; features are chosen on the first batch.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+        y : (n,) labels or (n, T) indicator matrix
+        classes : array, optional
+            All classes; needed on the first call unless y holds all or the loss names them.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "sgd_state_")
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            codes = self._prepare(y, classes if y.ndim == 1 else None, structured=False)
+            self._set_classes()
+        else:
+            codes = self._encode_again(y)
+        self._partial_fit_weights(X, codes, combined_weight(sample_weight, self.class_weight, y))
         return self
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
+from consistruct._sparse import squared_entries, to_dense
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.normal_equations import accumulate
 from consistruct.learning.ridge_path import (
@@ -262,7 +262,7 @@ class DualRidge:
         # Qᵀ W^{1/2}(y − ȳ) with y = −u, without writing u densely
         weighted = self._vectors * self._root[:, None]
         self._moments = -np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
-        squares = target.multiply(target) if sp.issparse(target) else np.square(target)
+        squares = squared_entries(target)
         self.target_squares = float((squares.T @ weight).sum()) - total * float(mean @ mean)
         self.spectrum = Spectrum(
             self._values,
@@ -304,7 +304,7 @@ def left_out_share(weight: FloatArray) -> FloatArray:
 
 def _inner_products(features: Any) -> FloatArray:
     product = features @ features.T
-    return np.asarray(product.toarray() if sp.issparse(product) else product, dtype=np.float64)
+    return np.asarray(to_dense(product), dtype=np.float64)
 
 
 def _with_intercept(score_map: ScoreMap, coef: FloatArray, intercept: FloatArray) -> FloatArray:
@@ -331,6 +331,7 @@ def _path(found: PathScores) -> dict[str, FloatArray]:
         "alphas": found.alphas,
         "task_loss": found.task_loss,
         "surrogate_risk": found.surrogate_risk,
+        "loss_scale": np.array(found.loss_scale),
     }
 
 

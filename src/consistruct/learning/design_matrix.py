@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from consistruct._sparse import is_sparse
 from consistruct.learning.feature_maps import LinearFeatures
 from consistruct.learning.kernels import squared_norms
 from consistruct.learning.score_map import ScoreMap
@@ -32,7 +33,7 @@ class DesignMatrix:
         linear = isinstance(features, LinearFeatures)
         small = linear or 8 * n * features.n_outputs <= CACHE_BYTES
         self._cache = features.transform(inputs) if small else None
-        self.sparse = sp.issparse(features.transform(inputs[:1]))
+        self.sparse = is_sparse(features.transform(inputs[:1]))
         self.shift = np.zeros(features.n_outputs)
         share = weight / weight.sum()
         if score_map.fit_intercept and not self.sparse:
@@ -51,7 +52,8 @@ class DesignMatrix:
     @property
     def csr(self) -> Any:
         """The whole matrix as CSR; only where the features are sparse and linear."""
-        return sp.csr_array(self._cache)
+        cached: Any = self._cache
+        return sp.csr_array(cached)
 
     def _raw(self, part: Any) -> Any:
         if self._cache is not None:

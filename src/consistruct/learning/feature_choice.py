@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from consistruct._sparse import is_sparse
 from consistruct._validation import check_count
 from consistruct.learning.closed_form import ClosedForm
 from consistruct.learning.feature_maps import (
@@ -24,6 +24,7 @@ from consistruct.learning.feature_maps import (
     TransformerFeatures,
 )
 from consistruct.learning.kernels import KERNELS, Kernel, median_bandwidth
+from consistruct.learning.ridge_path import LOSS_SLACK
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
@@ -81,7 +82,7 @@ def choose_features(
     if options.standardize not in ("auto", True, False):
         raise ValueError(f"standardize must be 'auto', True or False, got {options.standardize!r}")
     if features == "auto":
-        features = "linear" if sp.issparse(X) or n_features > WIDE else "nystroem"
+        features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
     if features == "linear":
         scaled = options.standardize is True
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
@@ -141,7 +142,7 @@ def _choose_kernel(
     candidates = []
     for scaling in scalings:
         sample = scaling(X[rows])
-        sample = sample.toarray() if sp.issparse(sample) else np.asarray(sample, np.float64)
+        sample = sample.toarray() if is_sparse(sample) else np.asarray(sample, np.float64)
         if options.bandwidth == "auto":
             centre = median_bandwidth(sample, name)
             widths = [factor * centre for factor in BANDWIDTH_FACTORS]
@@ -169,7 +170,9 @@ def _choose_kernel(
         )
         for kernel, scaling in candidates
     )
-    best = int(np.lexsort(np.array(scores).T[::-1])[0])
+    task, risk, scale = np.array(scores).T
+    tied = task <= task.min() + LOSS_SLACK * scale.max()
+    best = int(np.argmin(np.where(tied, risk, np.inf)))
     kernel, scaling = candidates[best]
     logger.info(
         "features: %s, standardised: %s, leave-one-out task loss %.4f",
@@ -189,20 +192,25 @@ def _candidate_risks(
     surrogate: QuadraticSurrogate,
     fit_intercept: bool,
     single_thread: bool,
-) -> tuple[float, float]:
-    """Leave-one-out task loss and surrogate risk at the best penalty."""
+) -> tuple[float, float, float]:
+    """Leave-one-out task loss and surrogate risk at the best penalty, and the scale of losses."""
     score_map = ScoreMap(KernelFeatures(kernel, X, scaling), fit_intercept=fit_intercept)
     with threadpool_limits(1 if single_thread else None):
         result = ClosedForm().solve(
             surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
         )
     best = int(np.flatnonzero(result.path["alphas"] == result.alpha)[0])
-    return float(result.path["task_loss"][best]), float(result.path["surrogate_risk"][best])
+    path = result.path
+    return (
+        float(path["task_loss"][best]),
+        float(path["surrogate_risk"][best]),
+        float(path["loss_scale"]),
+    )
 
 
 def _first_occurrences(X: Any) -> Any:
     """Sorted positions of the first copy of every distinct row."""
-    if sp.issparse(X):
+    if is_sparse(X):
         seen: dict[bytes, int] = {}
         for row in range(X.shape[0]):
             part = slice(X.indptr[row], X.indptr[row + 1])

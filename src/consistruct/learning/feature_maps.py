@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count
 from consistruct.learning.kernels import Kernel
 from consistruct.protocols import FloatArray
@@ -41,19 +42,20 @@ class Scaling:
         """Weighted mean and standard deviation of each column; constant columns keep scale 1."""
         share = weight / weight.sum()
         mean = np.asarray(X.T @ share, dtype=np.float64)
-        squares = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        squares = X.multiply(X) if is_sparse(X) else np.square(X, dtype=np.float64)
         variance = np.asarray(squares.T @ share, dtype=np.float64) - mean**2
-        if not sp.issparse(X):  # two passes: the difference above cancels for large means
+        if not is_sparse(X):  # two passes: the difference above cancels for large means
             variance = np.asarray(share @ np.square(X - mean), dtype=np.float64)
         scale = np.sqrt(np.maximum(variance, 0.0))
         scale[scale <= 1e-10 * np.maximum(np.abs(mean), 1.0)] = 1.0
-        return cls(None if sp.issparse(X) else mean, scale)
+        return cls(None if is_sparse(X) else mean, scale)
 
     def __call__(self, X: Any) -> Any:
         if self.scale is None:
             return X
-        if sp.issparse(X):
-            return sp.csr_array(X.multiply(1.0 / self.scale))
+        if is_sparse(X):
+            scaled: Any = X.multiply(1.0 / self.scale)
+            return sp.csr_array(scaled)
         return (X - self.shift) / self.scale
 
 
@@ -155,8 +157,8 @@ class TransformerFeatures(FeatureMap):
         self.n_outputs = n_outputs
 
     def transform(self, X: Any) -> Any:
-        features = self.transformer.transform(X)
-        if sp.issparse(features):
+        features: Any = self.transformer.transform(X)
+        if is_sparse(features):
             return sp.csr_array(features)
         return np.asarray(features, dtype=np.float64)
 
@@ -168,5 +170,5 @@ def dense_rows(X: Any) -> FloatArray:
             f"kernel features would keep {X.shape[0]} rows of {X.shape[1]} columns as an array; "
             f"use features='linear' for wide data, or lower n_components"
         )
-    rows = X.toarray() if sp.issparse(X) else X
+    rows = to_dense(X)
     return np.array(rows, dtype=np.float64, order="C")

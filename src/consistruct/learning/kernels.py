@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import manhattan_distances
 
 from consistruct._members import Member
+from consistruct._sparse import is_sparse
 from consistruct._validation import check_count, check_number
 from consistruct.protocols import FloatArray
 
@@ -78,7 +78,7 @@ class Kernel(Member):
 
 def squared_norms(X: Any) -> FloatArray:
     """‖x‖² of each row of an array or CSR, in float64."""
-    if sp.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("nd,nd->n", X, X, dtype=np.float64))
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from consistruct._sparse import is_sparse, squared_entries, to_dense
 from consistruct.learning.feature_maps import LinearFeatures
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray, Target
@@ -76,24 +77,24 @@ def accumulate(
         precision = max(precision, float(np.finfo(features.dtype).eps))
         target = surrogate.target(true[part])
         chunk_weight = weight[part]
-        if score_map.fit_intercept and not sp.issparse(features):
+        if score_map.fit_intercept and not is_sparse(features):
             if shift is None:
                 shift = features.mean(axis=0)
             features = features - shift  # a copy of the chunk; the inputs are never changed
         scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
         product = scaled.T @ scaled
-        second += product.toarray() if sp.issparse(product) else product
+        second += to_dense(product)
         # y = −u; a sparse u meets the features entry by entry
         weighted_target = _scale_rows(target, chunk_weight)
         cross -= _dense_product(weighted_target, features)
         feature_sum += np.asarray(features.T @ chunk_weight.astype(features.dtype)).ravel()
         target_sum -= np.asarray(target.T @ chunk_weight).ravel()
-        squares = target.multiply(target) if sp.issparse(target) else np.square(target)
+        squares = squared_entries(target)
         target_squares += float((squares.T @ chunk_weight).sum())
         if keep is not None:
             inside = keep[(keep >= part.start) & (keep < part.stop)] - part.start
             rows = features[inside]
-            kept.append(rows.toarray() if sp.issparse(rows) else rows)
+            kept.append(to_dense(rows))
     if uniform:
         second *= weight[0]
     total = float(weight.sum())
@@ -128,7 +129,7 @@ def _floating(score_map: ScoreMap, features: Any) -> Any:
 
 
 def _scale_rows(rows: Any, factor: FloatArray) -> Any:
-    if sp.issparse(rows):
+    if is_sparse(rows):
         return sp.csr_array(
             (
                 rows.data * np.repeat(factor, np.diff(rows.indptr)).astype(rows.dtype),
@@ -143,7 +144,7 @@ def _scale_rows(rows: Any, factor: FloatArray) -> Any:
 def _dense_product(target: Target, features: Any) -> FloatArray:
     """featuresᵀ target, (m, width), at the precision of the features."""
     target = target.astype(features.dtype, copy=False)
-    if sp.issparse(target) or sp.issparse(features):
+    if is_sparse(target) or is_sparse(features):
         product = target.T @ features  # (width, m)
-        return np.asarray(product.toarray() if sp.issparse(product) else product).T
+        return np.asarray(to_dense(product)).T
     return np.asarray(features.T @ target)

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from consistruct.losses import Hamming
+from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, Target
 from consistruct.scores import Separable
 from consistruct.scores.base import BaseScoreSpace
@@ -17,27 +19,22 @@ __all__ = ["OutputColumns"]
 class OutputColumns:
     """All columns, or all but the first state of every part of separable scores.
 
-    Where the targets of each part sum to the same number for every truth (Hamming: −1/T), least
-    squares with an intercept keeps that sum for the scores, so one state of each part follows from
-    the others: two states cost what one does.
+    The Hamming targets of each part sum to −1/T for every truth, and least squares with an
+    intercept keeps that sum for the scores, so one state of each part follows from the others: two
+    states cost what one does.
     """
 
-    def __init__(self, space: BaseScoreSpace, target: Target, *, fit_intercept: bool) -> None:
+    def __init__(self, loss: Loss, space: BaseScoreSpace, *, fit_intercept: bool) -> None:
         self.width = space.width
         self.n_states = 0  # 0: all columns are kept
         self.kept = np.arange(space.width)
         self.part_sums = np.zeros(0)
-        if not isinstance(space, Separable) or not fit_intercept or target.shape[0] == 0:
+        if not (isinstance(loss, Hamming) and isinstance(space, Separable) and fit_intercept):
             return
         n_states = space.n_states
         n_parts = space.width // n_states
-        ones = sp.csr_array(np.kron(np.eye(n_parts), np.ones((n_states, 1))))
-        sums = target @ ones
-        sums = np.asarray(sums.toarray() if sp.issparse(sums) else sums)
-        if np.ptp(sums, axis=0).max() > 1e-12 * max(1.0, float(np.abs(sums).max())):
-            return
         self.n_states = n_states
-        self.part_sums = sums[0]
+        self.part_sums = np.full(n_parts, -1.0 / n_parts)
         self.kept = np.arange(space.width).reshape(n_parts, n_states)[:, 1:].ravel()
 
     def reduce(self, target: Target) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._sparse import to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.kernels import squared_norms
@@ -178,7 +179,7 @@ class _Steps:
 class _ExplicitSteps(_Steps):
     def _features(self, rows: Any) -> FloatArray:
         raw = self.score_map.features.transform(self.inputs[rows])
-        dense = np.asarray(raw.toarray() if hasattr(raw, "toarray") else raw, dtype=np.float64)
+        dense = np.asarray(to_dense(raw), dtype=np.float64)
         if self.score_map.fit_intercept:  # the constant is a feature like any other here
             dense = np.column_stack([dense, np.ones(len(dense))])
         return dense

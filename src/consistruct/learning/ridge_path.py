@@ -31,6 +31,7 @@ __all__ = ["OutputPenalty", "PathScores", "Spectrum", "evaluate_path", "relative
 
 CHUNK_BYTES = 32 * 2**20
 RISK_SLACK = 1e-3
+LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
 LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
 
 
@@ -117,6 +118,7 @@ class PathScores:
     alphas: FloatArray
     task_loss: FloatArray
     surrogate_risk: FloatArray
+    loss_scale: float  # largest task loss on the path, all rows counting alike
     null_risk: float  # surrogate risk of the best constant, all rows counting alike
 
     def best(self, criterion: str) -> int:
@@ -128,8 +130,7 @@ class PathScores:
         """
         risk = self.surrogate_risk
         if criterion == "task_loss":
-            least = self.task_loss.min()
-            tied = self.task_loss <= least + 1e-9 * max(1.0, abs(float(least)))
+            tied = self.task_loss <= self.task_loss.min() + LOSS_SLACK * self.loss_scale
             risk = np.where(tied, risk, np.inf)
         good = np.flatnonzero(risk <= risk.min() + RISK_SLACK * self.null_risk)
         return int(good[np.argmax(self.alphas[good])])
@@ -147,7 +148,7 @@ def evaluate_path(
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
     decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
     loss = surrogate.loss
-    task = np.zeros(len(alphas))
+    task, plain = np.zeros(len(alphas)), np.zeros(len(alphas))
     risk = np.zeros(len(alphas))
     mean, squares = np.zeros(surrogate.score_space.width), 0.0
     for part in _row_chunks(len(rows), surrogate.score_space.width):
@@ -159,11 +160,17 @@ def evaluate_path(
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values
-            task[position] += weight[part] @ loss(decoder(theta), true[part])
+            losses = loss(decoder(theta), true[part])
+            task[position] += weight[part] @ losses
+            plain[position] += losses.sum()
     total = weight.sum()
     spread = squares / len(rows) - 0.5 * float(mean @ gram.apply(mean[None])[0]) / len(rows) ** 2
     return PathScores(
-        np.asarray(alphas, dtype=np.float64), task / total, risk / total, max(spread, 0.0)
+        np.asarray(alphas, dtype=np.float64),
+        task / total,
+        risk / total,
+        float(plain.max()) / len(rows),
+        max(spread, 0.0),
     )
 
 

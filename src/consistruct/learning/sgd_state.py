@@ -22,6 +22,7 @@ class SGDState:
         self.intercept_sum = np.zeros(width)
         self.scalars = np.array([1.0, 0.0, 0.0])
         self.epoch = 0
+        self.n_seen = 0.0
         self.step = 0.0
         self.alpha = 0.0
         self.best_risk = np.inf
@@ -54,6 +55,7 @@ class SGDState:
     def numbers(self) -> dict[str, Any]:
         return {
             "epoch": self.epoch,
+            "n_seen": self.n_seen,
             "step": self.step,
             "alpha": self.alpha,
             "best_risk": float(self.best_risk),

@@ -114,6 +114,26 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
         return self
 
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """One pass of averaged SGD over a batch; features are chosen on the first batch.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+        y : (n, …) array
+            With a loss spec the first batch tells the sizes; give a Loss object to fix them.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "sgd_state_")
+        X, y = self._validated(X, y, reset=first)
+        codes = self._prepare(y, None, structured=True) if first else self._encode_again(y)
+        self._partial_fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
+        return self
+
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         if y is None:
             raise ValueError(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from consistruct._sparse import is_sparse
 from consistruct.exceptions import NotInSpanError
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
@@ -19,7 +19,7 @@ __all__ = ["QuadraticSurrogate"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuadraticSurrogate(BaseSurrogate):
-    """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y))² up to a constant.
+    """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y) − o_y)².
 
     Its minimiser is θ = −E[u_y | x], whose decoding is the Bayes decision of any loss that the
     scores express. Choose it first: the closed form needs no iterations and no k × k matrix.
@@ -52,9 +52,10 @@ class QuadraticSurrogate(BaseSurrogate):
         try:
             return space.coordinates(own)(dense_target(target))
         except NotInSpanError:
-            # Ḡ⁺ E_c[F_c L(c,y)]; the offset matters where the constant is not in the span
+            # Ḡ⁺ E_c[F_c L(c,y)]; the offset matters only where the constant is not in the span
             moments = space.cross_gram(own)(dense_target(target))
-            moments += self.loss.offset(true)[:, None] * space.mean_embedding()
+            if not space.contains_constant:
+                moments += self.loss.offset(true)[:, None] * space.mean_embedding()
             return space.gram().solve(moments)
 
     def value_and_gradient(
@@ -67,7 +68,7 @@ class QuadraticSurrogate(BaseSurrogate):
     @staticmethod
     def residual(theta: FloatArray, target: Target) -> FloatArray:
         """θ + u_y, (n, width); a sparse target is added entry by entry."""
-        if sp.issparse(target):
+        if is_sparse(target):
             total = np.array(theta, dtype=np.float64)
             rows = np.repeat(np.arange(target.shape[0]), np.diff(target.indptr))
             np.add.at(total, (rows, target.indices), target.data)
