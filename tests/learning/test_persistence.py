@@ -103,6 +103,15 @@ def test_sparse_inputs_and_sgd(tmp_path):
     round_trip(model.fit(inputs, labels), tmp_path, inputs)
 
 
+@pytest.mark.parametrize("kind", [TaskLossClassifier, StructuredPredictor])
+def test_partial_fit_goes_on_after_loading(kind, tmp_path):
+    y = np.arange(len(X)) % 3
+    model = kind("zero_one", solver="sgd", features="linear", random_state=0)
+    model.partial_fit(X, y)
+    again = round_trip(model, tmp_path)
+    assert_same_model(model.partial_fit(X, y), again.partial_fit(X, y))
+
+
 @pytest.mark.parametrize(
     "names",
     [

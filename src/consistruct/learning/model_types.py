@@ -169,6 +169,7 @@ def model_types() -> TypeTable:
     from consistruct.labels.partition import Partition
     from consistruct.learning import label_encoding
     from consistruct.learning.feature_maps import Scaling
+    from consistruct.learning.sgd_state import SGDState
     from consistruct.losses.explicit import MatrixLoss
     from consistruct.scores.linear import MatrixMap
     from consistruct.surrogates import SURROGATES
@@ -200,6 +201,7 @@ def model_types() -> TypeTable:
         plain_type(f"learning.{cls.__name__}", cls)
         for cls in (
             Scaling,
+            SGDState,
             label_encoding.RawLabels,
             label_encoding.ClassLabels,
             label_encoding.PartLabels,
