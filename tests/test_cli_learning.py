@@ -37,15 +37,15 @@ def run_json(*arguments: object) -> Any:
     return json.loads(run(*arguments, "--json").stdout)
 
 
-def process(*arguments: object, cwd: Path, **options: Any) -> subprocess.Popen[str]:
+def process(*arguments: object, cwd: Path, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", "from consistruct.cli import main; main()"]
     return subprocess.Popen(
         [*command, *map(str, arguments)],
         cwd=cwd,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
-        **options,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
     )
 
 
@@ -195,6 +195,15 @@ def test_other_formats_give_the_same_model(kind, animals, model, tmp_path):
     assert codes.max() == 2
 
 
+def test_model_of_one_format_predicts_from_another(animals, model, tmp_path):
+    import pandas as pd
+
+    pd.read_csv(animals)[["c", "kind", "b", "a"]].to_parquet(tmp_path / "other.parquet")
+    result = run_json("predict", model, tmp_path / "other.parquet")
+    assert result["predictions"] == load(model).predict(X).tolist()
+    assert run_json("evaluate", model, tmp_path / "other.parquet")["n_examples"] == 60
+
+
 def test_at_most_is_a_check(animals, model):
     assert run("evaluate", model, animals, "--at-most", "0.5").exit_code == 0
     failed = run("evaluate", model, animals, "--at-most", "-0.1", code=1)
@@ -275,6 +284,31 @@ def test_as_a_process(animals, tmp_path):
     out, error = started.communicate(timeout=120)
     assert (started.returncode, out) == (2, "")
     assert error == "consistruct: there is no file 'absent.csv'\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are those of POSIX")
+def test_progress_on_a_terminal_and_results_apart(animals, tmp_path):
+    import pty
+
+    master, slave = pty.openpty()
+    started = process(
+        "fit", animals, "--target", "kind", "--model", "m", "--json", cwd=tmp_path, stderr=slave
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(master)
+    out, _ = started.communicate(timeout=120)
+    assert json.loads(out)["command"] == "fit"
+    assert b"reading animals.csv" in shown
+    assert b"fitting 60 examples x 3 features" in shown
 
 
 def test_help_does_not_wait_for_scikit_learn():
