@@ -141,7 +141,7 @@ def parse_model(content: bytearray, path: str | Path) -> ModelFile:
     except Exception as error:
         # A constructor refused what the file gives it: the digest is right, so the file was made
         # by hand or by another version.
-        detail = f"{type(error).__name__}: {error}"
+        detail = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise ModelFileError(f"{path} cannot be loaded: {detail}{_hint(header)}") from None
 
 
@@ -162,16 +162,14 @@ def _checked_header(path: str | Path, content: bytearray) -> dict[str, Any]:
     try:
         length = int.from_bytes(content[:8], "little")
         header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["consistruct"])
-        version = header["format_version"]
-        if not {"estimator", "notes", "package_version"} <= header.keys():
-            raise KeyError("estimator")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        version, written_by = header["format_version"], header["package_version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ModelFileError(f"{path} cannot be loaded: its header is not understood") from None
-    if version != FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFileError(
             f"{path} cannot be loaded: it has format version {version!r} and this version of "
             f"consistruct reads {FORMAT_VERSION}; it was written by consistruct "
-            f"{header['package_version']}, use that version or a later one"
+            f"{written_by}, use that version or a later one"
         )
     return header
 
