@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning import ClosedForm, Kernel, KernelFeatures, LinearFeatures, NystroemFeatures, ScoreMap
+from consistruct.learning import (
+    ClosedForm,
+    Kernel,
+    KernelFeatures,
+    LinearFeatures,
+    NystroemFeatures,
+    ScoreMap,
+)
 from consistruct.learning import score_map as score_map_module
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Tree, ZeroOne
 from consistruct.losses.base import dense_target
@@ -69,7 +76,12 @@ def test_chunks_do_not_change_the_result(monkeypatch, loss, sparse):
     inputs = sp.csr_array(np.where(X > 3.5, X, 0.0)) if sparse else X
     score_map = ScoreMap(LinearFeatures(5))
     run = lambda: ClosedForm(form="primal").solve(  # noqa: E731
-        QuadraticSurrogate(loss), score_map, inputs, true, sample_weight=weight, rng=np.random.default_rng(0)
+        QuadraticSurrogate(loss),
+        score_map,
+        inputs,
+        true,
+        sample_weight=weight,
+        rng=np.random.default_rng(0),
     )
     whole = run()
     monkeypatch.setattr(score_map_module, "CHUNK_BYTES", 8 * 5 * 7)  # seven rows at a time
@@ -93,7 +105,9 @@ def test_sparse_inputs_give_what_dense_ones_give():
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])], ids=repr
+)
 @pytest.mark.parametrize("kind", ["primal", "dual", "kernel"])
 @pytest.mark.parametrize("regularizer", ["gram", "weights"])
 @pytest.mark.parametrize("whole_weights", [True, False])
@@ -106,7 +120,9 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
     score_map, surrogate = ScoreMap(features), QuadraticSurrogate(loss)
     alphas = [0.01, 0.3]
     solver = ClosedForm(alpha=alphas, form=form, regularizer=regularizer)
-    path = solver.solve(surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)).path
+    path = solver.solve(
+        surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
+    ).path
     for position, alpha in enumerate(alphas):
         task = risk = 0.0
         for i in range(len(X)):
@@ -115,11 +131,18 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
             rest[i] -= 1.0 if whole_weights else weight[i]
             kept = rest > 0
             # the penalty N·α stays the same while N falls
-            refit = ClosedForm(alpha=alpha * weight.sum() / rest.sum(), form=form, regularizer=regularizer)
+            refit = ClosedForm(
+                alpha=alpha * weight.sum() / rest.sum(), form=form, regularizer=regularizer
+            )
             inner = KernelFeatures(features.kernel, X[kept]) if kind == "kernel" else features
             inner_map = ScoreMap(inner)
             found = refit.solve(
-                surrogate, inner_map, X[kept], true[kept], sample_weight=rest[kept], rng=np.random.default_rng(0)
+                surrogate,
+                inner_map,
+                X[kept],
+                true[kept],
+                sample_weight=rest[kept],
+                rng=np.random.default_rng(0),
             )
             theta = inner_map.apply(found.weights, X[i : i + 1])
             task += weight[i] * loss(surrogate.decode(theta), true[i : i + 1])[0]
@@ -148,12 +171,19 @@ def test_generalised_cross_validation_by_its_definition():
     X, true, _ = problem(Hamming(2), n=40)
     alphas = np.array([0.01, 0.1, 1.0])
     found = ClosedForm(alpha=list(alphas), selection="gcv", form="primal").solve(
-        QuadraticSurrogate(Hamming(2)), ScoreMap(LinearFeatures(5)), X, true, rng=np.random.default_rng(0)
+        QuadraticSurrogate(Hamming(2)),
+        ScoreMap(LinearFeatures(5)),
+        X,
+        true,
+        rng=np.random.default_rng(0),
     )
     Y = -dense_target(Hamming(2).target(true))
     centred = X - X.mean(axis=0)
     for alpha, value in zip(alphas, found.path["gcv"], strict=True):
-        hat = centred @ np.linalg.solve(centred.T @ centred + 40 * alpha * np.eye(5), centred.T) + 1 / 40
+        hat = (
+            centred @ np.linalg.solve(centred.T @ centred + 40 * alpha * np.eye(5), centred.T)
+            + 1 / 40
+        )
         residual = Y - hat @ Y
         expected = (residual**2).sum() / 40 / (1 - np.trace(hat) / 40) ** 2
         assert value == pytest.approx(expected, rel=1e-9)
@@ -164,7 +194,9 @@ def test_float32_products_stay_close_to_float64():
     loss = ZeroOne(4)
     X, true, _ = problem(loss, n=5000, d=40)
     surrogate, score_map = QuadraticSurrogate(loss), ScoreMap(LinearFeatures(40))
-    exact = ClosedForm(alpha=0.01).solve(surrogate, score_map, X, true, rng=np.random.default_rng(0))
+    exact = ClosedForm(alpha=0.01).solve(
+        surrogate, score_map, X, true, rng=np.random.default_rng(0)
+    )
     single = ClosedForm(alpha=0.01).solve(
         surrogate, score_map, X.astype(np.float32), true, rng=np.random.default_rng(0)
     )
@@ -188,7 +220,11 @@ def test_memory_mapped_inputs_are_read_in_chunks(tmp_path, monkeypatch):
 
     results = [
         ClosedForm().solve(
-            QuadraticSurrogate(ZeroOne(4)), ScoreMap(Watched(20)), inputs, true, rng=np.random.default_rng(0)
+            QuadraticSurrogate(ZeroOne(4)),
+            ScoreMap(Watched(20)),
+            inputs,
+            true,
+            rng=np.random.default_rng(0),
         )
         for inputs in (reading, np.asarray(reading).copy())
     ]
@@ -211,7 +247,9 @@ def test_nystroem_with_all_landmarks_is_the_exact_kernel():
 
 
 def test_other_surrogates_are_refused_before_any_work():
-    with pytest.raises(ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"):
+    with pytest.raises(
+        ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
+    ):
         ClosedForm().solve(
             make_surrogate("log", ZeroOne(2)), ScoreMap(LinearFeatures(1)), np.zeros((2, 1)), [0, 1],
             rng=np.random.default_rng(0),

@@ -67,7 +67,9 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
     np.testing.assert_allclose(surrogate.value_and_gradient(theta, true)[0], direct, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", [ZeroOne(3), Ordinal(4), CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]])], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [ZeroOne(3), Ordinal(4), CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]])], ids=repr
+)
 @pytest.mark.parametrize(
     ("name", "decoding"),
     [("quadratic", "argmax"), ("logistic", "argmax"), ("exponential", "argmax"), ("square", "bayes"), ("log", "bayes")],
@@ -85,7 +87,13 @@ def test_minimiser_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding
             values, slopes = surrogate.value_and_gradient(tiled, every)
             return q @ values, q @ slopes
 
-        found = minimize(risk, np.zeros(surrogate.score_space.width), jac=True, method="BFGS", options={"gtol": 1e-9})
+        found = minimize(
+            risk,
+            np.zeros(surrogate.score_space.width),
+            jac=True,
+            method="BFGS",
+            options={"gtol": 1e-9},
+        )
         decision = loss.predictions.index(surrogate.decode(found.x[None], decoding))[0]
         assert (L @ q)[decision] <= (L @ q).min() + 1e-6
         expected = surrogate.expected_loss(found.x[None], loss.predictions.unindex([decision]))
@@ -111,7 +119,8 @@ def test_target_in_a_larger_and_in_a_smaller_space():
     larger = QuadraticSurrogate(Block((2, 2)), Full(4))
     true = np.array([0, 3])
     np.testing.assert_allclose(
-        dense_target(larger.target(true)) @ Full(4).matrix().T + 1.0, Block((2, 2)).matrix()[:, true].T
+        dense_target(larger.target(true)) @ Full(4).matrix().T + 1.0,
+        Block((2, 2)).matrix()[:, true].T,
     )
     smaller = QuadraticSurrogate(loss, Blocks((2, 2)))
     F = Blocks((2, 2)).matrix()
@@ -127,7 +136,9 @@ def test_log_bayes_decision_is_the_least_expected_loss():
     scores = theta @ surrogate.score_space.matrix().T
     p = np.exp(scores[:, :3])
     p /= p.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(surrogate.decode(theta, "bayes"), (p @ loss.matrix().T).argmin(axis=1))
+    np.testing.assert_array_equal(
+        surrogate.decode(theta, "bayes"), (p @ loss.matrix().T).argmin(axis=1)
+    )
 
 
 def test_every_concrete_surrogate_is_registered():
@@ -146,7 +157,9 @@ def test_errors_say_what_to_do():
     with pytest.raises(ValueError, match="scores must cover the 3 predictions"):
         QuadraticSurrogate(ZeroOne(3), Full(4))
     with pytest.raises(CapabilityError, match="truth_as_prediction"):
-        make_surrogate("log", CostVectors(3)).value_and_gradient(np.zeros((1, 3)), [[0.0, 1.0, 1.0]])
+        make_surrogate("log", CostVectors(3)).value_and_gradient(
+            np.zeros((1, 3)), [[0.0, 1.0, 1.0]]
+        )
     with pytest.raises(ConsistructError, match="has no estimate from one sampled label"):
         make_surrogate("log", ZeroOne(2)).sampled_value_and_gradient(
             np.zeros((1, 2)), [0], np.random.default_rng(0)

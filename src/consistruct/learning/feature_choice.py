@@ -36,8 +36,9 @@ logger = logging.getLogger(__name__)
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
 DEFAULT_COMPONENTS = 2048
-SEARCH_ROWS = 512  # rows on which the bandwidth is chosen
-BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # times the median distance
+SEARCH_LANDMARKS = 512  # bandwidths are compared exactly up to so many rows, by Nyström above,
+SEARCH_ROWS = 4096  # on at most so many rows
+BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
 
 @dataclass(frozen=True)
@@ -124,16 +125,16 @@ def _choose_kernel(
     surrogate: QuadraticSurrogate,
     rng: np.random.Generator,
 ) -> tuple[Kernel, Scaling]:
-    """Bandwidth and scaling with the least leave-one-out task loss on at most `SEARCH_ROWS` rows.
+    """Bandwidth and scaling with the least leave-one-out task loss.
 
     Whatever surrogate is trained, the quadratic one ranks the candidates: its closed form gives
     the leave-one-out risks of all penalties from one decomposition.
     """
-    rows = _distinct_rows(X, limit=SEARCH_ROWS)
+    n = X.shape[0]
+    rows = _distinct_rows(X, limit=SEARCH_LANDMARKS)
     if rows is None:
-        rows = used = np.sort(rng.choice(X.shape[0], size=SEARCH_ROWS, replace=False))
-    else:  # every copy takes part, so that repeating a row and weighting it agree
-        used = np.arange(X.shape[0]) if X.shape[0] <= 2 * SEARCH_ROWS else rows
+        rows = np.sort(rng.choice(n, size=SEARCH_LANDMARKS, replace=False))
+    used = np.arange(n) if n <= SEARCH_ROWS else np.sort(rng.choice(n, SEARCH_ROWS, replace=False))
     scalings = {
         "auto": [Scaling(), Scaling.standard(X, weight)],
         True: [Scaling.standard(X, weight)],
@@ -161,6 +162,7 @@ def _choose_kernel(
         delayed(_candidate_risks)(
             kernel,
             scaling,
+            X[rows],
             X[used],
             true[used],
             weight[used],
@@ -186,6 +188,7 @@ def _choose_kernel(
 def _candidate_risks(
     kernel: Kernel,
     scaling: Scaling,
+    landmarks: Any,
     X: Any,
     true: LabelArray,
     weight: FloatArray,
@@ -194,7 +197,13 @@ def _candidate_risks(
     single_thread: bool,
 ) -> tuple[float, float, float]:
     """Leave-one-out task loss and surrogate risk at the best penalty, and the scale of losses."""
-    score_map = ScoreMap(KernelFeatures(kernel, X, scaling), fit_intercept=fit_intercept)
+    exact = X.shape[0] <= SEARCH_LANDMARKS
+    features: FeatureMap = (
+        KernelFeatures(kernel, X, scaling)
+        if exact
+        else NystroemFeatures(kernel, landmarks, scaling)
+    )
+    score_map = ScoreMap(features, fit_intercept=fit_intercept)
     with threadpool_limits(1 if single_thread else None):
         result = ClosedForm().solve(
             surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)

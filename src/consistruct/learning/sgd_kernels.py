@@ -5,7 +5,8 @@ iterates is kept lazily: with c_t = Σ_{τ≤t} s_τ over the averaged steps and
 
     Σ_t W_t = Σ_t s_t V_t = c_T V_T − Σ_t c_{t−1} δ_t,
 
-so a second matrix U = Σ_t c_{t−1} δ_t with the same sparse updates is all that is needed.
+so a second matrix U = Σ_t c_{t−1} δ_t with the same sparse updates is all that is needed. When s
+gets small, `fold` puts it into V and the sum so far into U, before digits are lost.
 """
 
 from __future__ import annotations
@@ -15,10 +16,23 @@ import numpy as np
 from consistruct._compile import compiled
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["sparse_epoch"]
+__all__ = ["fold", "sparse_epoch"]
 
 # positions in the array of scalars
 SCALE, AVERAGED_SCALE, N_AVERAGED = 0, 1, 2
+SMALLEST_SCALE = 1e-2
+
+
+@compiled
+def fold(V: FloatArray, U: FloatArray, scalars: FloatArray) -> None:
+    """s -> 1 and c -> 0 without changing W = s·V or the sum c·V − U."""
+    scale, averaged = scalars[SCALE], scalars[AVERAGED_SCALE]
+    for row in range(V.shape[0]):
+        for column in range(V.shape[1]):
+            U[row, column] -= averaged * V[row, column]
+            V[row, column] *= scale
+    scalars[SCALE] = 1.0
+    scalars[AVERAGED_SCALE] = 0.0
 
 
 @compiled
@@ -69,6 +83,9 @@ def sparse_epoch(
             total += 0.5 * weight[row] * square
         scale *= 1.0 - step * alpha
         scalars[SCALE] = scale
+        if scale < SMALLEST_SCALE:
+            fold(V, U, scalars)
+            scale = 1.0
         averaged = scalars[AVERAGED_SCALE]
         for b in range(size):
             row = order[start + b]
