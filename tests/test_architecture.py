@@ -28,6 +28,7 @@ LEVEL = {
     "exceptions": 0,
     "_members": 0,
     "_validation": 0,
+    "_atomic": 0,
     "_compile": 0,
     "labels": 1,
     "decoding": 2,

@@ -13,8 +13,10 @@ __all__ = [
     "CapabilityError",
     "CertificateError",
     "ConsistructError",
+    "DataFileError",
     "FamilyError",
     "LossSpecError",
+    "ModelFileError",
     "NotInSpanError",
     "TooManyLabelsError",
     "describe_count",
@@ -83,6 +85,14 @@ class CertificateError(ConsistructError):
 
 class LossSpecError(ConsistructError):
     """A loss specification such as ``hamming:10x26`` could not be read."""
+
+
+class DataFileError(ConsistructError):
+    """A data file could not be read; the message names the file and, where it has one, the line."""
+
+
+class ModelFileError(ConsistructError):
+    """A saved model could not be written or read back: unknown type or version, damage."""
 
 
 def describe_count(size: int | None) -> str:

@@ -10,7 +10,7 @@ import sys
 import typer
 
 from consistruct import __version__
-from consistruct.cli import analyze, demo
+from consistruct.cli import analyze, demo, learning
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -41,6 +41,7 @@ def _options(
 
 demo.register(app)
 analyze.register(app)
+learning.register(app)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Literal, cast
@@ -10,8 +11,8 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from consistruct._atomic import atomic_write
 from consistruct.calibration import CalibrationFunction, calibration_function
-from consistruct.cli.files import write_atomically
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError, LossSpecError
 from consistruct.losses import parse_loss
@@ -82,5 +83,10 @@ def write_plot(curve: CalibrationFunction, path: Path) -> None:
         raise ConsistructError(f"--plot writes .png, .svg or .pdf files, got {str(path)!r}")
     figure = curve.plot().get_figure(root=True)
     assert figure is not None
-    with write_atomically(path) as temporary:
-        figure.savefig(temporary, format=kind, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=150)
+    try:
+        with atomic_write(path) as stream:
+            stream.write(picture.getvalue())
+    except OSError as error:
+        raise ConsistructError(f"{path} cannot be written: {error.strerror}") from None

