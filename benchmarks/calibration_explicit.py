@@ -6,8 +6,8 @@ Every curve has 101 values of ε from 0 to max_eps and is verified again from it
 peers solve the same pair problems (scores eliminated, "i is optimal" dropped: their easiest form),
 each pair built once and re-solved for every ε. They are timed on a random sample in this run,
 extrapolated to all feasible (pair, ε), and divided by the number of jobs as if they ran in parallel
-without loss. Their sampled values are checked against our lower ends. Memory is the largest resident
-size of this process so far.
+without loss. Their sampled values are checked against our lower ends. Memory is the largest
+resident size of this process so far.
 """
 
 from __future__ import annotations
