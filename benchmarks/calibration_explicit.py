@@ -17,6 +17,7 @@ import resource
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import clarabel
@@ -28,6 +29,11 @@ from consistruct.calibration.explicit import ExplicitCurve, explicit_curve, veri
 from consistruct.protocols import FloatArray
 
 cp: Any = cvxpy  # its stubs leave out the atoms
+RESULTS = Path(__file__).parent / "results"
+NOTE = """101 values of ε from 0 to max_eps, full scores, warm compile cache. The peers are
+extrapolated from a random sample of pairs and ε timed in the same run, and divided by the number
+of threads as if they ran in parallel without loss.
+"""
 N_EPS = 101
 
 
@@ -149,6 +155,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="k up to 64, smaller samples")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="write the results page")
     options = parser.parse_args()
     sizes = [("uniform", k) for k in ((16, 32, 64) if options.quick else (16, 32, 64, 128, 256))]
     cases = [*sizes, ("log-normal", 64), ("integer 0..9", 64)]
@@ -156,11 +163,12 @@ def main() -> None:
         cases += [("log-normal", 128), ("integer 0..9", 256)]
     explicit_curve(1 - np.eye(3), [0.5, 1.0], jobs=options.jobs)  # compile, or load the cache
 
-    print(
+    lines = [
         "| costs | k | seconds | verify, s | largest width | loose | dual points | memory, MiB "
-        "| Clarabel loop | ratio | CVXPY loop | ratio |"
-    )
-    print("|---" * 12 + "|")
+        "| Clarabel loop | ratio | CVXPY loop | ratio |",
+        "|---" * 12 + "|",
+    ]
+    print("\n".join(lines))
     for name, k in cases:
         rng = np.random.default_rng([options.seed, k])
         L = COSTS[name](k, rng)
@@ -188,7 +196,12 @@ def main() -> None:
         for peer in (ClarabelPair, CvxpyPair):
             seconds = extrapolate(peer, L, curve, sample, options.jobs)
             cells += [human(seconds), f"{seconds / ours:,.0f}"]
-        print("| " + " | ".join(cells) + " |", flush=True)
+        lines.append("| " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    if options.write:
+        command = "python -m benchmarks.calibration_explicit --write"
+        page = [f"# Explicit cost matrices\n\nMade by `{command}`, {options.jobs} threads.\n", NOTE]
+        (RESULTS / "calibration_explicit.md").write_text("\n".join([*page, *lines]) + "\n")
 
 
 if __name__ == "__main__":

@@ -429,6 +429,16 @@ def test_bad_input(arguments, error, message):
         explicit_curve(**arguments)
 
 
+def test_threads_do_not_make_the_result_random():
+    L = np.random.default_rng(4).lognormal(size=(20, 30))
+    eps = np.linspace(0, 1, 21) * np.ptp(L, axis=0).max()
+    first, second = (explicit_curve(L, eps, jobs=2) for _ in range(2))
+    verify(L, first)
+    np.testing.assert_array_equal(first.scaled_lower, second.scaled_lower)
+    np.testing.assert_array_equal(first.scaled_upper, second.scaled_upper)
+    np.testing.assert_array_equal(first.points.weights, second.points.weights)
+
+
 def test_progress_counts_the_distinct_values():
     seen = []
     explicit_curve(1 - np.eye(3), [0.5, 0.5, 1.0, 2.0], progress=lambda *step: seen.append(step))

@@ -16,28 +16,38 @@ RIDGE = 1e-13  # relative to the largest diagonal entry: a proximal term for fla
 
 
 @compiled
-def cholesky_solve(M: FloatArray, n: int, rhs: FloatArray) -> bool:
-    """Solve M x = rhs in place (leading n × n block, lower part); False if M is not positive."""
-    for a in range(n):
-        for b in range(a):
-            factor = M[a, b]
-            for c in range(b):
-                factor -= M[a, c] * M[b, c]
-            M[a, b] = factor / M[b, b]
-        pivot = M[a, a]
-        for c in range(a):
-            pivot -= M[a, c] * M[a, c]
-        if pivot <= 0.0:
+def cholesky_solve(
+    M: FloatArray,
+    n: int,
+    rhs: FloatArray,
+    column: FloatArray,  # work (n,)
+) -> bool:
+    """Solve M x = rhs in place (leading n × n block, lower part); False if M is not positive.
+
+    Right-looking, so that the inner loops are updates of whole rows and not dot products, which
+    cannot be vectorised without reordering their sums.
+    """
+    for b in range(n):
+        if M[b, b] <= 0.0:
             return False
-        M[a, a] = np.sqrt(pivot)
-    for a in range(n):
-        for b in range(a):
-            rhs[a] -= M[a, b] * rhs[b]
-        rhs[a] /= M[a, a]
+        root = np.sqrt(M[b, b])
+        M[b, b] = root
+        for a in range(b + 1, n):
+            column[a] = M[a, b] / root
+            M[a, b] = column[a]
+        for a in range(b + 1, n):
+            factor = column[a]
+            row = M[a]
+            for c in range(b + 1, a + 1):
+                row[c] -= factor * column[c]
+        rhs[b] /= root
+        for a in range(b + 1, n):
+            rhs[a] -= column[a] * rhs[b]
     for a in range(n - 1, -1, -1):
-        for b in range(a + 1, n):
-            rhs[a] -= M[b, a] * rhs[b]
         rhs[a] /= M[a, a]
+        row = M[a]
+        for b in range(a):
+            rhs[b] -= row[b] * rhs[a]
     return True
 
 
@@ -107,8 +117,8 @@ def newton_direction(
     n: int,
     has_slack: bool,
     B: FloatArray,  # work (k, m + 2)
-    M: FloatArray,  # work (m + 6, m + 2)
-    free: IntArray,  # work (m + 2,)
+    M: FloatArray,  # work (m + 7, m + 2)
+    free: IntArray,  # work (2m + 4,)
     step: FloatArray,  # (m + 2,) out: change of x
 ) -> tuple[float, float]:
     """Newton step of g on the face {Σx = 1, d·x − σ = ε}; return (change of σ, slope of g)."""
@@ -117,6 +127,8 @@ def newton_direction(
     gradient = M[size - 2]
     mean = M[size - 3]
     solution = M[size - 4]
+    at_top = M[size - 5]
+    free_truth = free[n:]
     first, second, dim = choose_basis(d, eps, flat, columns, x, n, has_slack, free, share)
     for a in range(n):
         step[a] = 0.0
@@ -128,6 +140,8 @@ def newton_direction(
     y2 = columns[second] if second >= 0 else y1
     top = L[j]
     for a in range(dim):
+        free_truth[a] = columns[free[a]]
+        at_top[a] = top[free_truth[a]]
         mean[a] = 0.0
         gradient[a] = 0.0
         for b in range(a + 1):
@@ -141,12 +155,13 @@ def newton_direction(
         root = np.sqrt(p[c])
         at1 = top[y1] - row[y1]
         at2 = top[y2] - row[y2]
+        force = w[s] / root
         for a in range(dim):
-            y = columns[free[a]]
-            entry = root * ((top[y] - row[y]) - share[a] * at1 - (1.0 - share[a]) * at2)
-            line[a] = entry
-            mean[a] += root * entry
-            gradient[a] += w[s] / root * entry
+            line[a] = at_top[a] - row[free_truth[a]]
+        for a in range(dim):
+            line[a] = root * (line[a] - share[a] * at1 - (1.0 - share[a]) * at2)
+            mean[a] += root * line[a]
+            gradient[a] += force * line[a]
     for s in range(count):
         line = B[s]
         for a in range(dim):
@@ -162,7 +177,7 @@ def newton_direction(
     for a in range(dim):
         M[a, a] = max(M[a, a], 0.0) + RIDGE * largest
         solution[a] = -gradient[a]
-    if not cholesky_solve(M, dim, solution):
+    if not cholesky_solve(M, dim, solution, mean):
         return 0.0, 0.0
     slope = 0.0
     drift = 0.0

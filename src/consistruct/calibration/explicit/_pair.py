@@ -65,9 +65,9 @@ class Workspace(NamedTuple):
     vertex: IntArray  # (2,)
     vertex_z: FloatArray  # (k,)
     step: FloatArray  # (m + 2,) Newton step in x
-    free: IntArray  # (m + 2,)
+    free: IntArray  # (2m + 4,)
     B: FloatArray  # (k, m + 2)
-    M: FloatArray  # (m + 6, m + 2)
+    M: FloatArray  # (m + 7, m + 2)
 
 
 @compiled
@@ -89,9 +89,9 @@ def workspace(k: int, m: int) -> Workspace:
         np.empty(2, dtype=np.int64),
         np.empty(k),
         np.empty(m + 2),
-        np.empty(m + 2, dtype=np.int64),
+        np.empty(2 * m + 4, dtype=np.int64),
         np.empty((k, m + 2)),
-        np.empty((m + 6, m + 2)),
+        np.empty((m + 7, m + 2)),
     )
 
 

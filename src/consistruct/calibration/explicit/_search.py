@@ -11,6 +11,7 @@ import numpy as np
 from consistruct._compile import compiled
 from consistruct.calibration.explicit._batch import Batch, solve_batch, warm_starts
 from consistruct.calibration.explicit._dual import DualPoints
+from consistruct.calibration.explicit._gauge import gauge
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Incumbent", "Search"]
@@ -198,12 +199,22 @@ class Search:
             self.line,
         )
 
+    def _widest(self) -> Incumbent:
+        """All weight on one truth, for the pair with the largest difference: feasible for all ε."""
+        k = self.p.size
+        pair = int(self.largest.argmax())
+        i, j = divmod(pair, k)
+        y = int((self.losses[j] - self.losses[i]).argmax())
+        z = self.centred[j, y] - self.transposed[y]
+        _, _, upper = gauge(z, self.p, j, 0.0, np.empty(k, dtype=np.int64), np.empty(k))
+        return Incumbent(pair, upper, np.array([y]), np.ones(1))
+
     def _visit(self, eps: float, pool: ThreadPoolExecutor) -> None:
         self._evaluate(eps)
         feasible = self.largest >= eps
         # A point for a larger ε is a point for this one too.
         above = [point for value, point in self.found.items() if value >= eps]
-        best = min(above, key=lambda point: point.upper, default=None)
+        best = min([self._widest(), *above], key=lambda point: point.upper)
         nearest = sorted(self.found, key=lambda value: abs(value - eps))
         recent = list(dict.fromkeys(self.found[value].pair for value in nearest))
         recent = [pair for pair in recent if feasible[pair]][:RECENT_WINNERS]
@@ -213,7 +224,7 @@ class Search:
         size = FIRST_ROUND * self.jobs
         bounds = self.height**2 / 4
         while True:
-            target = np.inf if best is None else best.upper * (1 - 0.5 * self.tolerance)
+            target = best.upper * (1 - 0.5 * self.tolerance)
             open_pairs = np.flatnonzero(feasible & (bounds < target))
             if open_pairs.size == 0:
                 break
@@ -224,14 +235,13 @@ class Search:
             best = self._solve(open_pairs, eps, best, pool)
             feasible[open_pairs] = False  # solved or above the incumbent: once is enough
             size = min(4 * size, LARGEST_ROUND * self.jobs)
-        assert best is not None  # at least one pair is feasible
         self.found[eps] = best
 
     def _solve(
-        self, pairs: IntArray, eps: float, best: Incumbent | None, pool: ThreadPoolExecutor
-    ) -> Incumbent | None:
+        self, pairs: IntArray, eps: float, best: Incumbent, pool: ThreadPoolExecutor
+    ) -> Incumbent:
         """Solve the pairs, dealt out to the workers in turn; return the best point known then."""
-        incumbent = np.inf if best is None else best.upper
+        incumbent = best.upper
         shares = [pairs[worker :: self.jobs].copy() for worker in range(min(self.jobs, pairs.size))]
 
         def work(share: IntArray) -> Batch:
@@ -250,6 +260,6 @@ class Search:
 
         for batch in pool.map(work, shares) if len(shares) > 1 else map(work, shares):
             self.lines.add(batch)
-            if batch.best_pair >= 0 and (best is None or batch.best_upper < best.upper):
+            if batch.best_pair >= 0 and batch.best_upper < best.upper:
                 best = Incumbent(batch.best_pair, batch.best_upper, batch.columns, batch.law)
         return best
