@@ -183,8 +183,9 @@ def test_a_killed_fit_resumes_to_the_identical_result(tmp_path):
     def run(checkpoint, kill_at, out):
         return subprocess.run(
             [sys.executable, str(program), str(checkpoint), str(kill_at), str(tmp_path / out)],
-            check=False, env=os.environ.copy(),
-        ).returncode  # fmt: skip
+            check=False,
+            env=os.environ.copy(),
+        ).returncode
 
     assert run("", 0, "plain.npy") == 0
     state = tmp_path / "state.safetensors"

@@ -31,7 +31,7 @@ def problem(loss, n=60, d=5, seed=0):
 def naive(X, loss, true, weight, alpha, *, gram=False, intercept=True):
     """Normal equations of the whole problem, vectorised over the outputs: one dense solve."""
     U = dense_target(loss.target(true))
-    n, d = X.shape
+    n = len(X)
     Z = np.column_stack([X, np.ones(n)]) if intercept else X
     N, width = weight.sum(), U.shape[1]
     G = loss.score_space.gram().dense()
@@ -96,12 +96,18 @@ def test_sparse_inputs_give_what_dense_ones_give():
     X = np.where(X > 3.8, X, 0.0)
     for form in ("primal", "dual"):
         results = [
-            ClosedForm(alpha=0.1, form=form).solve(
-                QuadraticSurrogate(ZeroOne(4)), ScoreMap(LinearFeatures(50)), inputs, true,
-                sample_weight=weight, rng=np.random.default_rng(0),
-            ).weights
+            ClosedForm(alpha=0.1, form=form)
+            .solve(
+                QuadraticSurrogate(ZeroOne(4)),
+                ScoreMap(LinearFeatures(50)),
+                inputs,
+                true,
+                sample_weight=weight,
+                rng=np.random.default_rng(0),
+            )
+            .weights
             for inputs in (X, sp.csr_array(X))
-        ]  # fmt: skip
+        ]
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)
 
 
@@ -159,9 +165,13 @@ def test_weights_count_repetitions():
         for inputs, labels, sample_weight in ((X, true, weight), (X[rows], true[rows], None)):
             map_ = ScoreMap(features or KernelFeatures(Kernel("rbf", 2.0), inputs))
             found = ClosedForm().solve(
-                QuadraticSurrogate(ZeroOne(3)), map_, inputs, labels,
-                sample_weight=sample_weight, rng=np.random.default_rng(0),
-            )  # fmt: skip
+                QuadraticSurrogate(ZeroOne(3)),
+                map_,
+                inputs,
+                labels,
+                sample_weight=sample_weight,
+                rng=np.random.default_rng(0),
+            )
             results.append((found.alpha, map_.apply(found.weights, X)))
         assert results[0][0] == pytest.approx(results[1][0])
         np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-7)
@@ -251,9 +261,12 @@ def test_other_surrogates_are_refused_before_any_work():
         ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
     ):
         ClosedForm().solve(
-            make_surrogate("log", ZeroOne(2)), ScoreMap(LinearFeatures(1)), np.zeros((2, 1)), [0, 1],
+            make_surrogate("log", ZeroOne(2)),
+            ScoreMap(LinearFeatures(1)),
+            np.zeros((2, 1)),
+            [0, 1],
             rng=np.random.default_rng(0),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def _path(found: PathScores) -> dict[str, FloatArray]:
         "alphas": found.alphas,
         "task_loss": found.task_loss,
         "surrogate_risk": found.surrogate_risk,
-        "loss_scale": np.array(found.loss_scale),
+        "task_error": found.task_error,
     }
 
 
