@@ -212,7 +212,7 @@ def test_structured_labels_of_other_shapes():
     parts = cs.StructuredPredictor(features="linear").fit(X, names)
     assert parts.loss_ == Hamming(3, 3)
     assert set(np.unique(parts.predict(X))) <= {"B", "I", "O"}
-    with pytest.raises(ValueError, match="y must hold states in 0..1, got 2"):
+    with pytest.raises(ValueError, match=r"y must hold states in 0\.\.1, got 2"):
         cs.StructuredPredictor(Hamming(2)).fit(X, np.column_stack([y, y]))
 
 

@@ -54,7 +54,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_components : int, optional
-        Landmarks or random features; 2048 if not given.
+        Landmarks or random features; 3072 if not given.
     standardize : "auto", bool
         Whether features are standardised first; "auto" compares both for kernels and leaves
         linear features as they are.

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
-DEFAULT_COMPONENTS = 2048
+DEFAULT_COMPONENTS = 3072
 SEARCH_ROWS = 1024  # rows on which bandwidths are compared
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
