@@ -32,7 +32,7 @@ def naive_average(run, X, loss, rng, epochs):
     shift = np.zeros(X.shape[1]) if run.design.sparse else run.weight @ X / run.weight.sum()
     Z = X - shift
     W, b = np.zeros((X.shape[1], U.shape[1])), -(run.weight @ U) / len(U)
-    kept = []
+    kept: list[np.ndarray] = []
     for epoch in range(epochs):
         if epoch in (0, 1, 2, 4, 8):
             kept = []

@@ -1,11 +1,14 @@
 """The closed form against dense normal equations, brute-force refits and itself in other forms."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from consistruct.learning import (
     ClosedForm,
+    FeatureMap,
     Kernel,
     KernelFeatures,
     LinearFeatures,
@@ -121,8 +124,10 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
     X, true, weight = problem(loss, n=14, d=3)
     if not whole_weights:
         weight = weight + 0.25
-    features = KernelFeatures(Kernel("rbf", 2.0), X) if kind == "kernel" else LinearFeatures(3)
-    form = "auto" if kind == "kernel" else kind
+    kernel = Kernel("rbf", 2.0)
+    linear = LinearFeatures(3)
+    features: FeatureMap = KernelFeatures(kernel, X) if kind == "kernel" else linear
+    form: Any = "auto" if kind == "kernel" else kind
     score_map, surrogate = ScoreMap(features), QuadraticSurrogate(loss)
     alphas = [0.01, 0.3]
     solver = ClosedForm(alpha=alphas, form=form, regularizer=regularizer)
@@ -140,7 +145,7 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
             refit = ClosedForm(
                 alpha=alpha * weight.sum() / rest.sum(), form=form, regularizer=regularizer
             )
-            inner = KernelFeatures(features.kernel, X[kept]) if kind == "kernel" else features
+            inner: FeatureMap = KernelFeatures(kernel, X[kept]) if kind == "kernel" else linear
             inner_map = ScoreMap(inner)
             found = refit.solve(
                 surrogate,
@@ -261,7 +266,7 @@ def test_other_surrogates_are_refused_before_any_work():
         ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
     ):
         ClosedForm().solve(
-            make_surrogate("log", ZeroOne(2)),
+            make_surrogate("log", ZeroOne(2)),  # type: ignore[arg-type]
             ScoreMap(LinearFeatures(1)),
             np.zeros((2, 1)),
             [0, 1],

@@ -30,7 +30,7 @@ __all__ = ["ClosedForm", "DualRidge", "left_out_share"]
 
 logger = logging.getLogger(__name__)
 
-SELECTION_ROWS = 4096  # leave-one-out risks are averaged over at most so many rows
+SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
 KERNEL_DECADES = (-9.0, 1.0)  # relative penalties tried by alpha="auto"
 
 
@@ -52,7 +52,7 @@ class ClosedForm(BaseSolver):
         features) the one with the least leave-one-out risk.
     selection : "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
-        generalised cross-validation. The first two use at most 4096 rows, drawn at random.
+        generalised cross-validation. The first two use at most 2048 rows, drawn at random.
     regularizer : "gram" or "weights"
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"

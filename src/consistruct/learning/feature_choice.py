@@ -125,8 +125,9 @@ def _choose_kernel(
 ) -> tuple[Kernel, Scaling]:
     """Bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
 
-    Of the candidates within one standard error of the least task loss, the one with the least
-    surrogate risk: it has the smaller variance.
+    Of the candidates within one standard error of the least task loss, standardised ones come
+    first (the units of the columns should not matter unless the data say so), then the least
+    surrogate risk, which has the smaller variance.
 
     Whatever surrogate is trained, the quadratic one ranks the candidates: its closed form gives
     the leave-one-out risks of all penalties from one decomposition.
@@ -174,6 +175,9 @@ def _choose_kernel(
     )
     task, risk, error = np.array(scores).T
     tied = task <= task.min() + error[task.argmin()]
+    standard = np.array([scaling.scale is not None for _, scaling in candidates])
+    if (tied & standard).any():
+        tied &= standard
     best = int(np.argmin(np.where(tied, risk, np.inf)))
     kernel, scaling = candidates[best]
     logger.info(
