@@ -70,6 +70,7 @@ def accumulate(
     feature_sum, target_sum = np.zeros(size), np.zeros(width)
     target_squares = 0.0
     shift: NDArray[Any] | None = None
+    buffer: NDArray[Any] = np.zeros((0, size))
     kept: list[NDArray[Any]] = []
     precision = float(np.finfo(np.float64).eps)
     uniform = bool((weight == weight[0]).all())
@@ -81,7 +82,8 @@ def accumulate(
         if score_map.fit_intercept and not is_sparse(features):
             if shift is None:
                 shift = features.mean(axis=0)
-            features = features - shift  # a copy of the chunk; the inputs are never changed
+                buffer = np.empty_like(features)  # one for all chunks; the inputs never change
+            features = np.subtract(features, shift, out=buffer[: len(features)])
         scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
         product = scaled.T @ scaled
         second += to_dense(product)
