@@ -21,11 +21,12 @@ lint: $(VENV)/.test
 types: $(VENV)/.test
 	$(PY) -m mypy
 
+# two workers with one BLAS thread each: more would fight over two cores
 unit: $(VENV)/.test
-	$(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long
 
 long: $(VENV)/.test
-	$(PY) -m pytest tests/long
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/long
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "consistruct needs Python 3.11 or newer; install it, or run: make PYTHON=/path/to/python"; exit 2; }

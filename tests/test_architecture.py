@@ -29,6 +29,7 @@ LEVEL = {
     "_members": 0,
     "_validation": 0,
     "_atomic": 0,
+    "_sparse": 0,
     "_compile": 0,
     "labels": 1,
     "decoding": 2,
@@ -168,7 +169,7 @@ def api_section(module):
 PACKAGES = sorted(
     module.name
     for module in pkgutil.iter_modules(consistruct.__path__)
-    if module.ispkg and not module.name.startswith("_")
+    if module.ispkg and not module.name.startswith("_") and module.name != "cli"
 )
 PUBLIC = ["exceptions", "protocols", *PACKAGES]
 

@@ -266,7 +266,7 @@ def test_other_surrogates_are_refused_before_any_work():
         ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
     ):
         ClosedForm().solve(
-            make_surrogate("log", ZeroOne(2)),  # type: ignore[arg-type]
+            make_surrogate("log", ZeroOne(2)),
             ScoreMap(LinearFeatures(1)),
             np.zeros((2, 1)),
             [0, 1],
