@@ -100,6 +100,7 @@ def inconsistent_lower_bound(
     problem = explicit_problem(loss, scores)
     if eps == 0:
         return Bound(0.0, 0.0, -math.inf, "lower", f"inconsistent scores, {version}")
+    given, eps = eps, eps / problem.unit
     best = math.inf
     for i in range(problem.n_rows):
         for j in range(problem.n_rows):
@@ -107,13 +108,12 @@ def inconsistent_lower_bound(
                 continue
             height = _height(problem, i, j, eps, version)
             best = min(best, max(height, 0.0) ** 2 / (2 * problem.distances[i, j]))
-    log = (
-        math.log(best) + problem.log_scale
-        if 0 < best < math.inf
-        else math.copysign(math.inf, best - 1)
-    )
-    value = best * math.exp(problem.log_scale) if best < math.inf else math.inf
-    return Bound(eps, value, log, "lower", f"inconsistent scores, {version}")
+    if 0 < best < math.inf:
+        log = math.log(best) + problem.log_scale
+        value = best * math.exp(problem.log_scale)
+    else:  # nothing is proved, or no pair is feasible
+        log, value = math.copysign(math.inf, best - 1), best
+    return Bound(given, value, log, "lower", f"inconsistent scores, {version}")
 
 
 def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) -> float:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from consistruct.calibration.bounds import lower_bound
 from consistruct.calibration.hard_pairs import HardPairs
 from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
 from consistruct.calibration.oracle import OraclePair, OracleSolution
@@ -95,6 +94,7 @@ class BoundsMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "bounds"
+        self.log_scale = -math.log(4) - self.space.effective_classes().log  # H ≥ ε²/4k_eff
 
     @property
     def max_eps(self) -> float:
@@ -102,8 +102,8 @@ class BoundsMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            bound = lower_bound(self.loss, self.space, eps=value)
-            return CurvePoint(value, 1.0, math.inf, bound.log, self.name, "bounds")
+            lower = value**2 * (1 - 1e-12)
+            return CurvePoint(value, lower, math.inf, self.log_scale, self.name, "bounds")
 
         return each(eps, point, progress)
 
