@@ -21,7 +21,7 @@ RELATIVE = 1e-7
 
 
 def least_excess(L, weights, j, rows=(), bounds=()):
-    """min ½ Σ_c p_c (f_c + (Lq)_c)² over laws q with rows·Lq ≤ bounds and scores with f_j largest."""
+    """min ½ Σ_c p_c (f_c + (Lq)_c)² over q with rows·Lq ≤ bounds and scores with f_j largest."""
     k, m = L.shape
     f = np.hstack([np.eye(k), np.zeros((k, m))])
     q = np.hstack([np.zeros((m, k)), np.eye(m)])

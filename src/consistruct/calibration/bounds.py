@@ -13,7 +13,11 @@ import numpy as np
 
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
-from consistruct.calibration.problem import ExplicitProblem, explicit_problem
+from consistruct.calibration.problem import (
+    ExplicitProblem,
+    explicit_problem,
+    expresses_listed,
+)
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
@@ -150,7 +154,10 @@ def expresses(loss: Loss, space: BaseScoreSpace) -> bool:
     try:
         space.coordinates(loss.score_space)
     except NotInSpanError:
-        return False
+        # the loss's own space may hold a constant that the loss does not need
+        sizes = (loss.n_labels, loss.truths.size)
+        listed = all(size is not None and size <= ENUMERATION_LIMIT for size in sizes)
+        return listed and expresses_listed(loss, space)
     return True
 
 

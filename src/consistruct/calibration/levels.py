@@ -10,6 +10,8 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["approximation_error", "consistency_level"]
 
+NO_LEVEL = 1e-9  # rounding errors of the linear programs, for losses near one
+
 
 def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] | None, FloatArray]:
     """sup{ε : H(ε) = 0}, the pair of rows (i, j) and the law q that attain it.
@@ -37,7 +39,7 @@ def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] 
                 A_eq=A_eq,
                 b_eq=b_eq,
             )
-            if found.feasible and -found.value > best + 1e-12:
+            if found.feasible and -found.value > max(best, NO_LEVEL):
                 best, pair, law = -found.value, (int(i), j), found.x
     return best, pair, law
 

@@ -39,8 +39,11 @@ class PairSolution:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
-def solve_pair(pair: PairProblem, eps: float) -> PairSolution | None:
-    """Solve H_ij(ε); None where the pair is infeasible, i.e. ε > max_y (L_j − L_i)_y."""
+def solve_pair(pair: PairProblem, eps: float, *, polish: bool = True) -> PairSolution | None:
+    """Solve H_ij(ε); None where the pair is infeasible, i.e. ε > max_y (L_j − L_i)_y.
+
+    `polish` spends some effort on the last digits where they are missing.
+    """
     limit = pair.max_eps
     if eps > limit:
         return None
@@ -49,7 +52,7 @@ def solve_pair(pair: PairProblem, eps: float) -> PairSolution | None:
     columns = np.flatnonzero(pair.gap >= limit * (1 - 1e-12)) if tight else None
     v, q, w, nu = _conic(pair, eps, columns)
     best = _certify(pair, eps, v, q, w, nu)
-    if best.relative_width > 1e-7:
+    if polish and best.relative_width > 1e-9:
         polished = _active_set_polish(pair, eps, best, columns)
         best = _tighter(best, polished)
     return best

@@ -28,16 +28,16 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores import Full, Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem"]
+__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem", "expresses_listed"]
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitProblem:
     """Loss and scores over listed predictions; only predictable ones are kept.
 
-    ``H = scaled value · exp(log_scale)``: with full scores the factor 1/k is kept apart. Losses and ε
-    are divided by `unit`, a power of two that brings them near one without any rounding; H is
-    homogeneous of degree two, so unit² is part of the scale.
+    ``H = scaled value · exp(log_scale)``: with full scores the factor 1/k is kept apart. Losses
+    and ε are divided by `unit`, a power of two that brings them near one without any rounding; H
+    is homogeneous of degree two, so unit² is part of the scale.
     """
 
     loss: FloatArray  # (p, m) rows L_c of the predictable labels
@@ -145,20 +145,36 @@ def explicit_problem(
             L / unit, np.diag(1.0 / root), root[:, None] * L / unit,
             np.arange(len(L)), True, log_scale, unit,
         )  # fmt: skip
-    basis = Orthonormalised(space)
-    embedding = basis.matrix(limit=limit)
-    weights = space.predictions.weights(limit=limit)
     # a constant column matters only where the scores do not contain the constant
     unit = _unit(L - L.min(axis=0) if space.contains_constant else L)
-    targets = embedding.T @ (weights[:, None] * (L / unit))
-    residual = L / unit - embedding @ targets
-    off = residual.max(axis=0) - residual.min(axis=0)
-    expresses = bool(off.max() <= 1e-9 * max(1.0, float(np.abs(L).max()) / unit))
+    embedding, targets = _project(L / unit, space, limit)
+    expresses = _is_constant_by_column(L / unit, embedding @ targets)
     predictable = space.predictable()
     kept = np.arange(len(L)) if predictable.indices is None else predictable.indices
     return ExplicitProblem(
         L[kept] / unit, embedding[kept], targets, kept, expresses, 2 * log(unit), unit
     )
+
+
+def expresses_listed(loss: Loss, space: BaseScoreSpace, *, limit: int = ENUMERATION_LIMIT) -> bool:
+    """Whether each column of the loss equals its projection on the scores up to a constant."""
+    L = loss.matrix(limit=limit)
+    L = L / _unit(L)
+    embedding, targets = _project(L, space, limit)
+    return _is_constant_by_column(L, embedding @ targets)
+
+
+def _project(L: FloatArray, space: BaseScoreSpace, limit: int) -> tuple[FloatArray, FloatArray]:
+    """F̃ (k, r) and U = E_c F̃_c L_c (r, m)."""
+    embedding = Orthonormalised(space).matrix(limit=limit)
+    weights = space.predictions.weights(limit=limit)
+    return embedding, embedding.T @ (weights[:, None] * L)
+
+
+def _is_constant_by_column(L: FloatArray, projected: FloatArray) -> bool:
+    residual = L - projected
+    spread = residual.max(axis=0) - residual.min(axis=0)
+    return bool(spread.max() <= 1e-9 * max(1.0, float(np.abs(L).max())))
 
 
 def _unit(values: FloatArray) -> float:

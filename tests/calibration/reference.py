@@ -1,0 +1,70 @@
+"""The definition of H solved by an independent modelling layer, nothing of the engine in it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import cvxpy as cp
+import numpy as np
+from scipy.optimize import linprog
+
+__all__ = ["definition_value", "excess_of", "predictable_by_definition", "projected_loss"]
+
+
+def predictable_by_definition(F):
+    """Labels c with some θ: ⟨F_c−F_d, θ⟩ ≥ 1 for d < c (strict, as θ scales) and ≥ 0 for d > c."""
+    found = []
+    for c in range(len(F)):
+        others = [d for d in range(len(F)) if d != c]
+        if not others:
+            return [0]
+        answer = linprog(
+            np.zeros(F.shape[1]),
+            A_ub=F[others] - F[c],
+            b_ub=[-1.0 if d < c else 0.0 for d in others],
+            bounds=(None, None),
+        )
+        if answer.status == 0:
+            found.append(c)
+    return found
+
+
+def projected_loss(L, F, mu):
+    """√μ P_F L with P_F the μ-orthogonal projection, (k, m)."""
+    S = np.sqrt(mu)[:, None] * F
+    return S @ np.linalg.lstsq(S, np.sqrt(mu)[:, None] * L, rcond=None)[0]
+
+
+def excess_of(L, F, mu, theta, q):
+    """½‖Fθ + P_F Lq‖²_μ."""
+    return 0.5 * float(np.sum((np.sqrt(mu) * (F @ theta) + projected_loss(L, F, mu) @ q) ** 2))
+
+
+def definition_value(L, F, mu, eps):
+    """min over i ≠ j in pred(F) of the quadratic program in which i is optimal and j wins."""
+    predictable = predictable_by_definition(F)
+    rows, P = L[predictable], projected_loss(L, F, mu)
+    S = np.sqrt(mu)[:, None] * F
+    best = math.inf
+    for i in predictable:
+        for j in predictable:
+            if i == j or (L[j] - L[i]).max() < eps:
+                continue
+            theta, q = cp.Variable(F.shape[1]), cp.Variable(L.shape[1])
+            constraints = [
+                q >= 0,
+                cp.sum(q) == 1,
+                (F[predictable] - F[j]) @ theta <= 0,
+                (L[i] - rows) @ q <= 0,
+                (L[j] - L[i]) @ q >= eps,
+            ]
+            problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(S @ theta + P @ q)), constraints)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "may be inaccurate" shows up in the comparison
+                problem.solve(
+                    solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
+                )
+            if problem.value is not None and math.isfinite(problem.value):
+                best = min(best, float(problem.value))
+    return best
