@@ -9,7 +9,13 @@ import cvxpy as cp
 import numpy as np
 from scipy.optimize import linprog
 
-__all__ = ["definition_value", "excess_of", "predictable_by_definition", "projected_loss"]
+__all__ = [
+    "definition_value",
+    "excess_of",
+    "predictable_by_definition",
+    "projected_loss",
+    "random_problem",
+]
 
 
 def predictable_by_definition(F):
@@ -68,3 +74,27 @@ def definition_value(L, F, mu, eps):
             if problem.value is not None and math.isfinite(problem.value):
                 best = min(best, float(problem.value))
     return best
+
+
+def random_problem(seed):
+    """L (k, m), F (k, r), μ (k,) or None: small, with every awkward feature now and then."""
+    rng = np.random.default_rng(seed)
+    k, m = int(rng.integers(2, 7)), int(rng.integers(1, 7))
+    r = int(rng.integers(1, k + 2))
+    L = rng.random((k, m)) if rng.random() < 0.75 else rng.integers(0, 4, (k, m)).astype(float)
+    if rng.random() < 0.2:
+        L[:, rng.integers(m)] = 0.0
+    if rng.random() < 0.2:
+        L[rng.integers(k)] = L[rng.integers(k)]
+    integer_scores = rng.integers(-2, 3, (k, r)).astype(float)
+    F = rng.standard_normal((k, r)) if rng.random() < 0.5 else integer_scores
+    if rng.random() < 0.3:
+        F[rng.integers(k)] = F[rng.integers(k)]
+    if rng.random() < 0.4:
+        F = np.column_stack([np.ones(k), F])
+    if not F.any():
+        F[0, 0] = 1.0
+    if rng.random() < 0.6:
+        return L, F, None
+    mu = rng.random(k) + 0.1
+    return L, F, mu / mu.sum()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def test_order_of_the_bounds(seed, scale):
             for version in VERSIONS
         ]
         chain = [*bounds, curve.interval(eps)[1]]
-        for small, large in zip(chain[:-1], chain[1:], strict=True):
+        for small, large in pairwise(chain):
             assert small <= large * (1 + 1e-8) + 1e-16 * scale**2
 
 
