@@ -37,7 +37,9 @@ def trace_pair(pair: PairProblem) -> list[Quadratic]:
     limit = pair.max_eps
     if limit <= 0:
         return []
-    flat = min(max(_zero_until(pair), 0.0), limit)
+    flat = min(_zero_until(pair), limit)
+    if flat <= GRAIN * limit:  # rounding of a linear program
+        flat = 0.0
     pieces = [Quadratic(0.0, flat, 0.0)] if flat > 0 else []
     found: list[Quadratic] = []
     todo = [(flat, limit)]
