@@ -1,4 +1,4 @@
-"""Different routes to the same value: symmetry on and off, fast and generic, oracle and explicit."""
+"""Different routes to one value: symmetry on and off, fast and generic, oracle and explicit."""
 
 from __future__ import annotations
 

@@ -189,8 +189,8 @@ def test_errors_raised_on_purpose_are_told_from_failed_calls():
         calibration_function(3)
     assert raised_on_purpose(raised.value)
     with pytest.raises(ValueError) as raised:
-        Mixed(("a",), 0.1).matrix()
-    assert isinstance(raised_on_purpose(raised.value), bool)
+        Mixed((2, 2), 0.1).matrix() + np.zeros(3)
+    assert not raised_on_purpose(raised.value)
     assert not raised_on_purpose(ValueError("never raised"))
 
 
@@ -202,19 +202,18 @@ def test_help_shows_an_example(consistruct):
     assert "analyze" in out + err
 
 
-def test_jobs_and_a_matrix_of_scores(consistruct, tmp_path):
+def test_a_matrix_of_scores_and_its_warning(consistruct, tmp_path):
     path = tmp_path / "F.csv"
     path.write_text("1,0\n1,1\n1,2\n")
-    code, out, err = consistruct(
-        "analyze",
-        "ordinal:3",
-        "--scores",
-        f"matrix:{path}",
-        "--json",
-        "--jobs",
-        "2",
-        "--eps",
-        "0.5",
-    )
+    spec = f"matrix:{path}"
+    code, out, err = consistruct("analyze", "ordinal:3", "--scores", spec, "--json", "--eps", "0.5")
     assert code == 0
     assert json.loads(out)["scores"].startswith("Dense")
+    assert err.startswith("consistruct: warning: the labels 1 cannot win outright")
+    assert err.count("\n") == 1
+
+
+def test_jobs(consistruct):
+    code, out, _ = consistruct("analyze", "ordinal:4", "--jobs", "2", "--json", "--eps", "0.5")
+    assert code == 0
+    assert json.loads(out)["curve"][0]["status"] == "certified"

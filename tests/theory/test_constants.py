@@ -1,7 +1,7 @@
 """A constant added to a column changes nothing only if the scores contain it or are centred.
 
-Squared ordinal loss with six labels at ε = 1: .1716 with F = (1, i, i²) or centred; F = (i, i²) gives
-.1939 for the loss without its offset y², and 0 for the loss itself.
+Squared ordinal loss with six labels at ε = 1: .1716 with F = (1, i, i²) or centred; F = (i, i²)
+gives .1939 for the loss without its offset y², and 0 for the loss itself.
 """
 
 from __future__ import annotations

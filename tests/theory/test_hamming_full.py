@@ -1,6 +1,7 @@
 """Hamming loss with full scores: a scalar formula per number of differing parts.
 
-For two states, k·H(ε) = ½ min_{d ≥ εT} min_{0≤x≤ε} (ε−x)² + Σ_{m,n} C(d,m) C(T−d,n) (x − mε/d − n/T)₊².
+For two states, k·H(ε) is half the minimum over d ≥ εT and 0 ≤ x ≤ ε of
+(ε−x)² + Σ_{m,n} C(d,m) C(T−d,n) (x − mε/d − n/T)₊².
 """
 
 from __future__ import annotations

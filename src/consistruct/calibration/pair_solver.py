@@ -102,7 +102,12 @@ def _certify(
     """Repair the points and evaluate both bounds; keep the best of several dual points."""
     q = _feasible_law(pair, q, eps)
     projected, w_exact = _project(pair, q, v)
-    upper = primal_value(pair, projected, q, eps)
+    # non-negative least squares may stop early on degenerate faces: the given point competes
+    scaled = _stretched(pair, v, pair.order_rhs @ q)
+    upper, v = min(
+        ((primal_value(pair, point, q, eps), point) for point in (projected, scaled)),
+        key=lambda pair_of: pair_of[0],
+    )
     candidates = [w_exact, np.maximum(w, 0.0)]
     chosen_w, chosen_line = candidates[0], Line(0.0, 0.0, 1.0)
     for multipliers in candidates:
@@ -110,7 +115,7 @@ def _certify(
             line = dual_line(pair, multipliers, slope)
             if line.lower(eps) >= chosen_line.lower(eps):
                 chosen_w, chosen_line = multipliers, line
-    return PairSolution(eps, chosen_line.lower(eps), upper, q, projected, chosen_w, chosen_line)
+    return PairSolution(eps, chosen_line.lower(eps), upper, q, v, chosen_w, chosen_line)
 
 
 def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
@@ -153,13 +158,15 @@ def _project(pair: PairProblem, q: FloatArray, v: FloatArray) -> tuple[FloatArra
         return v, np.zeros(len(b))
     projected = -residual[:-1] / residual[-1]
     w = u / -residual[-1]
-    # push the last rounding error out of the cone: scaling v only helps constraints with b < 0
+    return _stretched(pair, projected, b), w
+
+
+def _stretched(pair: PairProblem, v: FloatArray, b: FloatArray) -> FloatArray:
+    """Push rounding errors out of the cone: a larger v only helps constraints with b < 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(b < 0, b / (pair.order @ projected), 1.0)
-    worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, 1.0)))
-    if 1.0 < worst < 1.0 + 1e-6:
-        projected = projected * worst
-    return projected, w
+        ratio = np.where(b < 0, b / (pair.order @ v), 1.0)
+    worst = float(np.max(np.where(np.isfinite(ratio), ratio, 1.0), initial=1.0))
+    return v * worst if 1.0 < worst < 1.0 + 1e-6 else v
 
 
 def _active_set_polish(
