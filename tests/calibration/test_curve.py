@@ -273,6 +273,7 @@ def test_weighted_measure_changes_h_as_it_should():
 def test_effective_classes_are_none_where_the_scores_do_not_express_the_loss():
     assert calibration_function(*CASES["inconsistent"]).effective_classes is None
     k_eff = calibration_function(*CASES["ordinal"]).effective_classes
+    assert k_eff is not None
     assert k_eff.exact
 
 

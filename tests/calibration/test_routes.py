@@ -16,7 +16,7 @@ from consistruct.calibration.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.symmetry import Symmetry
 from consistruct.losses import Abstain, Block, CostMatrix, Hamming, Mixed, Ordinal, Tree, ZeroOne
-from consistruct.scores import Blocks, Chain, Full, Separable
+from consistruct.scores import Blocks, Chain, Dense, Full, Separable
 
 SYMMETRIC = [
     (ZeroOne(5), Full(5)),
@@ -61,8 +61,7 @@ def test_symmetry_shrinks_and_identifies_pairs():
 def test_symmetry_looks_at_scores_and_loss():
     # the loss is symmetric, the scores are not: no two labels may be merged
     scores = np.array([[1.0, 0.0], [0.3, 1.0], [-0.8, 0.2], [0.1, -2.0]])
-    curve = calibration_function(ZeroOne(4), scores)
-    assert Symmetry(curve._method.problem).trivial
+    assert Symmetry(explicit_problem(ZeroOne(4), Dense(scores))).trivial
 
 
 @pytest.mark.parametrize("kind", ["uniform", "integers", "weighted", "rectangular"])
@@ -81,8 +80,6 @@ def test_pool_against_the_fast_route(kind):
     if mu is None:
         curve = calibration_function(loss, "full")
     else:
-        from consistruct.scores import Dense
-
         curve = calibration_function(loss, Dense(np.eye(k), reference=mu))
     assert curve.method == "explicit quadratic programs"
     low, high = curve.interval(grid)

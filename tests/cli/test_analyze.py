@@ -188,9 +188,9 @@ def test_errors_raised_on_purpose_are_told_from_failed_calls():
     with pytest.raises(TypeError) as raised:
         calibration_function(3)
     assert raised_on_purpose(raised.value)
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises(ValueError) as failed:
         Mixed((2, 2), 0.1).matrix() + np.zeros(3)
-    assert not raised_on_purpose(raised.value)
+    assert not raised_on_purpose(failed.value)
     assert not raised_on_purpose(ValueError("never raised"))
 
 

@@ -17,9 +17,9 @@ NAMED = CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam"))
 
 
 def rendered(report):
-    console = Console(width=160, file=io.StringIO())
-    console.print(calibration_text(report))
-    return console.file.getvalue()
+    text = io.StringIO()
+    Console(width=160, file=text).print(calibration_text(report))
+    return text.getvalue()
 
 
 def test_default_grid_ends_at_the_largest_excess_risk():

@@ -14,6 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from consistruct import calibration_function
+from consistruct.calibration.proofs import HammingCertificate
 from consistruct.losses import Hamming
 from consistruct.scores import Full
 from tests.calibration.reference import definition_value
@@ -113,6 +114,7 @@ def test_certificates_cover_every_orbit_of_pairs():
     curve = calibration_function(Hamming(60), "full")
     certificate = curve.certificate(0.5)
     certificate.check()
+    assert isinstance(certificate, HammingCertificate)
     assert len(certificate.x) == 31
     curve = calibration_function(Hamming(12, 4), Full(Hamming(12, 4)))
     curve.certificate(0.4).check()
