@@ -66,14 +66,25 @@ def definition_value(L, F, mu, eps):
                 (L[j] - L[i]) @ q >= eps,
             ]
             problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(S @ theta + P @ q)), constraints)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "may be inaccurate" shows up in the comparison
-                problem.solve(
-                    solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11
-                )
+            _solve(problem)
             if problem.value is not None and math.isfinite(problem.value):
                 best = min(best, float(problem.value))
     return best
+
+
+def _solve(problem):
+    """To eleven digits; to eight where the solver gives up before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "may be inaccurate" shows up in the comparison
+        for digits in (1e-11, 1e-8):
+            try:
+                problem.solve(
+                    solver="CLARABEL", tol_gap_abs=digits, tol_gap_rel=digits, tol_feas=digits
+                )
+            except cp.error.SolverError:
+                continue
+            return
+    raise AssertionError("the reference was not solved, so nothing was compared")
 
 
 def random_problem(seed):

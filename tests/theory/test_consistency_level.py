@@ -39,6 +39,9 @@ def test_random_inconsistent_scores(seed):
     curve = calibration_function(loss, space)
     assert curve(level * 0.999) == 0.0
     assert curve.interval(level * 0.5)[1] <= 1e-20
+    certificate = curve.certificate(level * 0.5)  # a law under which the best scores predict j
+    certificate.check()
+    assert certificate.upper <= 1e-20
     assert curve(min(level * 1.01, curve.max_eps)) > 0.0
 
 
