@@ -13,7 +13,11 @@ import numpy as np
 
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
-from consistruct.calibration.problem import ExplicitProblem, explicit_problem
+from consistruct.calibration.problem import (
+    ExplicitProblem,
+    explicit_problem,
+    expresses_listed,
+)
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
@@ -100,6 +104,7 @@ def inconsistent_lower_bound(
     problem = explicit_problem(loss, scores)
     if eps == 0:
         return Bound(0.0, 0.0, -math.inf, "lower", f"inconsistent scores, {version}")
+    given, eps = eps, eps / problem.unit
     best = math.inf
     for i in range(problem.n_rows):
         for j in range(problem.n_rows):
@@ -107,13 +112,12 @@ def inconsistent_lower_bound(
                 continue
             height = _height(problem, i, j, eps, version)
             best = min(best, max(height, 0.0) ** 2 / (2 * problem.distances[i, j]))
-    log = (
-        math.log(best) + problem.log_scale
-        if 0 < best < math.inf
-        else math.copysign(math.inf, best - 1)
-    )
-    value = best * math.exp(problem.log_scale) if best < math.inf else math.inf
-    return Bound(eps, value, log, "lower", f"inconsistent scores, {version}")
+    if 0 < best < math.inf:
+        log = math.log(best) + problem.log_scale
+        value = best * math.exp(problem.log_scale)
+    else:  # nothing is proved, or no pair is feasible
+        log, value = math.copysign(math.inf, best - 1), best
+    return Bound(given, value, log, "lower", f"inconsistent scores, {version}")
 
 
 def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) -> float:
@@ -150,7 +154,10 @@ def expresses(loss: Loss, space: BaseScoreSpace) -> bool:
     try:
         space.coordinates(loss.score_space)
     except NotInSpanError:
-        return False
+        # the loss's own space may hold a constant that the loss does not need
+        sizes = (loss.n_labels, loss.truths.size)
+        listed = all(size is not None and size <= ENUMERATION_LIMIT for size in sizes)
+        return listed and expresses_listed(loss, space)
     return True
 
 

@@ -24,7 +24,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["Line", "best_gap_multiplier", "dual_line", "primal_value"]
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
-FEASIBILITY = 1e-9  # allowed violation of a primal constraint, relative to the scale of the loss
+FEASIBILITY = 1e-12  # allowed violation of an order constraint, relative to the scale of the loss
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ def dual_line(pair: PairProblem, w: FloatArray, nu: float) -> Line:
     size = w[support] @ np.abs(rhs) + nu * np.abs(pair.gap)
     m = float((reduced - ROUNDING * size).min())
     direction = w[support] @ pair.order[support]
-    norm = float(np.linalg.norm(direction)) * (1 + ROUNDING)
+    # where the sum cancels, its rounding error is relative to the terms
+    spread = w[support] @ np.abs(pair.order[support])
+    norm = float(np.linalg.norm(direction)) + ROUNDING * float(np.linalg.norm(spread))
     return Line(nu, m, norm)
 
 
@@ -96,11 +98,11 @@ def hull_slope(x: FloatArray, z: FloatArray, at: float) -> float:
 
 def primal_value(pair: PairProblem, v: FloatArray, q: FloatArray, eps: float) -> float:
     """½‖v‖² if (v, q) is feasible within rounding, +inf otherwise."""
-    scale = max(1.0, float(np.abs(pair.order_rhs).max(initial=0.0)), float(np.abs(pair.gap).max()))
+    scale = max(float(np.abs(pair.order_rhs).max(initial=0.0)), float(np.abs(pair.gap).max()))
     feasible = (
         (q >= 0).all()
-        and abs(float(q.sum()) - 1.0) <= FEASIBILITY
-        and float(pair.gap @ q) >= eps - 1e-12 * scale
-        and bool((pair.order @ v <= pair.order_rhs @ q + 1e-12 * scale).all())
+        and abs(float(q.sum()) - 1.0) <= ROUNDING
+        and float(pair.gap @ q) >= eps - ROUNDING * scale
+        and bool((pair.order @ v <= pair.order_rhs @ q + FEASIBILITY * scale).all())
     )
     return 0.5 * float(v @ v) * (1 + ROUNDING) if feasible else math.inf

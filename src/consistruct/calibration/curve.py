@@ -162,7 +162,8 @@ class CalibrationFunction:
         if self._method.cheap_pieces:
             return envelope_from_pieces(self._method.pieces(), quadratic, scale)
         grid = np.linspace(0.0, self.max_eps, n_grid)
-        lower = np.array([point.scaled_lower for point in self.curve(grid)])
+        # H never falls, so neither need its certified lower ends
+        lower = np.maximum.accumulate([point.scaled_lower for point in self.curve(grid)])
         return envelope_from_grid(grid, lower, quadratic, self.max_eps, scale)
 
     def inverse(self, delta: float) -> float:

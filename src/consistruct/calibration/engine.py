@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.methods import choose_method
-from consistruct.exceptions import ConsistructError
+from consistruct.exceptions import ConsistructError, FamilyError
+from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.scores.predictable import predictable_rows
 
 __all__ = ["LabelOrderWarning", "calibration_function"]
 
@@ -70,12 +74,18 @@ def calibration_function(
         raise ValueError(f"surrogate must be 'quadratic', got {surrogate!r}")
     if decoding != "argmax":
         raise ValueError(f"decoding must be 'argmax', got {decoding!r}")
-    if loss.truths.size is None or loss.n_labels is None:
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
+    if loss.n_labels is None:
+        raise FamilyError(loss, "have a calibration function")
+    if loss.truths.size is None:
         raise ConsistructError(
-            f"the calibration function needs finitely many labels, which {loss!r} does not have; "
-            f"choose a member of a family with .at(size)"
+            f"the calibration function needs finitely many truths, but those of {loss!r} are "
+            f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
     space = _as_space(loss, scores)
+    if space.predictions.size is None:
+        raise FamilyError(space, "be compared with a loss")
     if space.predictions.size != loss.n_labels:
         raise ValueError(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
@@ -98,18 +108,19 @@ def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:
 
 
 def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
-    """Name the labels that only their place in the order keeps in or out of pred(F)."""
-    if not isinstance(space, Dense):
-        # blocks of the paper's losses are symmetric; other structured spaces tell all labels apart
-        if not isinstance(space, Blocks) or space == loss.score_space:
-            return
-        if getattr(loss, "partition", None) == space.partition:
-            return
-    predictable = space.predictable()
-    if not predictable.order_matters:
+    """Name the labels that only their place in the order keeps in or out of pred(F).
+
+    Where the scores express the loss it does not matter: a label that ties with others whenever it
+    wins lies between them, in its scores and in its loss.
+    """
+    size = space.predictions.size
+    if isinstance(space, Blocks) and getattr(loss, "partition", None) == space.partition:
+        return  # labels of a block are alike
+    if size is None or size > ENUMERATION_LIMIT or expresses(loss, space):
         return
-    F = space.matrix()
-    L = loss.matrix()
+    if not space.predictable().order_matters:
+        return
+    F, L = space.matrix(), loss.matrix()
     groups: dict[bytes, list[int]] = {}
     for label, row in enumerate(F):
         groups.setdefault(row.tobytes(), []).append(label)
@@ -119,21 +130,36 @@ def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
         if len(group) > 1 and len(np.unique(L[group], axis=0)) > 1
     ]
     if merged:
-        named = ", ".join(str(group) for group in merged[:3])
         warnings.warn(
-            f"the scores do not tell apart labels of different loss, {named}; of each group only "
-            f"the first can be predicted, so the result depends on the order of the labels",
+            f"the scores do not tell apart labels of different loss, {_some(loss, merged)}; only "
+            f"the first of a group can be predicted: the result depends on the order of labels",
             LabelOrderWarning,
             stacklevel=3,
         )
         return
-    kept = range(len(F)) if predictable.indices is None else predictable.indices.tolist()
-    inside = sorted(set(range(len(F))) - set(kept)) if len(groups) == len(F) else []
-    if inside or predictable.indices is None:
-        named = str(inside[:5]) if inside else "some labels"
+    # a label is no vertex of conv F iff it loses its ties in this order or in the reverse one
+    first = np.array([group[0] for group in groups.values()])
+    rows = F[first]
+    forward, _ = predictable_rows(rows)
+    backward, _ = predictable_rows(rows[::-1])
+    outright = np.intersect1d(forward, len(rows) - 1 - backward)
+    inside = first[np.setdiff1d(np.arange(len(rows)), outright)].tolist()
+    if inside:
         warnings.warn(
-            f"not every label can win outright under these scores ({named}); whether it wins ties "
-            f"depends on the order of the labels",
+            f"the labels {_some(loss, inside)} cannot win outright under these scores; whether "
+            f"they win ties, and with it the result, depends on the order of the labels",
             LabelOrderWarning,
             stacklevel=3,
         )
+
+
+def _some(loss: Loss, labels: Sequence[Any]) -> str:
+    """The first few labels or groups of labels, by name where they have names."""
+    names = getattr(loss.predictions, "names", None)
+
+    def show(label: Any) -> str:
+        if isinstance(label, list):
+            return "[" + ", ".join(show(member) for member in label) + "]"
+        return str(label) if names is None else str(names[label])
+
+    return ", ".join(show(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -26,6 +27,15 @@ class HardPairs:
         self.space = space
         self.T = space.T
         self.edges = isinstance(space, Chain)
+
+    def least_difference(self, eps: float) -> int:
+        """In how many parts i and j must differ for an excess risk of ε (Hamming loss)."""
+        return max(1, math.ceil(eps * self.T * (1 - 1e-14)))
+
+    def lower_bound(self, eps: float) -> float:
+        """Theorem 7 over the pairs that can differ by ε at all: it covers every pair at once."""
+        farthest = float(self.largest_distance(self.least_difference(eps)))
+        return eps**2 / (2 * farthest) * (1 - 1e-12)
 
     def largest_distance(self, needed: int) -> Fraction:
         """Largest squared distance over pairs that differ in at least `needed` parts."""

@@ -10,6 +10,8 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["approximation_error", "consistency_level"]
 
+NO_LEVEL = 1e-9  # rounding errors of the linear programs, for losses near one
+
 
 def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] | None, FloatArray]:
     """sup{ε : H(ε) = 0}, the pair of rows (i, j) and the law q that attain it.
@@ -23,22 +25,22 @@ def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] 
     if problem.expresses or problem.n_rows < 2:
         return best, pair, law
     limits = problem.pair_limits
-    for j in range(problem.n_rows):
-        others = np.delete(np.arange(problem.n_rows), j)
-        order = problem.projected[j] - problem.projected[others]  # ≤ 0 on feasible laws
-        for i in others[np.argsort(-limits[others, j])].tolist():
-            if limits[i, j] <= best:
-                break
-            A_eq, b_eq = simplex_row(n_truths)
-            found = minimise(
-                problem.loss[i] - problem.loss[j],
-                A_ub=order,
-                b_ub=np.zeros(len(order)),
-                A_eq=A_eq,
-                b_eq=b_eq,
-            )
-            if found.feasible and -found.value > best + 1e-12:
-                best, pair, law = -found.value, (int(i), j), found.x
+    A_eq, b_eq = simplex_row(n_truths)
+    # the pairs with most to lose first: the rest is pruned by their limits
+    for flat in np.argsort(-limits, axis=None).tolist():
+        i, j = divmod(flat, problem.n_rows)
+        if limits[i, j] <= max(best, NO_LEVEL):
+            break
+        order = problem.projected[j] - np.delete(problem.projected, j, axis=0)  # ≤ 0 where j wins
+        found = minimise(
+            problem.loss[i] - problem.loss[j],
+            A_ub=order,
+            b_ub=np.zeros(len(order)),
+            A_eq=A_eq,
+            b_eq=b_eq,
+        )
+        if found.feasible and -found.value > max(best, NO_LEVEL):
+            best, pair, law = -found.value, (i, j), found.x
     return best, pair, law
 
 

@@ -70,18 +70,23 @@ class OraclePair:
         """max_y (L_j − L_i)_y."""
         return self._worst_truth((self._embedded_j - self._embedded_i)[0])[0]
 
-    def solve(self, eps: float, *, tolerance: float = 1e-7) -> OracleSolution | None:
-        """H_ij(ε) within a relative width of `tolerance`, or the best bounds after many rounds."""
+    def solve(
+        self, eps: float, *, tolerance: float = 1e-7, cutoff: float = math.inf
+    ) -> OracleSolution | None:
+        """H_ij(ε) within a relative width of `tolerance`, or the best bounds after many rounds.
+
+        None where the pair is infeasible. Stops early once H_ij(ε) is known to exceed `cutoff`.
+        """
         toward_j = (self._embedded_j - self._embedded_i)[0]
         limit, far = self._worst_truth(toward_j)
         if eps > limit * (1 + 1e-14):
             return None
         truths = np.concatenate([far, self._as_truths()])
         rivals = self.i
-        lower, best = 0.0, None
+        lower, best, polish = 0.0, None, False
         for rounds in range(1, MAX_ROUNDS + 1):
             problem, rows = self._master(rivals, truths)
-            solution = solve_pair(problem, min(eps, problem.max_eps))
+            solution = solve_pair(problem, min(eps, problem.max_eps), polish=polish)
             assert solution is not None
             targets = self._targets(truths)
             direction = solution.w @ rows  # Σ w_c (F_c − F_j), in the coordinates of θ
@@ -97,11 +102,13 @@ class OraclePair:
                 best = OracleSolution(
                     eps, lower, upper, truths, solution.q, theta, rivals, solution.w, nu, rounds
                 )
-            if best.upper - lower <= tolerance * best.upper:
+            if best.upper - lower <= tolerance * best.upper or lower > cutoff:
                 break
             grown = _append(rivals, rival), _append(truths, new_truth)
             if len(grown[0]) == len(rivals) and len(grown[1]) == len(truths):
-                break
+                if polish:
+                    break
+                polish = True  # no label is missing, only digits are
             rivals, truths = grown
         assert best is not None
         return OracleSolution(

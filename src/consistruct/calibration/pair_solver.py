@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import nnls
 
 from consistruct.calibration.certificate import (
+    ROUNDING,
     Line,
     best_gap_multiplier,
     dual_line,
@@ -38,8 +39,11 @@ class PairSolution:
         return (self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
 
 
-def solve_pair(pair: PairProblem, eps: float) -> PairSolution | None:
-    """Solve H_ij(ε); None where the pair is infeasible, i.e. ε > max_y (L_j − L_i)_y."""
+def solve_pair(pair: PairProblem, eps: float, *, polish: bool = True) -> PairSolution | None:
+    """Solve H_ij(ε); None where the pair is infeasible, i.e. ε > max_y (L_j − L_i)_y.
+
+    `polish` spends some effort on the last digits where they are missing.
+    """
     limit = pair.max_eps
     if eps > limit:
         return None
@@ -48,7 +52,7 @@ def solve_pair(pair: PairProblem, eps: float) -> PairSolution | None:
     columns = np.flatnonzero(pair.gap >= limit * (1 - 1e-12)) if tight else None
     v, q, w, nu = _conic(pair, eps, columns)
     best = _certify(pair, eps, v, q, w, nu)
-    if best.relative_width > 1e-7:
+    if polish and best.relative_width > 1e-9:
         polished = _active_set_polish(pair, eps, best, columns)
         best = _tighter(best, polished)
     return best
@@ -98,7 +102,12 @@ def _certify(
     """Repair the points and evaluate both bounds; keep the best of several dual points."""
     q = _feasible_law(pair, q, eps)
     projected, w_exact = _project(pair, q, v)
-    upper = primal_value(pair, projected, q, eps)
+    # non-negative least squares may stop early on degenerate faces: the given point competes
+    scaled = _stretched(pair, v, pair.order_rhs @ q)
+    upper, v = min(
+        ((primal_value(pair, point, q, eps), point) for point in (projected, scaled)),
+        key=lambda pair_of: pair_of[0],
+    )
     candidates = [w_exact, np.maximum(w, 0.0)]
     chosen_w, chosen_line = candidates[0], Line(0.0, 0.0, 1.0)
     for multipliers in candidates:
@@ -106,7 +115,7 @@ def _certify(
             line = dual_line(pair, multipliers, slope)
             if line.lower(eps) >= chosen_line.lower(eps):
                 chosen_w, chosen_line = multipliers, line
-    return PairSolution(eps, chosen_line.lower(eps), upper, q, projected, chosen_w, chosen_line)
+    return PairSolution(eps, chosen_line.lower(eps), upper, q, v, chosen_w, chosen_line)
 
 
 def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
@@ -115,7 +124,8 @@ def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
     total = q.sum()
     q = q / total if total > 0 else np.full(len(q), 1.0 / len(q))
     short = eps - float(pair.gap @ q)
-    if short > 0:
+    # at ε = max every truth of largest gap will do: a rounding error must not move the law
+    if short > ROUNDING / 4 * float(np.abs(pair.gap).max()):
         top = int(pair.gap.argmax())
         room = pair.max_eps - float(pair.gap @ q)
         move = min(1.0, short / room) if room > 0 else 1.0
@@ -148,13 +158,15 @@ def _project(pair: PairProblem, q: FloatArray, v: FloatArray) -> tuple[FloatArra
         return v, np.zeros(len(b))
     projected = -residual[:-1] / residual[-1]
     w = u / -residual[-1]
-    # push the last rounding error out of the cone: scaling v only helps constraints with b < 0
+    return _stretched(pair, projected, b), w
+
+
+def _stretched(pair: PairProblem, v: FloatArray, b: FloatArray) -> FloatArray:
+    """Push rounding errors out of the cone: a larger v only helps constraints with b < 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(b < 0, b / (pair.order @ projected), 1.0)
-    worst = float(np.nanmax(np.where(np.isfinite(ratio), ratio, 1.0)))
-    if 1.0 < worst < 1.0 + 1e-6:
-        projected = projected * worst
-    return projected, w
+        ratio = np.where(b < 0, b / (pair.order @ v), 1.0)
+    worst = float(np.max(np.where(np.isfinite(ratio), ratio, 1.0), initial=1.0))
+    return v * worst if 1.0 < worst < 1.0 + 1e-6 else v
 
 
 def _active_set_polish(

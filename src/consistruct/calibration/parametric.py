@@ -37,7 +37,9 @@ def trace_pair(pair: PairProblem) -> list[Quadratic]:
     limit = pair.max_eps
     if limit <= 0:
         return []
-    flat = min(max(_zero_until(pair), 0.0), limit)
+    flat = min(_zero_until(pair), limit)
+    if flat <= GRAIN * limit:  # rounding of a linear program
+        flat = 0.0
     pieces = [Quadratic(0.0, flat, 0.0)] if flat > 0 else []
     found: list[Quadratic] = []
     todo = [(flat, limit)]
@@ -213,9 +215,12 @@ def _joined(pieces: list[Quadratic], low: float, high: float) -> list[Quadratic]
 
 
 def _alike(one: Quadratic, other: Quadratic) -> bool:
-    scale = max(abs(one.a), abs(other.a), 1e-300)
-    gap = abs(one.a - other.a) + abs(one.b - other.b) + abs(one.c - other.c)
-    return gap <= 1e-9 * scale
+    """Equal up to rounding: compared at the far end, where all three terms have one unit."""
+    far = max(one.high, other.high)
+    powers = far**2, far, 1.0
+    pairs = zip((one.a, one.b, one.c), (other.a, other.b, other.c), powers, strict=True)
+    terms = [(abs(x - y) * power, max(abs(x), abs(y)) * power) for x, y, power in pairs]
+    return sum(gap for gap, _ in terms) <= 1e-9 * max(size for _, size in terms)
 
 
 def lower_envelope(curves: list[list[Quadratic]]) -> tuple[Quadratic, ...]:

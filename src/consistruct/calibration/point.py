@@ -70,8 +70,8 @@ def status_of(lower: float, upper: float, scale: float) -> Status:
     """Judge an interval; `scale` is a typical value of H at the largest ε."""
     if math.isinf(lower):
         return "infeasible"
+    if math.isinf(upper):
+        return "bounds"
     if upper - lower <= TOLERANCE * upper:
         return "certified"
-    if upper <= 1e-13 * scale:
-        return "rounding"
-    return "loose" if math.isfinite(upper) else "bounds"
+    return "rounding" if upper <= 1e-13 * scale else "loose"

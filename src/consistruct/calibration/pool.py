@@ -8,17 +8,36 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from consistruct.calibration.certificate import Line, dual_line, hull_slope
+from consistruct.calibration.certificate import ROUNDING, Line, dual_line, hull_slope
 from consistruct.calibration.pair_solver import PairSolution, solve_pair
 from consistruct.calibration.problem import ExplicitProblem, PairProblem
 from consistruct.calibration.symmetry import Symmetry
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["ExplicitPairs", "ListedPairs", "PairPool", "PairSource", "PoolPoint"]
+
+
+class Lines:
+    """Many lines as arrays; `pairs` says whose they are."""
+
+    def __init__(self, pairs: IntArray, lines: Sequence[Line]) -> None:
+        self.pairs = pairs
+        self._nu = np.array([line.nu for line in lines])
+        self._m = np.array([line.m for line in lines])
+        self._norm = np.array([line.norm for line in lines])
+
+    def lower(self, eps: float) -> FloatArray:
+        """Each line's bound at ε, as `Line.lower` gives it."""
+        height = np.maximum(self._nu * eps + self._m, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = 0.5 * (height / self._norm) ** 2 * (1 - ROUNDING)
+        return np.where(height > 0, bound, 0.0)
 
 
 class PairSource(ABC):
@@ -33,11 +52,11 @@ class PairSource(ABC):
 
     @abstractmethod
     def start_line(self, number: int, eps: float) -> Line:
-        """A valid line without solving anything: the bound that uses the constraint of i only."""
+        """The best line at ε without solving anything: it uses the constraint of i only."""
 
     @abstractmethod
     def start_lower(self, eps: float) -> FloatArray:
-        """Lower bounds of all pairs at ε from start lines, +inf where infeasible, (n_pairs,)."""
+        """Cheap lower bounds of all pairs at ε, +inf where infeasible, (n_pairs,)."""
 
 
 @dataclass(eq=False)
@@ -45,7 +64,8 @@ class ExplicitPairs(PairSource):
     """All ordered pairs of an explicit problem, reduced by symmetry where there is any."""
 
     parent: ExplicitProblem
-    _two_label: dict[int, PairProblem] = field(default_factory=dict)
+    symmetric: bool = True  # False: never reduce, to compare
+    _reduced: dict[int, tuple[PairProblem, bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = self.parent.n_rows
@@ -54,43 +74,53 @@ class ExplicitPairs(PairSource):
         self.pairs = np.column_stack(np.divmod(index[~np.eye(n, dtype=np.bool_)], max(n, 1)))
         self.limits = self.parent.pair_limits[self.pairs[:, 0], self.pairs[:, 1]]
         self._distance = self.parent.distances[self.pairs[:, 0], self.pairs[:, 1]]
-        self._symmetry = Symmetry(self.parent) if n > 2 else None
+        symmetry = Symmetry(self.parent) if self.symmetric and n > 2 else None
+        self._symmetry = None if symmetry is None or symmetry.trivial else symmetry
 
     def problem(self, number: int) -> tuple[PairProblem, bytes]:
         i, j = (int(row) for row in self.pairs[number])
-        if self._symmetry is None or self._symmetry.trivial:
+        if self._symmetry is None:
             return self.parent.pair(i, j), b"%d" % number
-        return self._symmetry.reduce(i, j)
+        if number not in self._reduced:
+            self._reduced[number] = self._symmetry.reduce(i, j)
+        return self._reduced[number]
 
     def two_label(self, number: int) -> PairProblem:
         """The pair with the order constraint of i alone."""
-        if number not in self._two_label:
-            i, j = (int(row) for row in self.pairs[number])
-            parent = self.parent
-            self._two_label[number] = PairProblem(
-                order=(parent.embedding[i] - parent.embedding[j])[None],
-                order_rhs=(parent.projected[i] - parent.projected[j])[None],
-                gap=parent.loss[j] - parent.loss[i],
-                row_cells=(np.array([i]),),
-                column_cells=tuple(np.arange(parent.loss.shape[1])[:, None]),
-            )
-        return self._two_label[number]
+        i, j = (int(row) for row in self.pairs[number])
+        parent = self.parent
+        return PairProblem(
+            order=(parent.embedding[i] - parent.embedding[j])[None],
+            order_rhs=(parent.projected[i] - parent.projected[j])[None],
+            gap=parent.loss[j] - parent.loss[i],
+            row_cells=(np.array([i]),),
+            column_cells=tuple(np.arange(parent.loss.shape[1])[:, None]),
+        )
 
     def start_line(self, number: int, eps: float) -> Line:
         pair = self.two_label(number)
         slope = hull_slope(pair.gap, -pair.order_rhs[0], eps)
         return dual_line(pair, np.ones(1), slope)
 
+    @cached_property
+    def _first_lines(self) -> Lines:
+        """Start lines of all pairs, each at half of its range: one pass, good for every ε."""
+        lines = [
+            self.start_line(number, limit / 2) for number, limit in enumerate(self.limits.tolist())
+        ]
+        return Lines(np.arange(len(lines)), lines)
+
     def start_lower(self, eps: float) -> FloatArray:
         lower = np.full(len(self.limits), np.inf)
-        feasible = np.flatnonzero(eps <= self.limits)
+        feasible = eps <= self.limits
         if self.parent.expresses:
-            # Theorem 7: w = ν e_i; P_i − P_j = L_i − L_j + const cancels the gap exactly
-            with np.errstate(divide="ignore"):
-                lower[feasible] = eps**2 / (2 * self._distance[feasible]) * (1 - 1e-9)
+            # Theorem 7: w = ν e_i; P_i − P_j = L_i − L_j up to the residual cancels the gap
+            height = max(eps - self.parent.residual * (1 + ROUNDING) - ROUNDING / 16, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bound = height**2 / (2 * self._distance) * (1 - ROUNDING)
+            lower[feasible] = np.nan_to_num(bound[feasible], nan=0.0, posinf=0.0)
             return lower
-        for number in feasible:
-            lower[number] = self.start_line(int(number), eps).lower(eps)
+        lower[feasible] = self._first_lines.lower(eps)[feasible]
         return lower
 
 
@@ -151,6 +181,7 @@ class PairPool:
         self.source = source
         self.tolerance = tolerance
         self.stored: list[StoredLine] = []
+        self._lines: Lines | None = None
         self._recent: list[int] = []
         self._points: dict[float, PoolPoint] = {}
 
@@ -158,9 +189,10 @@ class PairPool:
         """Best lower bound of every pair at ε from start lines and stored ones, (n_pairs,)."""
         lower = self.source.start_lower(eps)
         if self.stored:
-            numbers = np.array([entry.pair for entry in self.stored])
-            values = np.array([entry.line.lower(eps) for entry in self.stored])
-            np.maximum.at(lower, numbers, values)
+            if self._lines is None or len(self._lines.pairs) < len(self.stored):
+                numbers = np.array([entry.pair for entry in self.stored])
+                self._lines = Lines(numbers, [entry.line for entry in self.stored])
+            np.maximum.at(lower, self._lines.pairs, self._lines.lower(eps))
         return lower
 
     def point(self, eps: float) -> PoolPoint:
@@ -171,23 +203,20 @@ class PairPool:
 
     def _evaluate(self, eps: float) -> PoolPoint:
         lower = self.lower_bounds(eps)
-        open_pairs = np.isfinite(lower)
-        if not open_pairs.any():
+        feasible = np.flatnonzero(np.isfinite(lower))
+        if len(feasible) == 0:
             return PoolPoint(eps, math.inf, math.inf, -1, None, 0)
+        order = feasible[np.argsort(lower[feasible], kind="stable")].tolist()
+        recent = [number for number in self._recent if math.isfinite(lower[number])]
         best: PairSolution | None = None
         winner = -1
+        threshold = math.inf
         solved: dict[bytes, PairSolution] = {}
-        unsolved = open_pairs.copy()
-        queue = [number for number in self._recent if unsolved[number]]
-        while True:
-            incumbent = math.inf if best is None else best.upper
-            bound = np.where(unsolved, lower, np.inf)
-            # half of the tolerance is left for the width of the winner itself
-            if not (bound < incumbent * (1 - self.tolerance / 2)).any():
-                break
-            number = queue.pop(0) if queue else int(bound.argmin())
-            unsolved[number] = False
-            if bound[number] >= incumbent * (1 - self.tolerance / 2):
+        for number in dict.fromkeys([*recent, *order]):
+            if lower[number] < threshold:
+                line = self.source.start_line(number, eps)
+                lower[number] = max(lower[number], line.lower(eps))
+            if lower[number] >= threshold:
                 continue
             pair, signature = self.source.problem(number)
             solution = solved.get(signature)
@@ -199,10 +228,11 @@ class PairPool:
                 solution = solved[signature] = found
             self.stored.append(StoredLine(number, solution.w, solution.line))
             lower[number] = max(lower[number], solution.lower)
-            if solution.upper < incumbent:
+            if best is None or solution.upper < best.upper:
                 best, winner = solution, number
+                # half of the tolerance is left for the width of the winner itself
+                threshold = best.upper * (1 - self.tolerance / 2)
         if winner >= 0:
             self._recent = [winner, *[number for number in self._recent if number != winner]][:8]
-        total = float(lower.min())
         upper = math.inf if best is None else best.upper
-        return PoolPoint(eps, min(total, upper), upper, winner, best, len(solved))
+        return PoolPoint(eps, min(float(lower.min()), upper), upper, winner, best, len(solved))

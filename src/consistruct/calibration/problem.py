@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import frexp, log
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -26,14 +28,16 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores import Full, Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem"]
+__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem", "expresses_listed"]
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitProblem:
     """Loss and scores over listed predictions; only predictable ones are kept.
 
-    ``H = scaled value · exp(log_scale)``: with full scores the factor 1/k is kept apart.
+    ``H = scaled value · exp(log_scale)``: with full scores the factor 1/k is kept apart. Losses
+    and ε are divided by `unit`, a power of two that brings them near one without any rounding; H
+    is homogeneous of degree two, so unit² is part of the scale.
     """
 
     loss: FloatArray  # (p, m) rows L_c of the predictable labels
@@ -42,6 +46,7 @@ class ExplicitProblem:
     labels: LabelArray  # (p,) index of each kept label
     expresses: bool  # whether P equals L up to a constant per column
     log_scale: float = 0.0
+    unit: float = 1.0
 
     @cached_property
     def projected(self) -> FloatArray:
@@ -65,9 +70,14 @@ class ExplicitProblem:
     @cached_property
     def distances(self) -> FloatArray:
         """(p, p): ‖F̃_i − F̃_j‖²."""
-        kernel = self.embedding @ self.embedding.T
-        leverage = np.diag(kernel)
-        return np.maximum(leverage[:, None] + leverage[None, :] - 2 * kernel, 0.0)
+        # by differences: near neighbours would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
+        return np.asarray(cdist(self.embedding, self.embedding, "sqeuclidean"))
+
+    @cached_property
+    def residual(self) -> float:
+        """How far (P_i − P_j)_y is from (L_i − L_j)_y at most, over pairs and truths."""
+        difference = self.loss - self.projected
+        return float((difference.max(axis=0) - difference.min(axis=0)).max())
 
     def pair(self, i: int, j: int) -> PairProblem:
         """The problem of predicting row j while row i is better."""
@@ -126,20 +136,48 @@ def explicit_problem(
         )
     L = loss.matrix(limit=limit)
     if isinstance(space, Full):
+        unit = _unit(L - L.min(axis=0))
         weights = space.predictions.weights(limit=limit)
         uniform = space.measure == "uniform"
         root = np.ones(len(L)) if uniform else np.sqrt(weights)
-        embedding = np.diag(1.0 / root)
-        targets = root[:, None] * L
-        log_scale = -float(np.log(len(L))) if uniform else 0.0
-        return ExplicitProblem(L, embedding, targets, np.arange(len(L)), True, log_scale)
-    basis = Orthonormalised(space)
-    embedding = basis.matrix(limit=limit)
-    weights = space.predictions.weights(limit=limit)
-    targets = embedding.T @ (weights[:, None] * L)
-    residual = L - embedding @ targets
-    constant = residual - residual.mean(axis=0)
-    expresses = bool(np.abs(constant).max() <= 1e-9 * max(1.0, float(L.max())))
+        log_scale = 2 * log(unit) - (log(len(L)) if uniform else 0.0)
+        return ExplicitProblem(
+            L / unit, np.diag(1.0 / root), root[:, None] * L / unit,
+            np.arange(len(L)), True, log_scale, unit,
+        )  # fmt: skip
+    # a constant column matters only where the scores do not contain the constant
+    unit = _unit(L - L.min(axis=0) if space.contains_constant else L)
+    embedding, targets = _project(L / unit, space, limit)
+    expresses = _is_constant_by_column(L / unit, embedding @ targets)
     predictable = space.predictable()
     kept = np.arange(len(L)) if predictable.indices is None else predictable.indices
-    return ExplicitProblem(L[kept], embedding[kept], targets, kept, expresses)
+    return ExplicitProblem(
+        L[kept] / unit, embedding[kept], targets, kept, expresses, 2 * log(unit), unit
+    )
+
+
+def expresses_listed(loss: Loss, space: BaseScoreSpace, *, limit: int = ENUMERATION_LIMIT) -> bool:
+    """Whether each column of the loss equals its projection on the scores up to a constant."""
+    L = loss.matrix(limit=limit)
+    L = L / _unit(L)
+    embedding, targets = _project(L, space, limit)
+    return _is_constant_by_column(L, embedding @ targets)
+
+
+def _project(L: FloatArray, space: BaseScoreSpace, limit: int) -> tuple[FloatArray, FloatArray]:
+    """F̃ (k, r) and U = E_c F̃_c L_c (r, m)."""
+    embedding = Orthonormalised(space).matrix(limit=limit)
+    weights = space.predictions.weights(limit=limit)
+    return embedding, embedding.T @ (weights[:, None] * L)
+
+
+def _is_constant_by_column(L: FloatArray, projected: FloatArray) -> bool:
+    residual = L - projected
+    spread = residual.max(axis=0) - residual.min(axis=0)
+    return bool(spread.max() <= 1e-9 * max(1.0, float(np.abs(L).max())))
+
+
+def _unit(values: FloatArray) -> float:
+    """The power of two at or just below the largest magnitude; one if all are zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return 2.0 ** (frexp(largest)[1] - 1) if largest > 0 else 1.0

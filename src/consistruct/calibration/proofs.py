@@ -14,16 +14,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from consistruct.calibration.certificate import dual_line, hull_slope, primal_value
+from consistruct.calibration.certificate import Line, dual_line, hull_slope, primal_value
 from consistruct.calibration.explicit import ExplicitCurve, Multipliers, verify
+from consistruct.calibration.hard_pairs import HardPairs
 from consistruct.calibration.oracle import OraclePair, OracleSolution
-from consistruct.calibration.pool import ListedPairs, PoolPoint
-from consistruct.calibration.problem import ExplicitProblem
+from consistruct.calibration.pool import ListedPairs
+from consistruct.calibration.problem import ExplicitProblem, PairProblem
 from consistruct.calibration.structured.blocks import BlockOrbits
 from consistruct.calibration.structured.hamming import HammingFull
 from consistruct.exceptions import CertificateError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.scores import Chain, Separable
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = [
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
-NOTHING = 1e-24  # squares of rounding errors: no difference from zero
+NOTHING = 1e-24  # squares of rounding errors, for losses near one: no difference from zero
 
 
 class Certificate(Protocol):
@@ -64,12 +66,14 @@ class Certificate(Protocol):
         """Recompute both bounds in plain arithmetic; raise CertificateError if they fail."""
 
 
-def _confirm(claimed: tuple[float, float], found: tuple[float, float]) -> None:
+def _confirm(
+    claimed: tuple[float, float], found: tuple[float, float], nothing: float = NOTHING
+) -> None:
     """Accept claims that the recomputed bounds support."""
     lower, upper = found
-    if claimed[0] > lower * (1 + AGREEMENT) + NOTHING:
+    if not claimed[0] <= lower * (1 + AGREEMENT) + nothing:
         raise CertificateError(f"the lower bound {claimed[0]!r} is not proved, only {lower!r} is")
-    if claimed[1] < upper * (1 - AGREEMENT) - NOTHING:
+    if not claimed[1] >= upper * (1 - AGREEMENT) - nothing:
         raise CertificateError(f"the upper bound {claimed[1]!r} is not attained, only {upper!r} is")
 
 
@@ -109,7 +113,7 @@ class ExplicitCertificate:
         kept = np.arange(len(L)) if predictable is None else predictable.astype(np.int64)
         upper = self._primal(L, P, mu, projector, root, kept)
         lower = min(self._dual(L, P, projector / (root * root.T), kept), default=math.inf)
-        _confirm((self.lower, self.upper), (lower, upper))
+        _confirm((self.lower, self.upper), (lower, upper), NOTHING * float(np.abs(L).max()) ** 2)
 
     def _primal(
         self,
@@ -122,8 +126,12 @@ class ExplicitCertificate:
     ) -> float:
         i, j = self.pair
         q, f = self.law, self.scores
-        scale = max(1.0, float(np.abs(L).max()))
+        scale = float(np.abs(L).max())
         expected = L @ q
+        if not (np.isfinite(q).all() and np.isfinite(f).all()):
+            raise CertificateError("law and scores must be finite")
+        if i not in kept or j not in kept:
+            raise CertificateError(f"the labels {i} and {j} cannot both be predicted")
         if (q < 0).any() or abs(q.sum() - 1) > 1e-9:
             raise CertificateError("the law is no probability distribution")
         if expected[j] - expected[i] < self.eps - 1e-9 * scale:
@@ -211,7 +219,7 @@ class ProblemCertificate:
                 slope = hull_slope(pair.gap, problem.projected[j] - problem.projected[i], self.eps)
                 points = [(start, slope), *self.multipliers.get((i, j), [])]
                 others = np.delete(np.arange(problem.n_rows), j)
-                lines = [dual_line(pair, w[others], nu) for w, nu in points]
+                lines = [_checked_line(pair, w[others], nu) for w, nu in points]
                 lowers.append(max(line.lower(self.eps) for line in lines))
         _confirm((self.lower, self.upper), (min(lowers), upper))
 
@@ -265,6 +273,12 @@ class CurveCertificate:
         verify(self.matrix, self.curve)
 
 
+def _checked_line(pair: PairProblem, w: FloatArray, nu: float) -> Line:
+    if (w < 0).any() or nu < 0:
+        raise CertificateError("a multiplier is negative")
+    return dual_line(pair, w, nu)
+
+
 def _projector(factor: FloatArray) -> FloatArray:
     left, singular, _ = np.linalg.svd(factor, full_matrices=False)
     kept = singular > max(factor.shape) * np.finfo(np.float64).eps * singular[0]
@@ -286,8 +300,10 @@ class OrbitCertificate:
     pair: tuple[int, int]
     cells: tuple[str, ...]
     law: FloatArray
+    scores: FloatArray
+    excess: FloatArray  # v: √n (f + ℓ) of each cell of n labels; kept apart as n may be 2^1000
+    orbit: int  # which of the orbits the pair stands for
     multipliers: tuple[tuple[FloatArray, float], ...]  # one dual point per orbit
-    point: PoolPoint
 
     @property
     def log_scale(self) -> float:
@@ -295,11 +311,14 @@ class OrbitCertificate:
 
     def check(self) -> None:
         source: ListedPairs = self.orbits.source
-        assert self.point.solution is not None
-        problem = source.problems[self.point.pair]
-        upper = primal_value(problem, self.point.solution.v, self.law, self.eps)
+        if self.orbits.orbits[self.orbit][0] != self.pair:
+            raise CertificateError(f"the pair {self.pair} does not stand for orbit {self.orbit}")
+        expected = self.orbits.scores(self.orbit, self.excess, self.law)
+        if not np.allclose(self.scores, expected, rtol=1e-9, atol=1e-9):
+            raise CertificateError("the scores do not have the excess that is claimed for them")
+        upper = primal_value(source.problems[self.orbit], self.excess, self.law, self.eps)
         lowers = [
-            dual_line(pair, w, nu).lower(self.eps)
+            _checked_line(pair, w, nu).lower(self.eps)
             for pair, (w, nu) in zip(source.problems, self.multipliers, strict=True)
             if self.eps <= pair.max_eps
         ]
@@ -326,22 +345,29 @@ class HammingCertificate:
     def check(self) -> None:
         T = self.form.loss.T
         assert T is not None
-        first = T - len(self.x) + 1
         eps = Fraction(self.eps)
-        bounds = [
-            self.form.exact_bounds(min(eps, Fraction(d, T)), d, Fraction(x))
-            for d, x in enumerate(self.x, start=first)
-        ]
-        lower = min(float(low) for low, _ in bounds)
-        upper = min(float(high) for _, high in bounds)
-        _confirm((self.lower, self.upper), (lower, upper))
+        first = T - len(self.x) + 1
+        if Fraction(first - 1, T) > eps * (1 - Fraction(1, 10**13)):
+            raise CertificateError(f"no bound is given for pairs that differ in {first - 1} parts")
+        d = sum(a != b for a, b in zip(*self.pair, strict=True))
+        if not first <= d <= T:
+            raise CertificateError(f"the labels of the pair differ in {d} parts, too few for ε")
+        delta = min(self.eps * T / d, 1.0)
+        if not np.allclose(self.law, ((1 + delta) / 2, (1 - delta) / 2), rtol=0, atol=1e-12):
+            raise CertificateError("the law does not make j worse than i by ε")
+        bounds = {
+            number: self.form.exact_bounds(min(eps, Fraction(number, T)), number, Fraction(x))
+            for number, x in enumerate(self.x, start=first)
+        }
+        lower = min(float(low) for low, _ in bounds.values())
+        _confirm((self.lower, self.upper), (lower, float(bounds[d][1])))
 
 
 @dataclass(frozen=True, eq=False)
 class OracleCertificate:
     """Product label sets: few truths, few rivals, and two oracles over all the rest.
 
-    `others` says what covers the pairs that were not solved, `others_lower` the bound it gives.
+    `others` says what covers all pairs from below, solved or not: `check` recomputes it.
     """
 
     oracle: OraclePair
@@ -351,12 +377,12 @@ class OracleCertificate:
     upper: float
     pair: tuple[tuple[int, ...], tuple[int, ...]]
     others: str
-    others_lower: float
     log_scale: float = 0.0
 
     def check(self) -> None:
         oracle, solution = self.oracle, self.solution
         space, loss = oracle.space, oracle.loss
+        assert isinstance(space, Separable | Chain)
         j = space.embed(np.array([self.pair[1]]))
         truths, q, theta = solution.truths, solution.law, solution.theta
         if (q < 0).any() or abs(q.sum() - 1) > 1e-9:
@@ -370,4 +396,4 @@ class OracleCertificate:
         if float(((winner - j) @ theta)[0]) > 1e-9:
             raise CertificateError("j does not win under the scores")
         upper = oracle._upper(theta, oracle._targets(truths), q)
-        _confirm((self.lower, self.upper), (self.others_lower, upper))
+        _confirm((self.lower, self.upper), (HardPairs(space).lower_bound(self.eps), upper))

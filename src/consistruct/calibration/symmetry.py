@@ -80,7 +80,7 @@ class Symmetry:
             (embedding @ embedding.T).ravel(),
             np.array([at_i, at_j], dtype=np.float64),
         ]
-        return pair, b"|".join(np.round(part, SIGNIFICANT - 1).tobytes() for part in quotient)
+        return pair, b"|".join(_rounded(part, SIGNIFICANT - 1).tobytes() for part in quotient)
 
     def _refine(self, rows: IntArray, columns: IntArray) -> Colouring:
         rows = np.unique(rows, return_inverse=True)[1]
@@ -103,8 +103,12 @@ class Symmetry:
 def _codes(values: np.ndarray) -> IntArray:
     """Small integers for equal numbers, in the order of the numbers."""
     scale = float(np.abs(values).max(initial=0.0)) or 1.0
-    rounded = np.round(values / scale, SIGNIFICANT) + 0.0
+    rounded = _rounded(values / scale, SIGNIFICANT)
     return np.unique(rounded, return_inverse=True)[1].reshape(values.shape).astype(np.int64)
+
+
+def _rounded(values: np.ndarray, decimals: int) -> np.ndarray:
+    return np.asarray(np.round(values, decimals) + 0.0)  # no negative zeros
 
 
 def _compress(order: np.ndarray) -> np.ndarray:

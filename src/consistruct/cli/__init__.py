@@ -5,7 +5,9 @@ Exit codes: 0 done, 1 a check failed, 2 bad usage or input (one clear line, no t
 
 from __future__ import annotations
 
+import linecache
 import sys
+from pathlib import Path
 
 import typer
 
@@ -14,6 +16,9 @@ from consistruct.cli import analyze, demo, learning
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of the click that typer uses
 
 app = typer.Typer(
     help="Train for the loss you are judged by, and know beforehand how hard it is.",
@@ -45,9 +50,36 @@ learning.register(app)
 
 
 def main() -> None:
-    """Entry point: package errors become one line on stderr and exit code 2."""
+    """Entry point: what the user can mend becomes one line on stderr and exit code 2.
+
+    That is bad usage, the package's own errors, and any ValueError or TypeError that a ``raise`` of
+    this package threw on purpose. Others are programming errors and keep their traceback.
+    """
     try:
-        app()
-    except ConsistructError as error:
-        typer.echo(f"consistruct: {error}", err=True)
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        message = error.format_message()  # type: ignore[attr-defined]
+        # without arguments it is the whole help text
+        typer.echo(message if "\n" in message else f"consistruct: {message}", err=True)
         sys.exit(2)
+    except typer.Abort:
+        sys.exit(1)
+    except (ValueError, TypeError) as error:
+        if not (isinstance(error, ConsistructError) or raised_on_purpose(error)):
+            raise
+        typer.echo(f"consistruct: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def raised_on_purpose(error: Exception) -> bool:
+    """Whether a ``raise`` statement of this package made the error, not a call that failed."""
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    path = trace.tb_frame.f_code.co_filename
+    if not Path(path).is_relative_to(PACKAGE):
+        return False
+    return linecache.getline(path, trace.tb_lineno).lstrip().startswith("raise ")

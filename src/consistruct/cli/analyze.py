@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from pathlib import Path
 from typing import Literal, cast
 
@@ -12,10 +13,11 @@ import typer
 from rich.console import Console
 
 from consistruct._atomic import atomic_write
-from consistruct.calibration import CalibrationFunction, calibration_function
+from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError, LossSpecError
 from consistruct.losses import parse_loss
+from consistruct.losses.base import Loss
 from consistruct.report import calibration_report, calibration_text
 from consistruct.scores.spec import parse_scores
 
@@ -46,7 +48,7 @@ def analyze(
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
     task = parse_loss(loss, rows=cast(Literal["pred", "true"] | None, rows or None))
-    curve = calibration_function(task, parse_scores(scores, task), jobs=jobs)
+    curve = _curve(task, scores, jobs)
     grid = _grid(eps, points, curve)
     with progress_bar("calibration function") as step:
         report = calibration_report(curve, grid, progress=step)
@@ -59,6 +61,16 @@ def analyze(
     console.print(calibration_text(report))
     if plot is not None:
         console.print(f"plot written to {plot}")
+
+
+def _curve(task: Loss, scores: str, jobs: int) -> CalibrationFunction:
+    """The curve; what the result depends on is told in one line on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LabelOrderWarning)
+        curve = calibration_function(task, parse_scores(scores, task), jobs=jobs)
+    for warning in caught:
+        typer.echo(f"consistruct: warning: {warning.message}", err=True)
+    return curve
 
 
 def _grid(text: str, points: int, curve: CalibrationFunction) -> np.ndarray:

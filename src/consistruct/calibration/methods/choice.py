@@ -45,7 +45,7 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
         prover = tries(loss, space, jobs)
         if isinstance(prover, Method):
             return ClosedFormMethod(form, prover)
-    return "nothing certifies the closed form for these scores"
+    return ClosedFormMethod(form, None)
 
 
 def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:

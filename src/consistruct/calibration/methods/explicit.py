@@ -41,12 +41,13 @@ class PoolMethod(Method):
     def __post_init__(self) -> None:
         self.name = "symmetric reduction" if self.reduced else "explicit quadratic programs"
         self.log_scale = self.problem.log_scale
+        self._unit = self.problem.unit
         self._source = ExplicitPairs(self.problem)
         self._pool = PairPool(self._source)
 
     @property
     def max_eps(self) -> float:
-        return self.problem.max_eps if self.problem.n_rows > 1 else 0.0
+        return self.problem.max_eps * self._unit if self.problem.n_rows > 1 else 0.0
 
     def _labels(self, number: int) -> tuple[Any, Any]:
         i, j = (self.problem.labels[row] for row in self._source.pairs[number])
@@ -57,14 +58,15 @@ class PoolMethod(Method):
         return (tuple(one), tuple(other)) if labels.ndim > 1 else (one, other)
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
-        scale = self.max_eps**2 / (2 * max(float(self.problem.distances.max(initial=0.0)), 1e-300))
+        diameter = max(float(self.problem.distances.max(initial=0.0)), 1e-300)
+        scale = self.problem.max_eps**2 / (2 * diameter)
 
         def point(value: float) -> CurvePoint:
             if value <= self.consistency_level:  # v = 0 is optimal: shown by a linear program
                 pair = self._level[1]
                 rows = None if pair is None else self._row_labels(*pair)
                 return CurvePoint(value, 0.0, 0.0, self.log_scale, self.name, "certified", rows)
-            found = self._pool.point(value)
+            found = self._pool.point(value / self._unit)
             status = status_of(found.lower, found.upper, scale)
             pair_labels = self._labels(found.pair) if found.pair >= 0 else None
             return CurvePoint(
@@ -83,7 +85,7 @@ class PoolMethod(Method):
 
     @property
     def consistency_level(self) -> float:
-        return self._level[0]
+        return self._level[0] * self._unit
 
     @cached_property
     def approximation_error(self) -> float:
@@ -95,10 +97,11 @@ class PoolMethod(Method):
             assert found is not None
             partition, eta = found
             return eta if max(partition.block_sizes) > 1 else 0.0
-        return approximation_error(self.loss.matrix(), self.problem.loss)
+        rows = self.loss.matrix() / self._unit
+        return approximation_error(rows, self.problem.loss) * self._unit
 
     def certificate(self, eps: float) -> Certificate:
-        found = self._pool.point(eps)
+        found = self._pool.point(eps / self._unit)
         if found.solution is None:
             raise ConsistructError(f"no pair is feasible at ε = {eps}: H is +inf, nothing to prove")
         multipliers = self._multipliers()
@@ -117,7 +120,7 @@ class PoolMethod(Method):
         }
         return ExplicitCertificate(
             self.loss, self.space, eps, found.lower * scale, found.upper * scale,
-            (int(labels[i]), int(labels[j])), law, self._all_scores(scores), full,
+            (int(labels[i]), int(labels[j])), law, self._all_scores(scores) * self._unit, full,
         )  # fmt: skip
 
     def _multipliers(self) -> dict[tuple[int, int], list[tuple[FloatArray, float]]]:
@@ -166,4 +169,8 @@ class PoolMethod(Method):
             problem, signature = self._source.problem(number)
             if signature not in curves:
                 curves[signature] = trace_pair(problem)
-        return lower_envelope(list(curves.values()))
+        unit = self._unit  # back from ε/unit; the factor unit² is in log_scale
+        return tuple(
+            Quadratic(p.low * unit, p.high * unit, p.a / unit**2, p.b / unit, p.c)
+            for p in lower_envelope(list(curves.values()))
+        )

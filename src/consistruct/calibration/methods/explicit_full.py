@@ -72,4 +72,9 @@ class ExplicitFullMethod(Method):
         return CurveCertificate(self._matrix, self._curve(np.array([eps])), self.log_scale)
 
     def pieces(self) -> tuple[Quadratic, ...]:
-        return PoolMethod(self.loss, self.space, explicit_problem(self.loss, self.space)).pieces()
+        pool = PoolMethod(self.loss, self.space, explicit_problem(self.loss, self.space))
+        factor = math.exp(pool.log_scale - self.log_scale)
+        return tuple(
+            Quadratic(p.low, p.high, p.a * factor, p.b * factor, p.c * factor)
+            for p in pool.pieces()
+        )

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from consistruct.calibration.bounds import lower_bound
 from consistruct.calibration.hard_pairs import HardPairs
 from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
 from consistruct.calibration.oracle import OraclePair, OracleSolution
@@ -40,14 +39,12 @@ class OracleMethod(PairedMethod):
 
     def _solve(self, eps: float) -> tuple[OracleSolution, OraclePair, float]:
         if eps not in self._solved:
-            assert self.loss.T is not None
-            needed = max(1, math.ceil(eps * self.loss.T * (1 - 1e-14)))
-            # Theorem 7 over the pairs that can differ by ε at all covers every pair at once
-            bound = eps**2 / (2 * float(self._hard.largest_distance(needed))) * (1 - 1e-12)
+            needed = self._hard.least_difference(eps)
+            bound = self._hard.lower_bound(eps)
             best: tuple[OracleSolution, OraclePair] | None = None
             for i, j in self._hard.candidates(needed):
                 pair = OraclePair(self.loss, self.space, i, j)
-                found = pair.solve(eps)
+                found = pair.solve(eps, cutoff=math.inf if best is None else best[0].upper)
                 if found is not None and (best is None or found.upper < best[0].upper):
                     best = found, pair
                 if best is not None and best[0].upper <= bound * (1 + 1e-7):
@@ -57,9 +54,7 @@ class OracleMethod(PairedMethod):
         return self._solved[eps]
 
     def pair_at(self, eps: float) -> tuple[Any, Any] | None:
-        assert self.loss.T is not None
-        needed = max(1, math.ceil(eps * self.loss.T * (1 - 1e-14)))
-        i, j = self._hard.candidates(needed)[0]
+        i, j = self._hard.candidates(self._hard.least_difference(eps))[0]
         return tuple(i.tolist()), tuple(j.tolist())
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
@@ -82,7 +77,6 @@ class OracleMethod(PairedMethod):
             solution.upper,
             (tuple(pair.i[0].tolist()), tuple(pair.j[0].tolist())),
             "Theorem 7 over all pairs that differ in at least εT parts",
-            bound,
         )
 
 
@@ -95,6 +89,7 @@ class BoundsMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "bounds"
+        self.log_scale = -math.log(4) - self.space.effective_classes().log  # H ≥ ε²/4k_eff
 
     @property
     def max_eps(self) -> float:
@@ -102,8 +97,8 @@ class BoundsMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            bound = lower_bound(self.loss, self.space, eps=value)
-            return CurvePoint(value, 1.0, math.inf, bound.log, self.name, "bounds")
+            lower = value**2 * (1 - 1e-12)
+            return CurvePoint(value, lower, math.inf, self.log_scale, self.name, "bounds")
 
         return each(eps, point, progress)
 

@@ -22,10 +22,10 @@ __all__ = ["ClosedFormMethod", "HammingMethod", "OrbitMethod"]
 
 @dataclass(eq=False)
 class ClosedFormMethod(Method):
-    """A formula; `prover` is the numerical method that certifies it."""
+    """A formula; `prover` is the numerical method that certifies it, where one is fast enough."""
 
     form: ClosedForm
-    prover: Method
+    prover: Method | None
 
     def __post_init__(self) -> None:
         self.name = "closed form"
@@ -46,6 +46,11 @@ class ClosedFormMethod(Method):
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
+        if self.prover is None:
+            raise ConsistructError(
+                f"the value is that of a formula ({self.form.name}: {self.form.formula}); "
+                f"there are too many blocks to certify it numerically"
+            )
         return self.prover.certificate(eps)
 
     @property
@@ -54,7 +59,7 @@ class ClosedFormMethod(Method):
 
     @property
     def approximation_error(self) -> float:
-        return self.prover.approximation_error
+        return self.form.error
 
     def pieces(self) -> tuple[Quadratic, ...]:
         return self.form.pieces
@@ -100,8 +105,10 @@ class OrbitMethod(Method):
             pair,
             tuple(cell.description for cell in cells),
             found.solution.q,
+            self.orbits.scores(found.pair, found.solution.v, found.solution.q),
+            found.solution.v,
+            found.pair,
             tuple(multipliers),
-            found,
         )
 
     def _best_dual(self, number: int, eps: float) -> tuple[FloatArray, float]:

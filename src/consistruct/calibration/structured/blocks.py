@@ -133,6 +133,13 @@ class BlockOrbits:
             column_cells=tuple(np.array([c]) for c in range(len(cells))),
         )
 
+    def scores(self, orbit: int, excess: FloatArray, law: FloatArray) -> FloatArray:
+        """f = v/√n − ℓ of the labels in each cell, from the excess v and the law over cells."""
+        _, cells = self.orbits[orbit]
+        L = np.array([[self._average_loss(row, column) for column in cells] for row in cells])
+        inverse_root = np.array([_inverse_root(cell.size) for cell in cells])
+        return np.asarray(excess * inverse_root - L @ law)
+
     @cached_property
     def source(self) -> ListedPairs:
         """All orbits as a source of pairs; H = value / k."""

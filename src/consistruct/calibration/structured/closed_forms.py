@@ -42,6 +42,7 @@ class ClosedForm:
     pieces: tuple[Quadratic, ...]
     log_scale: float = 0.0
     level: float = 0.0  # consistency level
+    error: float = 0.0  # approximation error
 
     @property
     def max_eps(self) -> float:
@@ -133,7 +134,7 @@ def _mixed_blocks(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     rise = Quadratic(eta / 2, 1.0, factor, -eta * factor, factor * eta**2 / 4)
     pieces = (flat, rise) if eta > 0 else (rise,)
     formula = "0 for ε ≤ η/2, then (ε−η/2)²/4b · (ηb/k+1−η)²/(1−η/2)²"
-    return ClosedForm("mixed loss, block scores", formula, pieces, level=eta / 2)
+    return ClosedForm("mixed loss, block scores", formula, pieces, level=eta / 2, error=eta)
 
 
 def _ratio(numerator: int, denominator: int) -> float:

@@ -1,0 +1,219 @@
+"""``consistruct analyze``: text, JSON, pictures, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from consistruct import calibration_function, cli
+from consistruct.cli import raised_on_purpose
+from consistruct.losses import Mixed
+
+INTRUSION = """0,1,2,2,2
+1,0,2,2,2
+2,1,0,2,2
+3,2,2,0,2
+4,2,2,2,0
+"""
+
+
+@pytest.fixture
+def consistruct(monkeypatch, capsys):
+    """Run the command line as a shell would: (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["consistruct", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
+
+
+def test_json_has_the_fields_of_the_schema(consistruct):
+    code, out, err = consistruct("analyze", "mixed:2x2:0.2", "--eps", "0,0.5,2", "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report["schema_version"] == "1.0"
+    assert (report["loss"], report["surrogate"]) == ("Mixed((2, 2), 0.2)", "quadratic")
+    assert (report["measure"], report["n_labels"]) == ("uniform", "4")
+    assert report["rank"].isdigit()
+    assert report["max_eps"] == 1.0
+    assert report["consistency_level"] == 0.0
+    zero, middle, beyond = report["curve"]
+    fields = {"eps", "lower", "upper", "log_lower", "log_upper", "method", "pair"}
+    assert fields <= set(middle)
+    assert (zero["lower"], zero["log_lower"]) == (0.0, None)
+    expected = calibration_function(Mixed((2, 2), 0.2))(0.5)
+    assert middle["lower"] == pytest.approx(expected, rel=1e-6)
+    assert (beyond["lower"], beyond["upper"], beyond["pair"]) == (None, None, None)
+
+
+def test_json_of_huge_label_sets(consistruct):
+    code, out, _ = consistruct("analyze", "hamming:2000", "--scores", "full", "--json", "--eps=.5")
+    report = json.loads(out)
+    assert code == 0
+    assert report["n_labels"] == str(2**2000)
+    assert report["effective_classes"] is None
+    assert report["effective_classes_log"] == pytest.approx(2000 * np.log(2))
+    assert report["curve"][0]["lower"] == 0.0
+    assert report["curve"][0]["log_lower"] < -1300
+
+
+def test_text(consistruct):
+    code, out, err = consistruct("analyze", "hamming:10", "--points", "5")
+    assert (code, err) == (0, "")
+    assert "Hamming(10)" in out
+    assert "20 classes" in out
+    assert "calibration function" in out
+    code, out, _ = consistruct("analyze", "mixed:2x2:0.2", "--scores", "blocks:2x2", "--eps", "0.5")
+    assert "only to level 0.1" in out
+    assert "approximation error" in out
+    code, out, _ = consistruct("analyze", "hamming:2000", "--scores", "full", "--eps", "0.5")
+    assert "log H" in out
+
+
+def test_rows_of_a_cost_file(consistruct, tmp_path):
+    path = tmp_path / "kdd.csv"
+    path.write_text(INTRUSION)
+    code, _, err = consistruct("analyze", f"cost:{path}")
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "rows" in err
+    answers = {}
+    for rows in ("pred", "true"):
+        code, out, err = consistruct("analyze", f"cost:{path}", "--rows", rows, "--json")
+        assert (code, err) == (0, "")
+        answers[rows] = json.loads(out)
+    # rows are truths: the worst a prediction can do is 4, for R2L taken for normal
+    assert answers["true"]["max_eps"] == 4.0
+    assert answers["true"]["curve"] != answers["pred"]["curve"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_plots_are_real_pictures(consistruct, tmp_path, suffix, start):
+    path = tmp_path / f"curve.{suffix}"
+    code, out, err = consistruct("analyze", "zero-one:3", "--plot", path)
+    assert (code, err) == (0, "")
+    assert path.read_bytes().startswith(start)
+    assert path.stat().st_size > 3000
+    assert "plot written" in out
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+def test_no_half_written_plot(consistruct, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def fails(self, path, **_):
+        path.write_bytes(b"half")
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr(Figure, "savefig", fails)
+    monkeypatch.setattr(sys, "argv", ["consistruct"])
+    target = tmp_path / "curve.png"
+    target.write_bytes(b"the picture of yesterday")
+    with pytest.raises(RuntimeError, match="disk full"):
+        cli.analyze.write_plot(calibration_function(Mixed((2, 2), 0.2)), target)
+    assert target.read_bytes() == b"the picture of yesterday"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["analyze", "no-such-loss:3"], "no-such-loss"),
+        (["analyze", "zero-one:x"], "zero-one"),
+        (["analyze", "zero-one:0"], "0"),
+        (["analyze", "hamming:10x1"], "1"),
+        (["analyze", "mixed:2x2:1.5"], "eta"),
+        (["analyze", "block:2,0"], "block sizes"),
+        (["analyze", "cost:no/such/file.csv"], "no/such/file.csv"),
+        (["analyze", "zero-one:3", "--scores", "chain"], "chain scores need labels made of parts"),
+        (["analyze", "zero-one:3", "--scores", "blocks:2x2"], "scores are over 4 predictions"),
+        (["analyze", "zero-one:3", "--scores", "matrix:none.csv"], "none.csv"),
+        (["analyze", "zero-one:3", "--eps", "a,b"], "--eps must be numbers"),
+        (["analyze", "zero-one:3", "--eps", "-1"], "--eps must be finite and non-negative"),
+        (["analyze", "zero-one:3", "--eps", "nan"], "--eps must be finite and non-negative"),
+        (["analyze", "zero-one:3", "--rows", "columns"], "--rows must be pred or true"),
+        (["analyze", "zero-one:3", "--plot", "curve.gif"], ".png, .svg or .pdf"),
+        (["analyze", "zero-one:3", "--plot", "no/such/folder/a.png"], "cannot be written"),
+        (["analyze", "zero-one:3", "--points", "1"], "points"),
+        (["analyze", "zero-one:3", "--jobs", "0"], "jobs"),
+        (["analyze", "zero-one:3", "--no-such-option"], "--no-such-option"),
+        (["analyze"], "Missing argument"),
+        (["no-such-command"], "no-such-command"),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(consistruct, arguments, message):
+    code, out, err = consistruct(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("consistruct: ")
+    assert message in err
+
+
+def test_bad_matrix_of_scores_is_one_line(consistruct, tmp_path):
+    path = tmp_path / "F.csv"
+    path.write_text("1,0\n0,1\n")
+    code, _, err = consistruct("analyze", "zero-one:3", "--scores", f"matrix:{path}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "one row per label" in err
+
+
+def test_negative_costs_are_one_line(consistruct, tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("0,-1\n1,0\n")
+    code, _, err = consistruct("analyze", f"cost:{path}", "--rows", "pred")
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_programming_errors_keep_their_traceback(monkeypatch):
+    def fail(**_):
+        return np.zeros(3) + np.zeros(2)  # a ValueError that nobody raised on purpose
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(ValueError, match="broadcast"):
+        cli.main()
+
+
+def test_errors_raised_on_purpose_are_told_from_failed_calls():
+    with pytest.raises(TypeError) as raised:
+        calibration_function(3)
+    assert raised_on_purpose(raised.value)
+    with pytest.raises(ValueError) as failed:
+        Mixed((2, 2), 0.1).matrix() + np.zeros(3)
+    assert not raised_on_purpose(failed.value)
+    assert not raised_on_purpose(ValueError("never raised"))
+
+
+def test_help_shows_an_example(consistruct):
+    code, out, _ = consistruct("analyze", "--help")
+    assert code == 0
+    assert "Example: consistruct analyze hamming:10" in out
+    code, out, err = consistruct()
+    assert "analyze" in out + err
+
+
+def test_a_matrix_of_scores_and_its_warning(consistruct, tmp_path):
+    path = tmp_path / "F.csv"
+    path.write_text("1,0\n1,1\n1,2\n")
+    spec = f"matrix:{path}"
+    code, out, err = consistruct("analyze", "ordinal:3", "--scores", spec, "--json", "--eps", "0.5")
+    assert code == 0
+    assert json.loads(out)["scores"].startswith("Dense")
+    assert err.startswith("consistruct: warning: the labels 1 cannot win outright")
+    assert err.count("\n") == 1
+
+
+def test_jobs(consistruct):
+    code, out, _ = consistruct("analyze", "ordinal:4", "--jobs", "2", "--json", "--eps", "0.5")
+    assert code == 0
+    assert json.loads(out)["curve"][0]["status"] == "certified"
