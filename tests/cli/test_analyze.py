@@ -110,8 +110,8 @@ def test_plots_are_real_pictures(consistruct, tmp_path, suffix, start):
 def test_no_half_written_plot(consistruct, tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
-    def fails(self, path, **_):
-        path.write_bytes(b"half")
+    def fails(self, stream, **_):
+        stream.write(b"half")
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(Figure, "savefig", fails)
