@@ -138,3 +138,12 @@ def test_landmarks_never_fill_memory():
     wide = sp.csr_array((100, 2**21))
     with pytest.raises(ValueError, match="use features='linear' for wide data"):
         dense_rows(wide)
+
+
+def test_scaling_is_the_same_function_of_dense_and_sparse_inputs():
+    X = np.random.default_rng(0).integers(0, 4, (12, 3)).astype(np.float64)
+    weight = np.ones(len(X))
+    learned_dense = Scaling.standard(X, weight)
+    np.testing.assert_allclose(learned_dense(sp.csr_array(X)), learned_dense(X))
+    learned_sparse = Scaling.standard(sp.csr_array(X), weight)
+    np.testing.assert_allclose(learned_sparse(X), learned_sparse(sp.csr_array(X)).toarray())

@@ -31,7 +31,7 @@ DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as 
 
 
 class Scaling:
-    """x -> (x − shift)/scale, the identity where nothing was given (or X is sparse: no shift)."""
+    """x -> (x − shift)/scale, the identity where nothing was given; sparse inputs learn no shift."""
 
     def __init__(self, shift: FloatArray | None = None, scale: FloatArray | None = None) -> None:
         self.shift = shift
@@ -53,10 +53,10 @@ class Scaling:
     def __call__(self, X: Any) -> Any:
         if self.scale is None:
             return X
-        if is_sparse(X):
-            scaled: Any = X.multiply(1.0 / self.scale)
-            return sp.csr_array(scaled)
-        return (X - self.shift) / self.scale
+        if self.shift is None:  # learned from sparse inputs: zeros stay zeros
+            return sp.csr_array(X.multiply(1.0 / self.scale)) if is_sparse(X) else X / self.scale
+        # learned from dense inputs: a shift makes sparse ones dense
+        return (dense_rows(X) - self.shift) / self.scale
 
 
 class FeatureMap(ABC):
