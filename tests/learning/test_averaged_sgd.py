@@ -32,7 +32,7 @@ def naive_average(run, X, loss, rng, epochs):
     shift = np.zeros(X.shape[1]) if run.design.sparse else run.weight @ X / run.weight.sum()
     Z = X - shift
     W, b = np.zeros((X.shape[1], U.shape[1])), -(run.weight @ U) / len(U)
-    kept = []
+    kept: list[np.ndarray] = []
     for epoch in range(epochs):
         if epoch in (0, 1, 2, 4, 8):
             kept = []
@@ -183,8 +183,9 @@ def test_a_killed_fit_resumes_to_the_identical_result(tmp_path):
     def run(checkpoint, kill_at, out):
         return subprocess.run(
             [sys.executable, str(program), str(checkpoint), str(kill_at), str(tmp_path / out)],
-            check=False, env=os.environ.copy(),
-        ).returncode  # fmt: skip
+            check=False,
+            env=os.environ.copy(),
+        ).returncode
 
     assert run("", 0, "plain.npy") == 0
     state = tmp_path / "state.safetensors"

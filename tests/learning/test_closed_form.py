@@ -1,11 +1,14 @@
 """The closed form against dense normal equations, brute-force refits and itself in other forms."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from consistruct.learning import (
     ClosedForm,
+    FeatureMap,
     Kernel,
     KernelFeatures,
     LinearFeatures,
@@ -31,7 +34,7 @@ def problem(loss, n=60, d=5, seed=0):
 def naive(X, loss, true, weight, alpha, *, gram=False, intercept=True):
     """Normal equations of the whole problem, vectorised over the outputs: one dense solve."""
     U = dense_target(loss.target(true))
-    n, d = X.shape
+    n = len(X)
     Z = np.column_stack([X, np.ones(n)]) if intercept else X
     N, width = weight.sum(), U.shape[1]
     G = loss.score_space.gram().dense()
@@ -96,12 +99,18 @@ def test_sparse_inputs_give_what_dense_ones_give():
     X = np.where(X > 3.8, X, 0.0)
     for form in ("primal", "dual"):
         results = [
-            ClosedForm(alpha=0.1, form=form).solve(
-                QuadraticSurrogate(ZeroOne(4)), ScoreMap(LinearFeatures(50)), inputs, true,
-                sample_weight=weight, rng=np.random.default_rng(0),
-            ).weights
+            ClosedForm(alpha=0.1, form=form)
+            .solve(
+                QuadraticSurrogate(ZeroOne(4)),
+                ScoreMap(LinearFeatures(50)),
+                inputs,
+                true,
+                sample_weight=weight,
+                rng=np.random.default_rng(0),
+            )
+            .weights
             for inputs in (X, sp.csr_array(X))
-        ]  # fmt: skip
+        ]
         np.testing.assert_allclose(results[0], results[1], atol=1e-9)
 
 
@@ -115,8 +124,10 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
     X, true, weight = problem(loss, n=14, d=3)
     if not whole_weights:
         weight = weight + 0.25
-    features = KernelFeatures(Kernel("rbf", 2.0), X) if kind == "kernel" else LinearFeatures(3)
-    form = "auto" if kind == "kernel" else kind
+    kernel = Kernel("rbf", 2.0)
+    linear = LinearFeatures(3)
+    features: FeatureMap = KernelFeatures(kernel, X) if kind == "kernel" else linear
+    form: Any = "auto" if kind == "kernel" else kind
     score_map, surrogate = ScoreMap(features), QuadraticSurrogate(loss)
     alphas = [0.01, 0.3]
     solver = ClosedForm(alpha=alphas, form=form, regularizer=regularizer)
@@ -134,7 +145,7 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
             refit = ClosedForm(
                 alpha=alpha * weight.sum() / rest.sum(), form=form, regularizer=regularizer
             )
-            inner = KernelFeatures(features.kernel, X[kept]) if kind == "kernel" else features
+            inner: FeatureMap = KernelFeatures(kernel, X[kept]) if kind == "kernel" else linear
             inner_map = ScoreMap(inner)
             found = refit.solve(
                 surrogate,
@@ -159,9 +170,13 @@ def test_weights_count_repetitions():
         for inputs, labels, sample_weight in ((X, true, weight), (X[rows], true[rows], None)):
             map_ = ScoreMap(features or KernelFeatures(Kernel("rbf", 2.0), inputs))
             found = ClosedForm().solve(
-                QuadraticSurrogate(ZeroOne(3)), map_, inputs, labels,
-                sample_weight=sample_weight, rng=np.random.default_rng(0),
-            )  # fmt: skip
+                QuadraticSurrogate(ZeroOne(3)),
+                map_,
+                inputs,
+                labels,
+                sample_weight=sample_weight,
+                rng=np.random.default_rng(0),
+            )
             results.append((found.alpha, map_.apply(found.weights, X)))
         assert results[0][0] == pytest.approx(results[1][0])
         np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-7)
@@ -251,9 +266,12 @@ def test_other_surrogates_are_refused_before_any_work():
         ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
     ):
         ClosedForm().solve(
-            make_surrogate("log", ZeroOne(2)), ScoreMap(LinearFeatures(1)), np.zeros((2, 1)), [0, 1],
+            make_surrogate("log", ZeroOne(2)),  # type: ignore[arg-type]
+            ScoreMap(LinearFeatures(1)),
+            np.zeros((2, 1)),
+            [0, 1],
             rng=np.random.default_rng(0),
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize(

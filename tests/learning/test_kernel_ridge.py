@@ -37,8 +37,10 @@ def decode(loss, theta):
 
 
 @pytest.mark.parametrize(
-    "loss", [ZeroOne(4), Block((1, 5, 3)), Hamming(3), Ordinal(5, 2.0), Tree((-1, 0, 0, 1, 1, 2))], ids=repr
-)  # fmt: skip
+    "loss",
+    [ZeroOne(4), Block((1, 5, 3)), Hamming(3), Ordinal(5, 2.0), Tree((-1, 0, 0, 1, 1, 2))],
+    ids=repr,
+)
 def test_gram_penalty_is_kernel_ridge_for_every_loss(loss):
     np.testing.assert_allclose(ours(loss, "gram", 0.01), kernel_ridge(loss, 0.01), atol=1e-8)
 

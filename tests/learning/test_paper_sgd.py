@@ -62,9 +62,12 @@ def test_constants_are_the_papers():
     """0-1 over k classes: σ_min(F) = 1, so D = √k·√k and M = D·R²/k + R/√k."""
     X = np.array([[3.0, 4.0], [0.0, 1.0]])
     found = PaperSGD(n_steps=50).solve(
-        QuadraticSurrogate(ZeroOne(4)), ScoreMap(LinearFeatures(2), fit_intercept=False), X, [0, 1],
+        QuadraticSurrogate(ZeroOne(4)),
+        ScoreMap(LinearFeatures(2), fit_intercept=False),
+        X,
+        [0, 1],
         rng=np.random.default_rng(0),
-    )  # fmt: skip
+    )
     D, R = 4.0, 5.0
     M = D * R**2 / 4 + R / 2
     assert float(found.path["radius"]) == pytest.approx(D)
@@ -75,6 +78,9 @@ def test_constants_are_the_papers():
 def test_other_surrogates_need_a_bound():
     with pytest.raises(ValueError, match="give gradient_bound for LogSurrogate"):
         PaperSGD().solve(
-            make_surrogate("log", ZeroOne(2)), ScoreMap(LinearFeatures(1)), np.zeros((2, 1)), [0, 1],
+            make_surrogate("log", ZeroOne(2)),
+            ScoreMap(LinearFeatures(1)),
+            np.zeros((2, 1)),
+            [0, 1],
             rng=np.random.default_rng(0),
-        )  # fmt: skip
+        )

@@ -72,8 +72,14 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
 )
 @pytest.mark.parametrize(
     ("name", "decoding"),
-    [("quadratic", "argmax"), ("logistic", "argmax"), ("exponential", "argmax"), ("square", "bayes"), ("log", "bayes")],
-)  # fmt: skip
+    [
+        ("quadratic", "argmax"),
+        ("logistic", "argmax"),
+        ("exponential", "argmax"),
+        ("square", "bayes"),
+        ("log", "bayes"),
+    ],
+)
 def test_minimiser_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding, loss):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(2)

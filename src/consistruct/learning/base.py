@@ -23,7 +23,7 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate
 
-__all__ = ["BasePredictor"]
+__all__ = ["BasePredictor", "can_stream"]
 
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """Codes of a later batch; labels that the first call did not announce are refused."""
         codes = self.label_encoding_.encode(y, self.loss_)
         if not isinstance(self.label_encoding_, RawLabels) and (codes < 0).any():
-            unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0][0]
+            unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0].tolist()[0]
             raise ValueError(
                 f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
                 f"give all classes there"
@@ -190,11 +190,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _partial_fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
         """One epoch of averaged SGD over these rows, from where the last call stopped."""
-        solver = self.solver
-        if isinstance(solver, str) and solver in ("auto", "sgd"):
-            solver = AveragedSGD(alpha=self.alpha)
-        if not isinstance(solver, AveragedSGD):
-            raise ValueError(f"partial_fit needs solver='sgd' or 'auto', got {solver!r}")
+        solver = AveragedSGD(alpha=self.alpha) if isinstance(self.solver, str) else self.solver
         positive = weight > 0
         X, codes, weight = X[positive], codes[positive], weight[positive]
         first = not hasattr(self, "sgd_state_")
@@ -325,6 +321,13 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         score : float
         """
         return -float(np.average(self.task_losses(X, y), weights=sample_weight))
+
+
+def can_stream(estimator: BasePredictor) -> bool:
+    """Whether partial_fit exists: the solver is averaged SGD, or may be."""
+    if estimator.solver in ("auto", "sgd") or isinstance(estimator.solver, AveragedSGD):
+        return True
+    raise AttributeError(f"partial_fit needs solver='sgd' or 'auto', got {estimator.solver!r}")
 
 
 class _verbosity:  # noqa: N801 - used like a function

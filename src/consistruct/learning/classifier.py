@@ -6,12 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from consistruct.labels import Classes, Product
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.learning.base import BasePredictor
+from consistruct.learning.base import BasePredictor, can_stream
 from consistruct.learning.label_encoding import ClassLabels, PartLabels
 from consistruct.learning.weights import combined_weight
 from consistruct.losses.base import Loss
@@ -53,7 +54,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_components : int, optional
-        Landmarks or random features; 2048 if not given.
+        Landmarks or random features; 3072 if not given.
     standardize : "auto", bool
         Whether features are standardised first; "auto" compares both for kernels and leaves
         linear features as they are.
@@ -174,6 +175,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         self._fit_weights(X, codes, weight)
         return self
 
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
 from consistruct._sparse import squared_entries, to_dense
+from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.normal_equations import accumulate
 from consistruct.learning.ridge_path import (
@@ -30,7 +30,7 @@ __all__ = ["ClosedForm", "DualRidge", "left_out_share"]
 
 logger = logging.getLogger(__name__)
 
-SELECTION_ROWS = 8192  # leave-one-out risks are averaged over at most so many rows
+SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
 KERNEL_DECADES = (-9.0, 1.0)  # relative penalties tried by alpha="auto"
 
 
@@ -52,7 +52,7 @@ class ClosedForm(BaseSolver):
         features) the one with the least leave-one-out risk.
     selection : "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
-        generalised cross-validation. The first two use at most 8192 rows, drawn at random.
+        generalised cross-validation. The first two use at most 2048 rows, drawn at random.
     regularizer : "gram" or "weights"
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"
@@ -122,7 +122,7 @@ class ClosedForm(BaseSolver):
     ) -> SolverResult:
         chosen = self._selection_rows(len(weight), rng)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
-        values, vectors = scipy.linalg.eigh(sums.second_moment, driver="evd", overwrite_a=True)
+        values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
             penalty.into(vectors.T @ sums.cross_moment),
@@ -251,7 +251,7 @@ class DualRidge:
             image = centred @ unit
             centred -= unit[:, None] * image
             centred -= (image - (unit @ image) * unit)[:, None] * unit
-        values, vectors = scipy.linalg.eigh(centred, driver="evd", overwrite_a=True)
+        values, vectors = symmetric_eigen(centred)
         kept = values > noise
         self._values, self._vectors = values[kept], vectors[:, kept]
         if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
@@ -331,7 +331,7 @@ def _path(found: PathScores) -> dict[str, FloatArray]:
         "alphas": found.alphas,
         "task_loss": found.task_loss,
         "surrogate_risk": found.surrogate_risk,
-        "loss_scale": np.array(found.loss_scale),
+        "task_error": found.task_error,
     }
 
 

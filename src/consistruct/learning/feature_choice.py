@@ -24,7 +24,6 @@ from consistruct.learning.feature_maps import (
     TransformerFeatures,
 )
 from consistruct.learning.kernels import KERNELS, Kernel, median_bandwidth
-from consistruct.learning.ridge_path import LOSS_SLACK
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
@@ -35,9 +34,8 @@ logger = logging.getLogger(__name__)
 
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
-DEFAULT_COMPONENTS = 2048
-SEARCH_LANDMARKS = 512  # bandwidths are compared exactly up to so many rows, by Nyström above,
-SEARCH_ROWS = 4096  # on at most so many rows
+DEFAULT_COMPONENTS = 3072
+SEARCH_ROWS = 1024  # rows on which bandwidths are compared
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
 
@@ -125,16 +123,20 @@ def _choose_kernel(
     surrogate: QuadraticSurrogate,
     rng: np.random.Generator,
 ) -> tuple[Kernel, Scaling]:
-    """Bandwidth and scaling with the least leave-one-out task loss.
+    """Bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
+
+    Of the candidates within one standard error of the least task loss, standardised ones come
+    first (the units of the columns should not matter unless the data say so), then the least
+    surrogate risk, which has the smaller variance.
 
     Whatever surrogate is trained, the quadratic one ranks the candidates: its closed form gives
     the leave-one-out risks of all penalties from one decomposition.
     """
-    n = X.shape[0]
-    rows = _distinct_rows(X, limit=SEARCH_LANDMARKS)
+    rows = _distinct_rows(X, limit=SEARCH_ROWS)
     if rows is None:
-        rows = np.sort(rng.choice(n, size=SEARCH_LANDMARKS, replace=False))
-    used = np.arange(n) if n <= SEARCH_ROWS else np.sort(rng.choice(n, SEARCH_ROWS, replace=False))
+        rows = used = np.sort(rng.choice(X.shape[0], size=SEARCH_ROWS, replace=False))
+    else:  # every copy takes part, so that repeating a row and weighting it agree
+        used = np.arange(X.shape[0]) if X.shape[0] <= 2 * SEARCH_ROWS else rows
     scalings = {
         "auto": [Scaling(), Scaling.standard(X, weight)],
         True: [Scaling.standard(X, weight)],
@@ -162,7 +164,6 @@ def _choose_kernel(
         delayed(_candidate_risks)(
             kernel,
             scaling,
-            X[rows],
             X[used],
             true[used],
             weight[used],
@@ -172,8 +173,11 @@ def _choose_kernel(
         )
         for kernel, scaling in candidates
     )
-    task, risk, scale = np.array(scores).T
-    tied = task <= task.min() + LOSS_SLACK * scale.max()
+    task, risk, error = np.array(scores).T
+    tied = task <= task.min() + error[task.argmin()]
+    standard = np.array([scaling.scale is not None for _, scaling in candidates])
+    if (tied & standard).any():
+        tied &= standard
     best = int(np.argmin(np.where(tied, risk, np.inf)))
     kernel, scaling = candidates[best]
     logger.info(
@@ -188,7 +192,6 @@ def _choose_kernel(
 def _candidate_risks(
     kernel: Kernel,
     scaling: Scaling,
-    landmarks: Any,
     X: Any,
     true: LabelArray,
     weight: FloatArray,
@@ -196,14 +199,8 @@ def _candidate_risks(
     fit_intercept: bool,
     single_thread: bool,
 ) -> tuple[float, float, float]:
-    """Leave-one-out task loss and surrogate risk at the best penalty, and the scale of losses."""
-    exact = X.shape[0] <= SEARCH_LANDMARKS
-    features: FeatureMap = (
-        KernelFeatures(kernel, X, scaling)
-        if exact
-        else NystroemFeatures(kernel, landmarks, scaling)
-    )
-    score_map = ScoreMap(features, fit_intercept=fit_intercept)
+    """Leave-one-out task loss and surrogate risk at the best penalty, and the loss's error."""
+    score_map = ScoreMap(KernelFeatures(kernel, X, scaling), fit_intercept=fit_intercept)
     with threadpool_limits(1 if single_thread else None):
         result = ClosedForm().solve(
             surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
@@ -213,7 +210,7 @@ def _candidate_risks(
     return (
         float(path["task_loss"][best]),
         float(path["surrogate_risk"][best]),
-        float(path["loss_scale"]),
+        float(path["task_error"][best]),
     )
 
 

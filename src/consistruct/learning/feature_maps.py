@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count
+from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.kernels import Kernel
 from consistruct.protocols import FloatArray
 
@@ -104,7 +104,7 @@ class NystroemFeatures(FeatureMap):
         self.kernel = kernel
         self.scaling = scaling or Scaling()
         self.landmarks = dense_rows(self.scaling(landmarks))  # (m, d), already scaled
-        values, vectors = scipy.linalg.eigh(kernel(self.landmarks, self.landmarks), driver="evd")
+        values, vectors = symmetric_eigen(kernel(self.landmarks, self.landmarks))
         # directions below rounding carry noise only; near-duplicate landmarks make them
         kept = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 1e-300)
         self.whitening = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.metrics.pairwise import manhattan_distances
+from scipy.spatial.distance import cdist
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse
+from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.protocols import FloatArray
 
@@ -49,7 +49,7 @@ class Kernel(Member):
     def __call__(self, X: Any, Z: FloatArray) -> FloatArray:
         """(n, d) array or CSR and (m, d) array -> (n, m)."""
         if self.name == "laplace":
-            values = manhattan_distances(X, Z)
+            values = cdist(to_dense(X), Z, "cityblock")
             values /= -self.bandwidth
             return np.asarray(np.exp(values, out=values))
         if self.name == "poly":
@@ -92,7 +92,7 @@ def median_bandwidth(X: FloatArray, name: str) -> float:
         return float(np.sqrt(squared_norms(X).mean())) or 1.0
     upper = np.triu_indices(len(X), 1)
     if name == "laplace":
-        distances = manhattan_distances(X)[upper]
+        distances = cdist(X, X, "cityblock")[upper]
     else:
         norms = squared_norms(X)
         distances = np.sqrt(np.maximum(norms[:, None] + norms - 2.0 * X @ X.T, 0.0))[upper]

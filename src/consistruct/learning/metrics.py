@@ -83,7 +83,8 @@ def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
     if isinstance(encoding, PartLabels) and codes.ndim == 1:
         codes = codes[:, None]
     if (codes < 0).any():
-        raise ValueError(f"y_pred holds {pred[codes < 0][0]!r}, which is no prediction of {loss!r}")
+        unknown = pred.reshape(codes.shape)[codes < 0].tolist()[0]
+        raise ValueError(f"y_pred holds {unknown!r}, which is no prediction of {loss!r}")
     return codes
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from consistruct._sparse import is_sparse, squared_entries, to_dense
+from consistruct._sparse import is_sparse, to_dense
 from consistruct.learning.feature_maps import LinearFeatures
+from consistruct.learning.kernels import squared_norms
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.surrogates import QuadraticSurrogate
@@ -69,6 +70,7 @@ def accumulate(
     feature_sum, target_sum = np.zeros(size), np.zeros(width)
     target_squares = 0.0
     shift: NDArray[Any] | None = None
+    buffer: NDArray[Any] = np.zeros((0, size))
     kept: list[NDArray[Any]] = []
     precision = float(np.finfo(np.float64).eps)
     uniform = bool((weight == weight[0]).all())
@@ -80,23 +82,24 @@ def accumulate(
         if score_map.fit_intercept and not is_sparse(features):
             if shift is None:
                 shift = features.mean(axis=0)
-            features = features - shift  # a copy of the chunk; the inputs are never changed
+                buffer = np.empty_like(features)  # one for all chunks; the inputs never change
+            features = np.subtract(features, shift, out=buffer[: len(features)])
         scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
         product = scaled.T @ scaled
         second += to_dense(product)
         # y = −u; a sparse u meets the features entry by entry
-        weighted_target = _scale_rows(target, chunk_weight)
+        weighted_target = target if uniform else _scale_rows(target, chunk_weight)
         cross -= _dense_product(weighted_target, features)
         feature_sum += np.asarray(features.T @ chunk_weight.astype(features.dtype)).ravel()
         target_sum -= np.asarray(target.T @ chunk_weight).ravel()
-        squares = squared_entries(target)
-        target_squares += float((squares.T @ chunk_weight).sum())
+        target_squares += float(chunk_weight @ squared_norms(target))
         if keep is not None:
             inside = keep[(keep >= part.start) & (keep < part.stop)] - part.start
             rows = features[inside]
             kept.append(to_dense(rows))
     if uniform:
         second *= weight[0]
+        cross *= weight[0]
     total = float(weight.sum())
     mean_target = np.zeros(width)
     mean_feature = np.zeros(size)

@@ -118,6 +118,7 @@ class PathScores:
     alphas: FloatArray
     task_loss: FloatArray
     surrogate_risk: FloatArray
+    task_error: FloatArray  # standard error of each task loss
     loss_scale: float  # largest task loss on the path, all rows counting alike
     null_risk: float  # surrogate risk of the best constant, all rows counting alike
 
@@ -148,7 +149,7 @@ def evaluate_path(
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
     decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
     loss = surrogate.loss
-    task, plain = np.zeros(len(alphas)), np.zeros(len(alphas))
+    task, plain, square = np.zeros((3, len(alphas)))
     risk = np.zeros(len(alphas))
     mean, squares = np.zeros(surrogate.score_space.width), 0.0
     for part in _row_chunks(len(rows), surrogate.score_space.width):
@@ -163,12 +164,14 @@ def evaluate_path(
             losses = loss(decoder(theta), true[part])
             task[position] += weight[part] @ losses
             plain[position] += losses.sum()
+            square[position] += weight[part] @ losses**2
     total = weight.sum()
     spread = squares / len(rows) - 0.5 * float(mean @ gram.apply(mean[None])[0]) / len(rows) ** 2
     return PathScores(
         np.asarray(alphas, dtype=np.float64),
         task / total,
         risk / total,
+        np.sqrt(np.maximum(square / total - (task / total) ** 2, 0.0) / total),
         float(plain.max()) / len(rows),
         max(spread, 0.0),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from consistruct.labels import Classes
-from consistruct.learning.base import BasePredictor
+from consistruct.learning.base import BasePredictor, can_stream
 from consistruct.learning.weights import check_sample_weight
 
 __all__ = ["StructuredPredictor"]
@@ -114,6 +115,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
         return self
 
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 

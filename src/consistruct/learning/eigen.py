@@ -1,0 +1,27 @@
+"""Symmetric eigendecompositions with a sensible number of threads."""
+
+from __future__ import annotations
+
+import scipy.linalg
+from threadpoolctl import threadpool_limits
+
+from consistruct.protocols import FloatArray
+
+__all__ = ["symmetric_eigen"]
+
+SINGLE_THREAD_SIZES = range(128, 2049)
+
+
+def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, ascending, and eigenvectors; `matrix` is overwritten.
+
+    Half of the work is bound by memory and split into thousands of short parallel pieces. At
+    moderate sizes threads gain little, and on a busy machine waiting for each other costs them a
+    multiple of the work itself.
+    """
+    if len(matrix) in SINGLE_THREAD_SIZES:
+        with threadpool_limits(1, user_api="blas"):
+            values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
+    else:
+        values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
+    return values, vectors

@@ -1,0 +1,265 @@
+"""What users of the estimators see: names, shapes, weights, parameters, scores, errors."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_multilabel_classification
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+import consistruct as cs
+from consistruct.exceptions import LossSpecError
+from consistruct.learning import AveragedSGD, ClosedForm, TaskLossScorer
+from consistruct.losses import (
+    Abstain,
+    Block,
+    CostMatrix,
+    CostVectors,
+    Hamming,
+    Mixed,
+    Ordinal,
+    Tree,
+)
+
+X, y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+
+
+def linear(*arguments, **options):
+    return cs.TaskLossClassifier(*arguments, features="linear", random_state=0, **options)
+
+
+def test_class_names_of_any_type():
+    plain = linear().fit(X, y).predict(X)
+    for labels in (NAMES[y], NAMES[y].astype(object), y * 10 - 5, y.astype(bool)):
+        model = linear().fit(X, labels)
+        codes = np.unique(labels, return_inverse=True)[1]
+        expected = plain if len(model.classes_) == 3 else linear().fit(X, codes).predict(X)
+        np.testing.assert_array_equal(model.predict(X), model.classes_[expected])
+        assert model.predict(X).dtype == labels.dtype
+
+
+def test_named_costs_map_truths_and_predictions():
+    loss = CostMatrix(
+        [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0.2, 0.2, 0.2]],
+        pred_names=("setosa", "versicolor", "virginica", "ask"),
+        true_names=("setosa", "versicolor", "virginica"),
+    )
+    model = linear(loss).fit(X, NAMES[y])
+    assert {"setosa", "ask"} <= set(model.predict(X).tolist()) <= set(loss.pred_names or ())
+    with pytest.raises(
+        ValueError, match="y holds 'lily', which is no class of CostMatrix; its classes"
+    ):
+        linear(loss).fit(X, np.where(y == 2, "lily", NAMES[y]))
+    shuffled = CostMatrix(loss.M[:3][::-1, ::-1], NAMES[::-1].tolist(), NAMES[::-1].tolist())
+    np.testing.assert_array_equal(
+        linear(shuffled).fit(X, NAMES[y]).predict(X), linear().fit(X, NAMES[y]).predict(X)
+    )
+
+
+def test_sizes_come_from_y_and_wrong_ones_are_refused():
+    assert linear("ordinal").fit(X, y).loss_ == Ordinal(3)
+    assert linear("abstain::0.4").fit(X, y).loss_ == Abstain(3, 0.4)
+    assert linear(Ordinal(5)).fit(X, y).loss_ == Ordinal(5)  # codes 0..4, two of them unseen
+    with pytest.raises(
+        ValueError, match=r"Ordinal\(5\) is over 5 classes, but y holds 3 different"
+    ):
+        linear(Ordinal(5)).fit(X, NAMES[y])
+    with pytest.raises(LossSpecError, match="unknown loss 'zero'"):
+        linear("zero").fit(X, y)
+    with pytest.raises(
+        TypeError, match="loss must be a Loss or a spec such as 'zero_one', got int"
+    ):
+        linear(3).fit(X, y)
+    with pytest.raises(ValueError, match="is a loss over classes and needs y of shape"):
+        cs.StructuredPredictor(Ordinal(3), features="linear").fit(X, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("labels", [NAMES[y], y, y + 5], ids=["names", "codes", "numbers"])
+def test_abstaining_has_a_label_of_its_own(labels):
+    predictions = linear("abstain::0.1").fit(X, labels).predict(X)
+    extra = set(predictions.tolist()) - set(labels.tolist())
+    assert extra == {"abstain" if labels.dtype.kind == "U" else 3 if labels[0] == 0 else -1}
+
+
+def test_multilabel_matrices():
+    features, labels = make_multilabel_classification(n_classes=4, random_state=0)
+    model = linear("hamming").fit(features, labels)
+    assert model.loss_ == Hamming(4)
+    scores = model.decision_function(features)
+    np.testing.assert_array_equal(model.predict(features), (scores > 0).astype(int))
+    assert model.score(features, labels) == -np.mean(model.predict(features) != labels)
+    np.testing.assert_array_equal(
+        linear("hamming").fit(features, sp.csr_matrix(labels)).predict(features),
+        model.predict(features),
+    )
+
+
+def test_decision_function_agrees_with_predictions():
+    for model in (linear("ordinal"), linear(surrogate="log", decoding="bayes", alpha=0.01)):
+        scores = model.fit(X, y).decision_function(X)
+        np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X))
+    binary = linear().fit(X[:100], NAMES[y[:100]])
+    np.testing.assert_array_equal(
+        NAMES[(binary.decision_function(X[:100]) > 0).astype(int)], binary.predict(X[:100])
+    )
+
+
+def test_expected_loss_is_right_on_average():
+    """Least squares with an intercept has residuals of mean zero on its training rows."""
+    costs = CostMatrix([[0, 3, 3], [1, 0, 1], [2, 4, 0]])
+    model = linear(costs, alpha=0.0).fit(X, y)
+    theta = model.score_parameters(X)
+    for label in range(3):
+        expected = model.surrogate_.expected_loss(theta, np.full(len(X), label))
+        assert expected.mean() == pytest.approx(costs(np.full(len(X), label), y).mean())
+    np.testing.assert_allclose(
+        model.predict_expected_loss(X), model.surrogate_.expected_loss(theta, model.predict(X))
+    )
+
+
+def test_unseen_truths_count_as_wrong():
+    model = linear("ordinal").fit(X[:100], y[:100])
+    np.testing.assert_array_equal(model.task_losses(X[:2], ["never", "seen"]), [1.0, 1.0])
+    assert model.score(X[100:], y[100:]) == -1.0
+    parts = cs.StructuredPredictor("hamming", features="linear").fit(
+        X[:100], np.column_stack([y, y])[:100]
+    )
+    prediction = parts.predict(X[:1])[0]
+    np.testing.assert_array_equal(parts.task_losses(X[:1], [[prediction[0], 9]]), [0.5])
+
+
+def test_grid_search_over_fields_of_loss_and_solver():
+    loss = Mixed(None, 0.4, assignment=(0, 1, 1))
+    search = GridSearchCV(
+        linear(loss), {"loss__eta": [0.1, 0.9]}, scoring=TaskLossScorer("zero_one")
+    )
+    assert search.fit(X, y).best_estimator_.loss_.eta == search.best_params_["loss__eta"]
+    solver = ClosedForm(alpha=0.1)
+    search = GridSearchCV(linear(solver=solver), {"solver__alpha": [1e-3, 1e3]})
+    assert search.fit(X, y).best_params_ == {"solver__alpha": 1e-3}
+    model = linear(loss)
+    assert model.get_params()["loss__eta"] == 0.4
+    assert clone(model).set_params(loss__eta=0.7).loss == Mixed(None, 0.7, assignment=(0, 1, 1))
+    assert model.loss is loss
+    with pytest.raises(ValueError, match="Mixed has no field 'beta'; its fields are sizes, eta"):
+        model.set_params(loss__beta=1.0)
+    with pytest.raises(
+        ValueError, match="loss__eta changes a field of a loss object, but loss is 'zero_one'"
+    ):
+        linear().set_params(loss__eta=1.0)
+
+
+def test_pandas_in_and_pipelines():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = linear().fit(frame, pd.Series(NAMES[y]))
+    assert list(model.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "z"}))
+    pipeline = make_pipeline(StandardScaler(), linear()).set_output(transform="pandas")
+    assert pipeline.fit(frame, y).score(frame, y) > -0.2
+    inner = cs.TaskLossClassifier(features=PolynomialFeatures(2).set_output(transform="pandas"))
+    assert inner.fit(frame, y).score(frame, y) > -0.05
+
+
+def test_class_weight_shifts_decisions():
+    light = linear(class_weight={0: 1, 1: 1, 2: 0.01}).fit(X, y).predict(X)
+    assert (light == 2).sum() < (linear().fit(X, y).predict(X) == 2).sum()
+    balanced = linear(class_weight="balanced").fit(X[:110], y[:110])
+    weights = np.where(y[:110] == 2, 110 / 30, 110 / 150)
+    by_hand = linear().fit(X[:110], y[:110], sample_weight=weights)
+    np.testing.assert_allclose(balanced.coef_, by_hand.coef_)
+
+
+@pytest.mark.parametrize("labels", [y, np.column_stack([y, y > 0])], ids=["classes", "parts"])
+def test_partial_fit_in_batches_learns(labels):
+    cls = cs.TaskLossClassifier if labels.ndim == 1 else cs.StructuredPredictor
+    loss = "zero_one" if labels.ndim == 1 else Hamming(2, 3)
+    model = cls(
+        loss, features="linear", standardize=True, random_state=0, solver=AveragedSGD(batch_size=4)
+    )
+    order = np.random.default_rng(0).permutation(150)
+    first = {"classes": [0, 1, 2]} if labels.ndim == 1 else {}
+    for _ in range(8):
+        for batch in np.array_split(order, 3):
+            model.partial_fit(X[batch], labels[batch], **first)
+    assert model.n_iter_ == 24
+    closed = cls(loss, features="linear", standardize=True).fit(X, labels)
+    assert model.score(X, labels) > closed.score(X, labels) - 0.05
+
+
+def test_partial_fit_announces_what_it_needs():
+    model = linear().partial_fit(X[:100], y[:100])
+    with pytest.raises(ValueError, match="which the first call of partial_fit did not announce"):
+        model.partial_fit(X, y)
+    with pytest.raises(AttributeError, match="partial_fit"):
+        linear(solver="closed_form").partial_fit  # noqa: B018
+    assert not hasattr(linear(solver="lbfgs"), "partial_fit")
+
+
+def test_structured_labels_of_other_shapes():
+    costs = np.abs(np.subtract.outer(y, np.arange(3))).astype(float)
+    model = cs.StructuredPredictor(CostVectors(3, 2.0), features="linear").fit(X, costs)
+    ordinal = linear("ordinal", solver=ClosedForm(alpha=model.alpha_)).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), ordinal.predict(X))
+    assert model.score(X, costs) == pytest.approx(ordinal.score(X, y))
+    names = np.array(["B", "I", "O"])[np.column_stack([y, y, 2 - y])]
+    parts = cs.StructuredPredictor(features="linear").fit(X, names)
+    assert parts.loss_ == Hamming(3, 3)
+    assert set(np.unique(parts.predict(X))) <= {"B", "I", "O"}
+    with pytest.raises(ValueError, match=r"y must hold states in 0\.\.1, got 2"):
+        cs.StructuredPredictor(Hamming(2)).fit(X, np.column_stack([y, y]))
+
+
+def test_losses_change_the_decisions_they_should():
+    """Predicting versicolor (1) when virginica (2) is true is made dear: it must become rarer."""
+    dear = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]])
+    plain, careful = linear().fit(X, y), linear(dear).fit(X, y)
+    errors = [((model.predict(X) == 1) & (y == 2)).sum() for model in (plain, careful)]
+    assert errors[1] < errors[0]
+    assert careful.score(X, y) > -np.mean(dear(plain.predict(X), y))
+    blocks = linear(Block((1, 2))).fit(X, y).predict(X)
+    assert set(blocks) == {0, 1}  # the first label stands for its block
+    tree = Tree((-1, 0, 0, 2, 2))
+    assert linear(tree).fit(X, y).loss_ == tree
+
+
+def test_verbose_speaks_through_logging(caplog):
+    with caplog.at_level(logging.INFO, logger="consistruct"):
+        linear(verbose=1).fit(X, y)
+    assert "leave-one-out task loss" in caplog.text
+    caplog.clear()
+    linear().fit(X, y)
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decoding": "max"}, "decoding must be 'argmax' or 'bayes', got 'max'"),
+        ({"surrogate": "hinge"}, "surrogate must be one of"),
+        ({"solver": "newton"}, "solver must be 'auto', one of closed_form, sgd"),
+        ({"regularizer": "l1"}, "regularizer must be one of"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        linear(**options).fit(X, y)
+
+
+def test_results_repeat_with_the_same_seed():
+    for options in (
+        {"solver": "sgd"},
+        {"n_components": 30},
+        {"features": "random", "n_components": 50},
+    ):
+        models = [
+            cs.TaskLossClassifier(random_state=3, bandwidth="median", **options).fit(X, y)
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
