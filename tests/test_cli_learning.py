@@ -348,7 +348,7 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
     for wanted in (1, 2):  # killed twice, each time after some progress
         before = (killed / "state").stat().st_mtime_ns if (killed / "state").exists() else 0
         started = process(*fit, cwd=killed)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while started.poll() is None and time.monotonic() < deadline:
             state = killed / "state"
             if state.exists() and state.stat().st_mtime_ns != before:
