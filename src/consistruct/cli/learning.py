@@ -9,19 +9,27 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from consistruct._atomic import atomic_write
+from consistruct.cli.options import (
+    AsJson,
+    DataFile,
+    Format,
+    Labels,
+    LabelsAt,
+    ModelPath,
+    Part,
+    Target,
+)
+from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 from consistruct.losses import parse_loss
 
@@ -34,31 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 SCHEMA_VERSION = 1
-
-DataFile = Annotated[
-    Path, typer.Argument(help="Data: .csv, .tsv, .parquet, .svm (svmlight), .arff or .npz.")
-]
-ModelPath = Annotated[Path, typer.Argument(help="Model file that `consistruct fit` wrote.")]
-Format = Annotated[
-    str | None,
-    typer.Option("--format", help="csv, tsv, parquet, svmlight, arff or npz; default: by suffix."),
-]
-Target = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Column with the truth (repeat it for several labels); a number where the file has "
-        "no header, -1 is the last. In an .npz: name of the member."
-    ),
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(help="ARFF: how many attributes are labels, or a Mulan label file (.xml)."),
-]
-LabelsAt = Annotated[
-    Literal["end", "start"], typer.Option(help="ARFF: where those attributes stand.")
-]
-Part = Annotated[str | None, typer.Option(help="NPZ with several parts: train or test.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -120,7 +103,7 @@ def fit(
 
     with _one_line_errors():
         _check_writable(model)
-        with _progress(f"reading {data.name}"):
+        with activity(f"reading {data.name}"):
             examples = read_data(
                 data,
                 format=format,
@@ -144,7 +127,7 @@ def fit(
             n_jobs=jobs,
         )
         start = time.perf_counter()
-        with _progress(f"fitting {_shape(examples)}"):
+        with activity(f"fitting {_shape(examples)}"):
             estimator.fit(examples.X, examples.y)
         seconds = time.perf_counter() - start
         save(estimator, model, notes={"layout": examples.layout.as_dict()})
@@ -190,12 +173,12 @@ def predict(
         stored, layout = _read_model(model)
         if out is not None:
             _check_writable(out)
-        with _progress(f"reading {data.name}"):
+        with activity(f"reading {data.name}"):
             examples = read_data(
                 data, format=format or _format(layout, data), part=part, like=layout,
                 with_target=False,
             )  # fmt: skip
-        with _progress(f"predicting {_shape(examples)}"):
+        with activity(f"predicting {_shape(examples)}"):
             predictions = np.asarray(stored.estimator.predict(examples.X))
             expected = stored.estimator.predict_expected_loss(examples.X) if expected_loss else None
         text = _predictions_csv(predictions, expected, layout)
@@ -241,12 +224,12 @@ def evaluate(
 
     with _one_line_errors():
         stored, layout = _read_model(model)
-        with _progress(f"reading {data.name}"):
+        with activity(f"reading {data.name}"):
             examples = read_data(
                 data, format=format or _format(layout, data), target=target or (), part=part,
                 like=layout,
             )  # fmt: skip
-        with _progress(f"evaluating on {_shape(examples)}"):
+        with activity(f"evaluating on {_shape(examples)}"):
             losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y))
     mean = float(losses.mean())
     # standard error of a mean of independent losses; none for a single example
@@ -385,32 +368,6 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
         if name != "command":
             shown = f"{value:.6g}" if isinstance(value, float) else str(value)
             typer.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[None]:
-    """A spinner with the time, on stderr, that also shows the package's progress messages."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what)
-
-        class Relay(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                progress.update(task, description=f"{what}: {record.getMessage()}")
-
-        logger, relay = logging.getLogger("consistruct"), Relay()
-        level = logger.level
-        logger.addHandler(relay)
-        logger.setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            logger.removeHandler(relay)
-            logger.setLevel(level)
 
 
 @contextmanager

@@ -1,22 +1,31 @@
-"""A progress bar on stderr that appears only when work takes longer than two seconds."""
+"""Signs of life on stderr: a bar where steps are counted, a spinner where they are not."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-__all__ = ["progress_bar"]
+__all__ = ["activity", "progress_bar"]
 
 PATIENCE = 2.0  # seconds
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function (done, total) to call after each step."""
+    """Yield a function (done, total) to call after each step; the bar appears after two seconds."""
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     start = time.monotonic()
@@ -35,3 +44,29 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if running:
             bar.stop()
+
+
+@contextmanager
+def activity(what: str) -> Iterator[None]:
+    """A spinner with the time, on stderr, that also shows the package's progress messages."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what)
+
+        class Relay(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                progress.update(task, description=f"{what}: {record.getMessage()}")
+
+        logger, relay = logging.getLogger("consistruct"), Relay()
+        level = logger.level
+        logger.addHandler(relay)
+        logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            logger.removeHandler(relay)
+            logger.setLevel(level)

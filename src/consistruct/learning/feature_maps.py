@@ -31,7 +31,7 @@ DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as 
 
 
 class Scaling:
-    """x -> (x − shift)/scale, the identity where nothing was given; sparse inputs learn no shift."""
+    """x -> (x − shift)/scale, the identity if nothing was given; sparse inputs learn no shift."""
 
     def __init__(self, shift: FloatArray | None = None, scale: FloatArray | None = None) -> None:
         self.shift = shift
