@@ -10,7 +10,7 @@ import sys
 import typer
 
 from consistruct import __version__
-from consistruct.cli import analyze, demo, learning
+from consistruct.cli import advise, analyze, demo, figures, learning, plan
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -41,6 +41,9 @@ def _options(
 
 demo.register(app)
 analyze.register(app)
+plan.register(app)
+advise.register(app)
+figures.register(app)
 learning.register(app)
 
 

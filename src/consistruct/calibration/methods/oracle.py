@@ -31,6 +31,7 @@ class OracleMethod(PairedMethod):
 
     def __post_init__(self) -> None:
         self.name = "oracle cutting planes"
+        self.only_theorem_7 = True
         self._hard = HardPairs(self.space)
         self._solved: dict[float, tuple[OracleSolution, OraclePair, float]] = {}
 
@@ -95,6 +96,7 @@ class BoundsMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "bounds"
+        self.only_theorem_7 = True
 
     @property
     def max_eps(self) -> float:
