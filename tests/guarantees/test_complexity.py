@@ -136,6 +136,14 @@ def test_uneven_blocks_and_full_scores_have_their_own_spectrum():
         assert (low, high) == pytest.approx((2 * math.log(sigma[-1]), 2 * math.log(sigma[0])))
 
 
+def test_the_rate_meets_the_envelope_after_n_star_examples():
+    found = sample_complexity(Mixed((2, 3), 0.3), eps=0.4)
+    for column, factor in ((found.paper, 2), (found.sharp, 1)):
+        assert column.excess_after(100) == pytest.approx(factor * column.DM / 10)
+        reached = column.excess_after(column.iterations)
+        assert reached == pytest.approx(math.exp(found.log_envelope))
+
+
 def test_the_envelope_counts_and_not_h():
     # H of Hamming with full scores jumps: it is above every convex function below it
     loss, eps = Hamming(6), 0.9

@@ -59,6 +59,11 @@ class GuaranteeColumn:
         """log₁₀ N*, finite where N* overflows."""
         return self.log_iterations / math.log(10)
 
+    def excess_after(self, n_steps: float) -> float:
+        """factor·D·M/√N: the expected excess *surrogate* risk that N fresh examples guarantee."""
+        n_steps = check_number(n_steps, "n_steps", low=0.0, open_low=True)
+        return exp(math.log(self.factor) + self.log_D + self.log_M - 0.5 * math.log(n_steps))
+
     @property
     def step(self) -> float:
         """Step size factor·D/(M√N) at N = N*; NaN if no step is needed."""

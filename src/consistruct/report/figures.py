@@ -59,7 +59,9 @@ def figure_picture(figure: Figure, kind: str) -> bytes:
     ax.set_ylabel(figure.y_label)
     if not figure.marks:
         ax.set_xlim(0, float(x[-1]))
-    if len(curves) > 2:  # no corner is free
+    if figure.marks:  # levels fall to zero on the right
+        ax.legend(frameon=False, loc="upper right")
+    elif len(curves) > 2:  # no corner is free
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     else:
         ax.legend(frameon=False, loc="upper left")
