@@ -12,13 +12,16 @@ from consistruct import __version__, cli
 from consistruct.exceptions import LossSpecError
 
 
-def test_demo_shows_exact_counts(tmp_path):
-    plot = tmp_path / "demo.png"
-    result = CliRunner().invoke(cli.app, ["demo", "--plot", str(plot)])
-    assert result.exit_code == 0
-    assert "Hamming" in result.output
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    assert "2000" in result.output
+def test_demo_analyses_learns_and_draws(tmp_path):
+    folder = tmp_path / "report"
+    result = CliRunner().invoke(cli.app, ["demo", "--folder", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "2000" in result.output  # k_eff of Hamming(1000)
+    assert "certificate" in result.output
+    assert "logistic regression" in result.output
+    pictures = sorted(folder.glob("*.png"))
+    assert len(pictures) == 2
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
 def test_version_and_module():

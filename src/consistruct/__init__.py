@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from consistruct import decoding, exceptions, labels, losses, scores, surrogates
 
 if TYPE_CHECKING:
-    from consistruct import calibration, learning
+    from consistruct import calibration, guarantees, learning
     from consistruct.calibration import calibration_function
+    from consistruct.guarantees import advise, sample_complexity
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics
 
 __version__ = "0.1.0.dev0"
@@ -16,24 +17,30 @@ __all__ = [
     "StructuredPredictor",
     "TaskLossClassifier",
     "__version__",
+    "advise",
     "calibration",
     "calibration_function",
     "decoding",
     "exceptions",
+    "guarantees",
     "labels",
     "learning",
     "losses",
     "metrics",
+    "sample_complexity",
     "scores",
     "surrogates",
 ]
 
 # scikit-learn and the solvers take longer to import than everything else: only on use
 _LAZY = {
+    "advise": ("consistruct.guarantees", "advise"),
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
+    "guarantees": ("consistruct.guarantees", None),
     "learning": ("consistruct.learning", None),
     "metrics": ("consistruct.learning.metrics", None),
+    "sample_complexity": ("consistruct.guarantees", "sample_complexity"),
     "StructuredPredictor": ("consistruct.learning", "StructuredPredictor"),
     "TaskLossClassifier": ("consistruct.learning", "TaskLossClassifier"),
 }

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.envelope import Envelope, envelope_from_grid, envelope_from_pieces
+from consistruct.calibration.envelope import (
+    Envelope,
+    envelope_from_grid,
+    envelope_from_pieces,
+    theorem_7_envelope,
+)
 from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
@@ -159,6 +164,8 @@ class CalibrationFunction:
         quadratic = 0.0 if k_eff is None else math.exp(-k_eff.log - scale) / 4
         if self.max_eps == 0:
             return Envelope(np.zeros(1), np.zeros(1), 0.0, 0.0, scale)
+        if self._method.only_theorem_7 and k_eff is not None:
+            return theorem_7_envelope(k_eff.log, self.max_eps)
         if self._method.cheap_pieces:
             return envelope_from_pieces(self._method.pieces(), quadratic, scale)
         grid = np.linspace(0.0, self.max_eps, n_grid)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.protocols import FloatArray
 
-__all__ = ["Envelope", "envelope_from_grid", "envelope_from_pieces"]
+__all__ = ["Envelope", "envelope_from_grid", "envelope_from_pieces", "theorem_7_envelope"]
 
 N_SLOPES = 32  # tangents per piece
 SAFETY = 1e-8
@@ -32,23 +32,35 @@ class Envelope:
     max_eps: float
     log_scale: float = 0.0
 
-    def __call__(self, eps: ArrayLike) -> Any:
-        x = np.asarray(eps, dtype=np.float64)
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        """The value over exp(log_scale), of any shape."""
         lines = (x[..., None] * self.slopes + self.intercepts).max(axis=-1)
         value = np.maximum(np.maximum(lines, self.quadratic * x**2), 0.0)
-        scaled = value * math.exp(self.log_scale)
-        result = np.where(x > self.max_eps, np.inf, scaled)
+        return np.where(x > self.max_eps, np.inf, value)
+
+    def __call__(self, eps: ArrayLike) -> Any:
+        x = np.asarray(eps, dtype=np.float64)
+        scaled = self._scaled(x)
+        result = np.where(np.isinf(scaled), np.inf, scaled * math.exp(self.log_scale))
+        return float(result) if result.ndim == 0 else result
+
+    def log(self, eps: ArrayLike) -> Any:
+        """log of the value, −inf where it is 0: finite where the value itself underflows."""
+        x = np.asarray(eps, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            result = np.log(self._scaled(x)) + self.log_scale
         return float(result) if result.ndim == 0 else result
 
     def inverse(self, delta: float) -> float:
         """sup{ε ≤ max_eps : envelope(ε) ≤ δ}."""
         if not delta >= 0:
             raise ValueError(f"delta must be non-negative, got {delta}")
-        if delta == 0:
-            level = 0.0
-        else:
-            log_level = math.log(delta) - self.log_scale
-            level = math.exp(log_level) if log_level < 700 else math.inf
+        return self.inverse_log(math.log(delta) if delta > 0 else -math.inf)
+
+    def inverse_log(self, log_delta: float) -> float:
+        """`inverse` at δ = exp(log_delta), for δ below all floats."""
+        log_level = log_delta - self.log_scale
+        level = math.exp(log_level) if log_level < 700 else math.inf
         best = self.max_eps
         rising = self.slopes > 0
         if rising.any():
@@ -95,6 +107,12 @@ def envelope_from_pieces(
     conjugate = np.max([_conjugate(piece, ordered) for piece in pieces], axis=0)
     intercepts = -np.maximum(conjugate, 0.0)  # ε = 0 with H = 0 counts too
     return Envelope(*_rounded_down(ordered, intercepts, quadratic), pieces[-1].high, log_scale)
+
+
+def theorem_7_envelope(log_k_eff: float, max_eps: float) -> Envelope:
+    """ε²/(4 k_eff): all there is where nothing tighter than Theorem 7 is known."""
+    zero = np.zeros(1)
+    return Envelope(*_rounded_down(zero, zero, 0.25), max_eps, -log_k_eff)
 
 
 def _rounded_down(

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import analyze, demo, learning
+from consistruct.cli import advise, analyze, demo, figures, learning, plan
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -46,6 +46,9 @@ def _options(
 
 demo.register(app)
 analyze.register(app)
+plan.register(app)
+advise.register(app)
+figures.register(app)
 learning.register(app)
 
 

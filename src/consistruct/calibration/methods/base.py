@@ -23,6 +23,7 @@ class Method(ABC):
     name: str
     log_scale: float = 0.0
     cheap_pieces: bool = False  # whether `pieces` answers in well under a second
+    only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 
     @property
     @abstractmethod

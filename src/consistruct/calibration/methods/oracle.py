@@ -30,6 +30,7 @@ class OracleMethod(PairedMethod):
 
     def __post_init__(self) -> None:
         self.name = "oracle cutting planes"
+        self.only_theorem_7 = True
         self._hard = HardPairs(self.space)
         self._solved: dict[float, tuple[OracleSolution, OraclePair, float]] = {}
 
@@ -90,6 +91,7 @@ class BoundsMethod(Method):
     def __post_init__(self) -> None:
         self.name = "bounds"
         self.log_scale = -math.log(4) - self.space.effective_classes().log  # H ≥ ε²/4k_eff
+        self.only_theorem_7 = True
 
     @property
     def max_eps(self) -> float:

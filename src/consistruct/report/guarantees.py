@@ -1,0 +1,226 @@
+"""Plans, advice and figures as plain data with a versioned schema, and as text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from consistruct.exceptions import describe_count
+from consistruct.guarantees import (
+    Advice,
+    FamilyGuarantee,
+    GuaranteeColumn,
+    PlanRow,
+    SampleComplexity,
+)
+from consistruct.report.calibration import SCHEMA_VERSION
+
+__all__ = [
+    "advice_dict",
+    "advice_text",
+    "plan_dict",
+    "plan_table_dict",
+    "plan_table_text",
+    "plan_text",
+]
+
+
+def plan_dict(plan: SampleComplexity) -> dict[str, Any]:
+    """JSON-ready: big integers as decimal strings, infinities and NaN as null."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "loss": repr(plan.loss),
+        "scores": repr(plan.scores),
+        "measure": plan.scores.measure,
+        "n_labels": str(plan.loss.n_labels),
+        "eps": plan.eps,
+        "radius": plan.radius,
+        "q_bound": plan.q_bound,
+        "log_envelope": _finite(plan.log_envelope),
+        "consistency_level": plan.consistency_level,
+        "approximation_error": plan.approximation_error,
+        "max_eps": plan.max_eps,
+        "method": plan.method,
+        "paper": _column_dict(plan.paper),
+        "sharp": _column_dict(plan.sharp),
+    }
+
+
+def _column_dict(column: GuaranteeColumn) -> dict[str, Any]:
+    return {
+        "D": _finite(column.D),
+        "M": _finite(column.M),
+        "DM": _finite(column.DM),
+        "step": _finite(column.step),
+        "iterations": _finite(column.iterations),
+        "log10_iterations": _finite(column.log10_iterations),
+        "log_D": _finite(column.log_D),
+        "log_M": _finite(column.log_M),
+        "assumptions": dict(column.assumptions),
+    }
+
+
+def plan_text(plan: SampleComplexity) -> Group:
+    """Two columns, then what each number rests on."""
+    facts = Table.grid(padding=(0, 2))
+    facts.add_row(Text("loss", style="bold"), Text(f"{plan.loss!r}"))
+    facts.add_row(Text("scores", style="bold"), Text(f"{plan.scores!r}"))
+    facts.add_row(
+        Text("Ȟ(ε)", style="bold"),
+        Text(f"{_magnitude(plan.log_envelope)} at ε = {plan.eps:g}, convex and below H"),
+    )
+    if plan.approximation_error > 0:
+        facts.add_row(
+            Text("on top of ε", style="bold"),
+            Text(f"up to {plan.approximation_error:g}, the approximation error of these scores"),
+        )
+    if plan.sharp.log_iterations == math.inf:
+        facts.add_row(
+            Text("no guarantee", style="bold"),
+            Text(f"ε is not above what these scores can prove; level {plan.consistency_level:g}"),
+        )
+    table = Table()
+    table.add_column("")
+    table.add_column("paper", justify="right")
+    table.add_column("sharp", justify="right")
+    columns = (plan.paper, plan.sharp)
+    table.add_row("D", *(_magnitude(c.log_D) for c in columns))
+    table.add_row("M", *(_magnitude(c.log_M) for c in columns))
+    table.add_row("D·M", *(_magnitude(c.log_D + c.log_M) for c in columns))
+    table.add_row("step", *(f"{c.step:.4g}" for c in columns))
+    table.add_row("N*, examples", *(_magnitude(c.log_iterations) for c in columns))
+    parts: list[Table | Text] = [facts, Text(""), table]
+    for name, column in (("paper", plan.paper), ("sharp", plan.sharp)):
+        parts.append(Text(f"\n{name} rests on", style="bold"))
+        parts += [Text(f"  {quantity}: {text}") for quantity, text in column.assumptions]
+    parts.append(Text("\nWorst-case bounds: they compare losses and scores, not data sets."))
+    return Group(*parts)
+
+
+def plan_table_dict(rows: tuple[PlanRow, ...]) -> dict[str, Any]:
+    """The table over growing sizes."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "rows": [
+            {
+                "family": row.family,
+                "order": row.order,
+                "size": row.size,
+                "paper_over_rate": row.paper_ratio,
+                "sharp_iterations_eps4_over_xi2": row.sharp_ratio,
+                **plan_dict(row.result),
+            }
+            for row in rows
+        ],
+    }
+
+
+def plan_table_text(rows: tuple[PlanRow, ...]) -> Group:
+    """D·M over the rate that the paper states, and what is left of N* with sharp constants."""
+    table = Table(title=f"ε = {rows[0].result.eps:g}", title_justify="left")
+    for name in (
+        "loss", "paper says D·M is", "size", "labels", "D·M, paper", "D·M / size or size³",
+        "N*, paper", "D·M, sharp", "N*, sharp", "N*·ε⁴/ξ², sharp",
+    ):  # fmt: skip
+        table.add_column(name, justify="left" if name in ("loss",) else "right")
+    for row in rows:
+        paper, sharp = row.result.paper, row.result.sharp
+        table.add_row(
+            row.family,
+            row.order,
+            str(row.size),
+            describe_count(row.result.loss.n_labels),
+            _magnitude(paper.log_D + paper.log_M),
+            f"{row.paper_ratio:.4g}",
+            _magnitude(paper.log_iterations),
+            _magnitude(sharp.log_D + sharp.log_M),
+            _magnitude(sharp.log_iterations),
+            f"{row.sharp_ratio:.4g}",
+        )
+    note = (
+        "Size is k, b or T = log₂ k. The paper's D·M grows as it says. The sharp N* of the 0-1, "
+        "block and Hamming losses does not grow at all at a fixed Q: what makes a loss hard is "
+        "the norm Q of the functions to be learnt as much as H."
+    )
+    return Group(table, Text(note))
+
+
+def advice_dict(advice: Advice) -> dict[str, Any]:
+    """JSON-ready."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "loss": repr(advice.loss),
+        "n_labels": str(advice.loss.n_labels),
+        "eps": advice.eps,
+        "n_samples": advice.n_samples,
+        "counts_approximation": advice.counts_approximation,
+        "recommended": None if advice.recommended is None else advice.recommended.name,
+        "reason": advice.reason,
+        "families": [_family_dict(entry) for entry in advice.families],
+        "crossings": [{"family": name, "eps": eps} for name, eps in advice.crossings],
+        "skipped": [{"family": name, "reason": why} for name, why in advice.skipped],
+    }
+
+
+def _family_dict(entry: FamilyGuarantee) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "scores": repr(entry.scores),
+        "rank": str(entry.rank),
+        "n_predictable": str(entry.n_predictable),
+        "consistency_level": entry.consistency_level,
+        "approximation_error": entry.approximation_error,
+        "eps": entry.eps,
+        "total": entry.total,
+        "log_H": _finite(entry.log_H),
+        "iterations": _finite(entry.iterations),
+        "log10_iterations": _finite(entry.log_iterations / math.log(10)),
+        "pareto": entry.on_front,
+        "method": entry.method,
+    }
+
+
+def advice_text(advice: Advice) -> Group:
+    """The recommendation, then all families."""
+    table = Table(title="* on the Pareto front of cost and approximation error")
+    for name in (
+        "scores", "rank", "predictable", "level", "approximation error", "ε", "ε + error",
+        "H(ε)", "N*",
+    ):  # fmt: skip
+        table.add_column(name, justify="left" if name == "scores" else "right")
+    for entry in advice.families:
+        table.add_row(
+            ("* " if entry.on_front else "  ") + entry.name,
+            describe_count(entry.rank),
+            describe_count(entry.n_predictable),
+            f"{entry.consistency_level:.4g}",
+            f"{entry.approximation_error:.4g}",
+            f"{entry.eps:.4g}",
+            f"{entry.total:.4g}",
+            _magnitude(entry.log_H),
+            _magnitude(entry.log_iterations),
+        )
+    parts: list[Table | Text] = [Text(advice.reason, style="bold"), Text(""), table]
+    parts += [
+        Text(f"by H alone, {name} overtake the loss's own scores at ε = {eps:.4f}")
+        for name, eps in advice.crossings
+    ]
+    parts += [Text(f"not evaluated: {name}: {why}") for name, why in advice.skipped]
+    return Group(*parts)
+
+
+def _magnitude(log: float) -> str:
+    """A number by its logarithm: 6.4e+05, or 10^1209.8 beyond floats."""
+    if math.isinf(log):
+        return "∞" if log > 0 else "0"
+    if abs(log) < 600:
+        return f"{math.exp(log):.4g}"
+    return f"10^{log / math.log(10):.1f}"
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

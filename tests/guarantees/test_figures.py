@@ -1,0 +1,159 @@
+"""Figures, read back from the CSV files that the command writes; and the other two commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from consistruct import cli
+from consistruct.guarantees import FIGURES, figure_data
+from consistruct.report import figure_csv
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("figures")
+    result = CliRunner().invoke(cli.app, ["figures", "--folder", str(found)])
+    assert result.exit_code == 0, result.output
+    return found
+
+
+def columns(folder, name):
+    with (folder / f"{name}.csv").open(encoding="utf-8") as stream:
+        header, *rows = csv.reader(stream)
+    table = np.array([[float(field) if field else np.nan for field in row] for row in rows])
+    return dict(zip(header, table.T, strict=True))
+
+
+def test_every_figure_has_a_picture_of_each_kind(folder):
+    for name in FIGURES:
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{name}.svg").read_text(encoding="utf-8")
+    assert len(list(folder.iterdir())) == 3 * len(FIGURES)
+
+
+def test_figure_1a_own_scores_grow_faster_and_full_scores_jump(folder):
+    found = columns(folder, "figure_1a")
+    eps, red, blue = found["eps"], found["full scores"], found["own scores"]
+    assert (blue[eps > 0] > red[eps > 0]).all()
+    np.testing.assert_allclose(blue, eps**2 / 48, rtol=1e-12)  # ε²/8T
+    small = (eps > 0) & (eps <= 2 / 6)
+    np.testing.assert_allclose(red[small], eps[small] ** 2 / (4 * 2**6), rtol=1e-9)  # ε²/4k
+    steps = np.diff(red)
+    assert steps.max() > 5 * np.median(steps)  # discontinuous
+
+
+def test_figure_1b_blue_is_zero_to_a_fifth_and_crosses_red(folder):
+    found = columns(folder, "figure_1b")
+    eps, red, blue = found["eps"], found["full scores"], found["block scores"]
+    assert (blue[eps <= 0.2] == 0).all()
+    assert (blue[eps > 0.201] > 0).all()
+    assert (red[eps > 0] > 0).all()
+    above = blue[1:] > red[1:]
+    assert not above[0]
+    assert above[-1]
+    assert np.count_nonzero(np.diff(above.astype(int))) == 1  # they cross once
+
+
+def test_unconstrained_hamming_stays_between_the_two_theorems(folder):
+    found = columns(folder, "hamming_unconstrained")
+    assert "T = 1000" in found
+    for name, values in found.items():
+        if name != "eps":
+            assert (values >= 1 - 1e-9).all()
+            assert (values <= 2 + 1e-9).all()
+
+
+def test_levels_end_at_zero_with_the_rank_of_the_loss(folder):
+    found = columns(folder, "level_against_rank")
+    for name, values in found.items():
+        if name != "rank":
+            seen = values[~np.isnan(values)]
+            assert len(seen) >= 2
+            assert seen[-1] == 0
+            assert (seen[:-1] > 0).all()
+    # level η/2 with the scores of the blocks, which are the leading singular vectors
+    assert found["mixed, 4 blocks of 2, η = 0.4"][found["rank"] == 4] == pytest.approx(0.2)
+
+
+def test_csv_holds_the_data_unrounded():
+    figure = figure_data("figure_1b")
+    last = figure_csv(figure).splitlines()[-1].split(",")
+    assert [float(field) for field in last] == [c[-1] for c in figure.columns.values()]
+
+
+def test_unknown_figure():
+    with pytest.raises(ValueError, match="unknown figure 'figure_2'; known are figure_1a"):
+        figure_data("figure_2")
+
+
+def run(monkeypatch, capsys, *arguments):
+    """The command as a user runs it: exit code, stdout, stderr."""
+    monkeypatch.setattr(sys, "argv", ["consistruct", *arguments])
+    with pytest.raises(SystemExit) as raised:
+        cli.main()
+    captured = capsys.readouterr()
+    return raised.value.code, captured.out, captured.err
+
+
+def test_plan_answers_for_a_thousand_bits_within_a_second(monkeypatch, capsys):
+    start = time.perf_counter()
+    code, out, _ = run(monkeypatch, capsys, "plan", "hamming:1000", "--eps", "0.1", "--json")
+    assert time.perf_counter() - start < 1
+    assert code == 0
+    found = json.loads(out)
+    assert found["n_labels"] == str(2**1000)
+    assert found["sharp"]["iterations"] == pytest.approx(160000, rel=1e-6)
+    assert set(found["paper"]["assumptions"]) == {"D", "M", "Q", "R", "N"}
+
+
+def test_plan_as_text_and_as_a_table(monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, "plan", "zero-one:5", "--eps", "0.2")
+    assert code == 0
+    for word in ("paper", "sharp", "rests on", "N*"):
+        assert word in out
+    code, out, _ = run(monkeypatch, capsys, "plan", "--table", "--eps", "0.1", "--json")
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert {row["family"] for row in rows} == {"zero-one", "block", "hamming", "mixed"}
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run(monkeypatch, capsys, "plan", "--table", "--eps", "0.1")
+    assert code == 0
+    assert "O(log³ k)" in out
+
+
+def test_advise_prints_its_reason(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run(monkeypatch, capsys, "advise", "mixed:20x5:0.1", "--eps", "0.5")
+    assert code == 0
+    assert out.startswith("20 blocks: an excess of 0.5")
+    assert "0.0929" in out
+    arguments = ("--n-samples", "1000000", "--candidate", "blocks:10x10", "--json")
+    code, out, _ = run(monkeypatch, capsys, "advise", "mixed:20x5:0.1", *arguments)
+    assert code == 0
+    found = json.loads(out)
+    assert found["recommended"] in {entry["name"] for entry in found["families"]}
+    assert "candidate 0" in {entry["name"] for entry in found["families"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "hamming:5", "--eps", "-1"), "eps must be a finite number in (0.0, inf], got"),
+        (("plan", "--eps", "0.1"), "give a loss, for example hamming:1000, or --table"),
+        (("plan", "hamming:5", "--table", "--eps", "0.1"), "give a loss, for example"),
+        (("advise", "hamming:5"), "give either n_samples (a budget) or eps (an accuracy)"),
+        (("figures", "--only", "figure_2"), "unknown figure 'figure_2'; known are figure_1a"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(monkeypatch, capsys, arguments, message):
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
