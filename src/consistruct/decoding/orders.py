@@ -46,8 +46,8 @@ class _PrefixOrder(BaseDecoder):
         scores = check_theta(theta, width)
         if np.isneginf(scores).any():
             raise ValueError(
-                "theta must be finite: a score that every order shares in part cannot forbid single "
-                "orders, got −inf"
+                "theta must be finite, got −inf: these scores are shared by all orders and cannot "
+                "forbid single ones"
             )
         return scores
 
@@ -71,8 +71,8 @@ class LinearOrdering(_PrefixOrder):
     """The order that maximises θ_0 + Σ_{i<j} θ_ij ([i before j] − ½): the linear ordering problem.
 
     θ is (n, 1 + m(m−1)/2): a constant, then the pairs (0,1), (0,2), …, (m−2, m−1). Exact in
-    O(2^m m²) up to 14 items; above that (``exact`` False) a local search from the Borda order, which
-    still finds the optimum where θ_ij agrees in sign with s_i − s_j for some item scores s.
+    O(2^m m²) up to 14 items; above that (``exact`` False) a local search from the Borda order. If
+    θ_ij = s_i − s_j for some item scores s, the Borda order, sorted by s, is optimal.
 
     Examples
     --------

@@ -103,9 +103,7 @@ class ItemGram(BaseGram):
         flat = own.reshape(len(own), len(singular) * (self.n_items - 1))
         return np.concatenate([flat, (common @ common_right.T) / common_singular], axis=1)
 
-    def kernel_parts(
-        self, blocks: FloatArray, common: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def kernel_parts(self, blocks: FloatArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:
         """K(a, b) = ⟨x_a, x_b⟩·first[a, b] + second[a, b] for embeddings x ⊗ blocks, see callers.
 
         `blocks` (k, n_blocks) multiply the centred item indicators, `common` (k, blocks + extra).

@@ -92,8 +92,8 @@ class Matchings(BaseScoreSpace):
 class MatchingGram(BaseGram):
     """Ḡ = 1 on constant matrices, 1/(n−1) on doubly centred ones, 0 on the rest.
 
-    Every row and column of P sums to one, so only these two parts of θ matter; E‖P − 11ᵀ/n‖² = n − 1
-    spreads evenly over the (n−1)² dimensions by symmetry.
+    Every row and column of P sums to one, so only these two parts of θ matter; by symmetry
+    E‖P − 11ᵀ/n‖² = n − 1 spreads evenly over the (n−1)² dimensions.
     """
 
     def __init__(self, n_items: int) -> None:

@@ -16,7 +16,7 @@ from consistruct.labels import Permutations
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.protocols import Decoder, FloatArray, Gram, IntArray
 from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import BaseGram, DenseGram, dense_limit
+from consistruct.scores.gram import BaseGram, SpectralGram, dense_limit
 
 __all__ = ["PairDiscount", "PairOrder", "positions_of"]
 
@@ -192,11 +192,11 @@ class PairDiscount(_OrderSpace):
         return 1.0 / np.maximum(positions[:, first], positions[:, second])
 
     @cached_property
-    def _gram(self) -> DenseGram:
+    def _gram(self) -> SpectralGram:
         dense_limit(self.width, 4096, "the Gram matrix of pair discounts")
         values, vectors = np.linalg.eigh(_pair_discount_moments(self.n))
         kept = slice(len(values) - self.rank, None)  # the rank is known
-        return DenseGram(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+        return SpectralGram(values[kept], vectors[:, kept])
 
     def gram(self) -> Gram:
         return self._gram

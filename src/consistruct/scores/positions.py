@@ -135,7 +135,7 @@ class Positions(BaseScoreSpace):
             # every order sorts its own positions, and strictly
             return Predictable(size)
         # items on positions that count alike are listed by number
-        orders: LabelArray = self.predictions.enumerate(limit=max(4096, size if size < 50000 else 0))
+        orders: LabelArray = self.predictions.enumerate()
         flat = np.diff(discount) == 0
         kept = ~((np.diff(orders, axis=1) < 0) & flat).any(axis=1)
         return Predictable(int(kept.sum()), np.flatnonzero(kept), order_matters=True)

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._validation import check_count
 from consistruct.decoding import SetBySize
 from consistruct.decoding.sets import member_weights
 from consistruct.labels import Subsets
@@ -24,9 +25,9 @@ __all__ = ["SetSizes"]
 class SetSizes(BaseScoreSpace):
     """F_ŷ = (ŷ_t (1+β²)/(β²s + |ŷ|) for truth sizes s and labels t; [ŷ=∅]; 1).
 
-    With S positive sizes the width is S·T + 1, plus one for [ŷ=∅] if 0 is among the sizes. The rank is
-    (T−1)·min(S, T−1) + 1 + S without [ŷ=∅] and (T−1)·min(S, T−1) + 1 + min(S+1, T) with it: T² − T + 2
-    with all sizes, where scores are free in every (size, label).
+    With S positive sizes the width is S·T + 1, plus one for [ŷ=∅] if 0 is among the sizes. The rank
+    is (T−1)·min(S, T−1) + 1 + S without [ŷ=∅] and (T−1)·min(S, T−1) + 1 + min(S+1, T) with it:
+    T² − T + 2 with all sizes, where scores are free in every (predicted size, label).
 
     Parameters
     ----------
@@ -56,19 +57,16 @@ class SetSizes(BaseScoreSpace):
     sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        sizes = self.sizes
-        if sizes is not None and not isinstance(sizes, str):
-            sizes = tuple(sizes)
-        elif sizes is None:
-            labels = Subsets(self.T)  # checks T before a range is made of it
-            sizes = labels.allowed_sizes
-        decoder = SetBySize(self.T, self.beta, sizes)
+        T = check_count(self.T, "T")
+        sizes = _all_sizes(T) if self.sizes is None else self.sizes
+        decoder = SetBySize(T, self.beta, sizes)
         kept = None if self.sizes is None else decoder.sizes
         self._set(T=decoder.n_items, beta=decoder.beta, sizes=kept)
 
     @cached_property
     def _decoder(self) -> SetBySize:
-        return SetBySize(self.T, self.beta, tuple(range(self.T + 1)) if self.sizes is None else self.sizes)
+        sizes = _all_sizes(self.T) if self.sizes is None else self.sizes
+        return SetBySize(self.T, self.beta, sizes)
 
     @cached_property
     def positive_sizes(self) -> tuple[int, ...]:
@@ -191,6 +189,10 @@ class SetSizes(BaseScoreSpace):
 
     def diameter_squared(self) -> Fraction | float:
         return self._diameter[0]
+
+
+def _all_sizes(T: int) -> tuple[int, ...]:
+    return tuple(range(T + 1))
 
 
 def _free_diameter(T: int) -> Fraction:
