@@ -15,7 +15,7 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["SetBySize", "member_weights"]
 
-CHUNK_BYTES = 32 * 2**20  # one score per example, predicted size and item
+BLOCK = 16  # predicted sizes that are scored together
 
 
 def member_weights(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
@@ -29,7 +29,9 @@ class SetBySize(BaseDecoder):
     """The set ŷ that maximises Σ_{s,t} θ_st ŷ_t (1+β²)/(β²s + |ŷ|) + θ_∅ [ŷ=∅] + θ_1.
 
     Among sets of one size m the score is a sum over members, so the m best items win: one
-    selection per m, O(T²(|sizes| + 1)) per example. Examples are decoded in chunks of 32 MiB.
+    selection per m, O(T²(|sizes| + 1)) per example at most. Sizes are visited in the order of an
+    upper bound that takes O(T·|sizes|·log T) for all of them, and most are never visited. One
+    example is decoded at a time, with O(T·|sizes|) memory beside the scores.
 
     Parameters
     ----------
@@ -75,33 +77,34 @@ class SetBySize(BaseDecoder):
     def __call__(self, theta: ArrayLike) -> LabelArray:
         scores = check_theta(theta, self.width)
         labels = np.zeros((len(scores), self.n_items), dtype=np.int64)
-        chunk = max(1, CHUNK_BYTES // (8 * self.n_items**2))
+        best = np.empty(len(scores))
         weights = member_weights(self.n_items, self.beta, self._positive)
-        for start in range(0, len(scores), chunk):
-            part = scores[start : start + chunk]
-            best = self._decode(part, weights, labels[start : start + chunk])
-            if np.isneginf(best).any():
-                everything = np.zeros(len(scores))
-                everything[start : start + chunk] = best
-                refuse_all_forbidden(everything)
+        for example, row in enumerate(scores):
+            best[example] = self._decode(row, weights, labels[example])
+        refuse_all_forbidden(best)
         return labels
 
-    def _decode(self, theta: FloatArray, weights: FloatArray, labels: IntArray) -> FloatArray:
-        """Fill `labels` (n, T) and return the best scores (n,)."""
+    def _decode(self, theta: FloatArray, weights: FloatArray, label: IntArray) -> float:
+        """Fill `label` (T,) with the best set and return its score."""
         T, n_sizes = self.n_items, len(self._positive)
-        members = theta[:, : n_sizes * T].reshape(len(theta), n_sizes, T)
-        # −inf times a positive weight stays −inf; there is no +inf, hence no NaN
-        items = weights @ members  # (n, m, T)
-        best = theta[:, n_sizes * T] if self.sizes[0] == 0 else np.zeros(len(theta))
-        size = np.zeros(len(theta), dtype=np.int64)
-        for m in range(1, T + 1):
-            top = np.partition(items[:, m - 1], T - m, axis=1)[:, T - m :].sum(axis=1)
-            better = top > best
-            best = np.where(better, top, best)
-            size[better] = m
-        for example in np.flatnonzero(size):
-            m = size[example]
+        members = theta[: n_sizes * T].reshape(n_sizes, T)
+        # The m best items of each truth size, chosen apart, bound the m best items of their sum.
+        # −inf times a positive weight stays −inf; there is no +inf, hence no NaN.
+        apart = np.sort(members, axis=1)[:, ::-1].cumsum(axis=1)  # (n_sizes, m)
+        bounds = (weights * apart.T).sum(axis=1)
+        slack = 1e-12 * float(np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0))
+        order = np.argsort(-bounds, kind="stable")
+        best = float(theta[n_sizes * T]) if self.sizes[0] == 0 else 0.0
+        size, chosen = 0, label[:0]
+        for start in range(0, T, BLOCK):
+            block = order[start : start + BLOCK]
+            if bounds[block[0]] + slack < best:
+                break  # and so are all sizes that follow
+            for m, items in zip((block + 1).tolist(), weights[block] @ members, strict=True):
+                value = float(np.partition(items, T - m)[T - m :].sum())
+                if value > best or (value == best and m < size):
+                    best, size, chosen = value, m, items
+        if size:
             # stable, and ascending: of equal items the latest stand last
-            chosen = np.argsort(items[example, m - 1], kind="stable")[T - m :]
-            labels[example, chosen] = 1
-        return np.asarray(best + theta[:, -1])
+            label[np.argsort(chosen, kind="stable")[T - size :]] = 1
+        return best + float(theta[-1])
