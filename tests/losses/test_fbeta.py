@@ -26,8 +26,8 @@ def test_values_are_those_of_scikit_learn(T, beta, empty):
     ]
     # scikit-learn fills in zero_division where one set is empty, too: F is 0 there
     one_empty = (pred.any(axis=1)) != (true.any(axis=1))
-    expected = np.where(one_empty, 1.0, expected)
-    assert FBeta(T, beta, empty=empty)(pred, true) == pytest.approx(expected, abs=1e-12)
+    values = np.where(one_empty, 1.0, expected)
+    assert FBeta(T, beta, empty=empty)(pred, true) == pytest.approx(values, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -166,3 +166,5 @@ def test_specs():
     assert parse_loss("fbeta:14") == FBeta(14)
     assert parse_loss("fbeta:14:2") == FBeta(14, 2.0)
     assert parse_loss("fbeta", sizes=Sizes(n_parts=3)) == FBeta(3)
+    seen = Sizes(n_parts=9, set_sizes=(1, 2))
+    assert parse_loss("fbeta", sizes=seen) == FBeta(9, sizes=(1, 2))

@@ -281,8 +281,10 @@ def test_tree_with_inner_nodes_as_predictions(tmp_path):
     )
     loss = parse_loss(f"tree:{path}:nodes")
     assert loss == read_tree_csv(path, predict="nodes")
-    assert loss.predictions.names == ("animal", "cat", "lion", "tiger", "fish")
+    assert isinstance(loss, Tree)
+    assert loss.names == ("animal", "cat", "lion", "tiger", "fish")
     assert loss.truths.names == ("lion", "tiger", "fish")
+    assert loss.n_labels == 5
     # stopping at "cat" costs the edge that is left; "animal" two edges; "fish" the whole way
     assert loss([1, 0, 4, 2], [0, 0, 0, 0]).tolist() == [1.0, 3.0, 6.0, 0.0]
     assert parse_loss(f"tree:{path}") == parse_loss(f"tree:{path}:leaves") == read_tree_csv(path)

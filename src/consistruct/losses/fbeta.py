@@ -144,4 +144,5 @@ class FBeta(Loss):
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("fbeta", arguments, 2, "fbeta:14 or fbeta:14:2")
         T = count_field("fbeta", arguments, 0, sizes.n_parts, "number of labels")
-        return cls(T, number_field("fbeta", arguments, 1, "beta") if len(arguments) > 1 else 1.0)
+        beta = number_field("fbeta", arguments, 1, "beta") if len(arguments) > 1 else 1.0
+        return cls(T, beta, sizes=sizes.set_sizes)

@@ -13,7 +13,7 @@ from consistruct._members import ArrayField, frozen_array
 from consistruct.decoding import Sort
 from consistruct.exceptions import FamilyError
 from consistruct.labels import Permutations
-from consistruct.protocols import Decoder, FloatArray, Gram, LabelArray
+from consistruct.protocols import FloatArray, Gram, LabelArray
 from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.item_gram import ItemGram
 
@@ -113,7 +113,7 @@ class Positions(BaseScoreSpace):
     def gram(self) -> Gram:
         return self._gram
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> Sort:
         return Sort(self.discount)
 
     def mean_embedding(self) -> FloatArray:

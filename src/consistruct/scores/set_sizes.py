@@ -14,7 +14,7 @@ from consistruct._validation import check_count
 from consistruct.decoding import SetBySize
 from consistruct.decoding.sets import member_weights
 from consistruct.labels import Subsets
-from consistruct.protocols import Decoder, FloatArray, Gram
+from consistruct.protocols import FloatArray, Gram
 from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.item_gram import ItemGram
 
@@ -139,7 +139,7 @@ class SetSizes(BaseScoreSpace):
     def gram(self) -> Gram:
         return self._gram
 
-    def decoder(self) -> Decoder:
+    def decoder(self) -> SetBySize:
         return self._decoder
 
     def mean_embedding(self) -> FloatArray:
