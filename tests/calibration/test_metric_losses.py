@@ -9,8 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from consistruct import calibration_function, cli
+from consistruct.exceptions import LossSpecError
 from consistruct.losses import NDCG, FBeta, Kendall, MeanAveragePrecision
 from consistruct.scores import Positions
+from consistruct.scores.spec import parse_scores
 
 
 @pytest.mark.parametrize(("discount", "level"), [([6, 3, 2], 7 / 166), ([3, 2, 1], 1 / 26)])
@@ -56,3 +58,13 @@ def test_analyze(spec, n_labels, rank):
     assert np.all(np.diff(lowers) > 0)
     if spec.startswith("fbeta"):
         assert report["measure"] == "uniform over sizes, then over sets"
+
+
+def test_analyze_with_sortable_scores():
+    arguments = ["analyze", "map:3", "--scores", "sortable", "--eps", "0.01,0.2", "--json"]
+    result = CliRunner().invoke(cli.app, arguments)
+    report = json.loads(result.output)
+    assert report["consistency_level"] == pytest.approx(7 / 166, abs=1e-9)
+    assert report["curve"][0]["lower"] == 0.0 < report["curve"][1]["lower"]
+    with pytest.raises(LossSpecError, match="an alternative that only map offers"):
+        parse_scores("sortable", NDCG(3))

@@ -91,6 +91,9 @@ BASE_SPACES: tuple[BaseScoreSpace, ...] = (
     SetSizes(3, 2.0),
     SetSizes(4),
     SetSizes(1, sizes=(1,)),
+    SetSizes(3, sizes=(3,)),  # sets of one size are alike
+    SetSizes(3, sizes=(0, 3)),
+    SetSizes(4, sizes=(2, 4)),
     SetSizes(4, 0.5, sizes=(0, 2)),
     SetSizes(5, sizes=(1, 3)),
     Dense(_INTEGER_F),
@@ -170,7 +173,8 @@ def set_rows(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
         for s in sizes:
             if s > 0:
                 weight = (1 + beta**2) / (beta**2 * s + sum(members))
-                row += [weight * member for member in members]
+                scored = [weight * member for member in members]
+                row += scored if s < n_items else [sum(scored)]
         row += [float(sum(members) == 0)] if 0 in sizes else []
         rows.append([*row, 1.0])
     return np.array(rows)
@@ -200,6 +204,8 @@ DECODERS: tuple[tuple[BaseDecoder, FloatArray, LabelSet, bool], ...] = (
     (SetBySize(1, 1.0, (0, 1)), set_rows(1, 1.0, (0, 1)), Product(1), True),
     (SetBySize(5, 2.0, (0, 1, 4)), set_rows(5, 2.0, (0, 1, 4)), Product(5), True),
     (SetBySize(4, 0.5, (2,)), set_rows(4, 0.5, (2,)), Product(4), True),
+    (SetBySize(4, 1.0, (0, 1, 4)), set_rows(4, 1.0, (0, 1, 4)), Product(4), True),
+    (SetBySize(3, 1.0, (3,)), set_rows(3, 1.0, (3,)), Product(3), True),
     (Sort([3, 2, 1]), permutation_rows(3, np.array([3, 2, 1])), Permutations(3), False),
     (Sort([2, 2, 1, 0]), permutation_rows(4, np.array([2, 2, 1, 0])), Permutations(4), False),
     (Sort([1, 0, 0, 0]), permutation_rows(4, np.array([1, 0, 0, 0])), Permutations(4), False),

@@ -266,7 +266,11 @@ def test_packed_sorting():
         (lambda: ExpectedRankUtility(3, 1.0), ValueError, r"half_life must be .* in \(1\.0"),
         (lambda: ExpectedRankUtility(3, neutral=1.0), ValueError, "below the highest grade 1"),
         (lambda: Kendall(3, ties="x"), ValueError, "ties must be 'refuse', 'average' or"),
-        (lambda: Kendall(3)([[0, 1, 2]], [[0, 1, 1]]), ValueError, "once and without ties, got"),
+        (
+            lambda: Kendall(3)([[0, 1, 2]], [[0, 1, 1]]),
+            ValueError,
+            "every item stands once, without ties",
+        ),
         (lambda: Kendall(3)([[0, 1, 3]], [[0, 1, 2]]), ValueError, r"permutations of 0\.\.2, got"),
         (lambda: Matching(3)([[0, 1]], [[0, 1]]), ValueError, r"pred must have shape \(n, 3\)"),
         (lambda: NDCG(3)([[0, 1, 2]], [[0, 2, 1]]), ValueError, r"states in 0\.\.1, got 2"),

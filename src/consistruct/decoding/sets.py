@@ -13,7 +13,7 @@ from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
 from consistruct.labels.subsets import check_set_sizes
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["SetBySize", "member_weights"]
+__all__ = ["SetBySize", "full_set_weights", "member_weights"]
 
 BLOCK = 16  # predicted sizes that are scored together
 
@@ -21,12 +21,20 @@ BLOCK = 16  # predicted sizes that are scored together
 def member_weights(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
     """(1 + β²)/(β²s + m) for set sizes m = 1..n_items (rows) and truth sizes s (columns)."""
     m = np.arange(1, n_items + 1)[:, None]
-    return np.asarray((1 + beta**2) / (beta**2 * np.array(sizes)[None, :] + m))
+    return np.asarray((1 + beta**2) / (beta**2 * np.array(sizes, dtype=np.float64)[None, :] + m))
+
+
+def full_set_weights(n_items: int, beta: float) -> FloatArray:
+    """m(1 + β²)/(β²T + m), m = 1..T: F_β of any set of m items and the full set."""
+    m = np.arange(1, n_items + 1)
+    return np.asarray(m * (1 + beta**2) / (beta**2 * n_items + m))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetBySize(BaseDecoder):
     """The set ŷ that maximises Σ_{s,t} θ_st ŷ_t (1+β²)/(β²s + |ŷ|) + θ_∅ [ŷ=∅] + θ_1.
+
+    There is one truth of size s = T, the full set: it has one score θ_T for all items.
 
     Among sets of one size m the score is a sum over members, so the m best items win: one
     selection per m, O(T²(|sizes| + 1)) per example at most. Sizes are visited in the order of an
@@ -39,12 +47,12 @@ class SetBySize(BaseDecoder):
         T, number of labels.
     beta : float
     sizes : sequence of int
-        Truth sizes s that have scores, in increasing order; 0 stands for θ_∅.
+        Truth sizes s that have scores; 0 stands for θ_∅, T for the full set.
 
     Notes
     -----
-    θ is (n, |sizes > 0|·T [+ 1] + 1): the items of each size in turn, θ_∅ if 0 is among the sizes,
-    and the constant.
+    θ holds, in this order: the items of each size 0 < s < T in turn, θ_T if T is among the sizes,
+    θ_∅ if 0 is, and the constant θ_1.
 
     Examples
     --------
@@ -67,18 +75,29 @@ class SetBySize(BaseDecoder):
         self._set(n_items=n_items, beta=beta, sizes=sizes)
 
     @cached_property
-    def _positive(self) -> tuple[int, ...]:
-        return tuple(s for s in self.sizes if s > 0)
+    def block_sizes(self) -> tuple[int, ...]:
+        """Truth sizes with one score per item."""
+        return tuple(s for s in self.sizes if 0 < s < self.n_items)
+
+    @property
+    def has_full(self) -> bool:
+        """Whether the full set is among the truths."""
+        return self.sizes[-1] == self.n_items
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether the empty set is among the truths."""
+        return self.sizes[0] == 0
 
     @property
     def width(self) -> int:
-        return len(self._positive) * self.n_items + (self.sizes[0] == 0) + 1
+        return len(self.block_sizes) * self.n_items + self.has_full + self.has_empty + 1
 
     def __call__(self, theta: ArrayLike) -> LabelArray:
         scores = check_theta(theta, self.width)
         labels = np.zeros((len(scores), self.n_items), dtype=np.int64)
         best = np.empty(len(scores))
-        weights = member_weights(self.n_items, self.beta, self._positive)
+        weights = member_weights(self.n_items, self.beta, self.block_sizes)
         for example, row in enumerate(scores):
             best[example] = self._decode(row, weights, labels[example])
         refuse_all_forbidden(best)
@@ -86,22 +105,25 @@ class SetBySize(BaseDecoder):
 
     def _decode(self, theta: FloatArray, weights: FloatArray, label: IntArray) -> float:
         """Fill `label` (T,) with the best set and return its score."""
-        T, n_sizes = self.n_items, len(self._positive)
+        T, n_sizes = self.n_items, len(self.block_sizes)
         members = theta[: n_sizes * T].reshape(n_sizes, T)
+        common = np.zeros(T)  # what every set of size m gets
+        if self.has_full:
+            common = theta[n_sizes * T] * full_set_weights(T, self.beta)
         # The m best items of each truth size, chosen apart, bound the m best items of their sum.
         # −inf times a positive weight stays −inf; there is no +inf, hence no NaN.
         apart = np.sort(members, axis=1)[:, ::-1].cumsum(axis=1)  # (n_sizes, m)
-        bounds = (weights * apart.T).sum(axis=1)
+        bounds = (weights * apart.T).sum(axis=1) + common
         slack = 1e-12 * float(np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0))
         order = np.argsort(-bounds, kind="stable")
-        best = float(theta[n_sizes * T]) if self.sizes[0] == 0 else 0.0
+        best = float(theta[-2]) if self.has_empty else 0.0
         size, chosen = 0, label[:0]
         for start in range(0, T, BLOCK):
             block = order[start : start + BLOCK]
             if bounds[block[0]] + slack < best:
                 break  # and so are all sizes that follow
             for m, items in zip((block + 1).tolist(), weights[block] @ members, strict=True):
-                value = float(np.partition(items, T - m)[T - m :].sum())
+                value = float(np.partition(items, T - m)[T - m :].sum() + common[m - 1])
                 if value > best or (value == best and m < size):
                     best, size, chosen = value, m, items
         if size:

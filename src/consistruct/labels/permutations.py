@@ -62,11 +62,10 @@ class Permutations(FiniteLabels):
         if wrong.any():
             row = int(np.argmax(wrong))
             shown = array[row].tolist()
-            double = len(set(shown)) < len(shown)
+            hint = "; every item stands once, without ties" if len(set(shown)) < len(shown) else ""
             raise ValueError(
-                f"{name} must hold permutations of 0..{self.n_items - 1}"
-                f"{', every item once and without ties' if double else ''}, "
-                f"got {shown} at row {row}"
+                f"{name} must hold permutations of 0..{self.n_items - 1}, "
+                f"got {shown} at row {row}{hint}"
             )
         return array
 

@@ -100,14 +100,16 @@ class FBeta(Loss):
     def target(self, true: ArrayLike) -> Target:
         sets = self.truths.check(true, "true")
         space, counts = self.score_space, sets.sum(axis=1)
-        block = np.searchsorted(space.positive_sizes, counts)  # of the size of each set
-        rows, labels = np.nonzero(sets)
+        block = np.searchsorted(space.block_sizes, counts)  # of the size of each set
+        rows, labels = np.nonzero(sets * (counts < self.T)[:, None])
         columns, values = block[rows] * self.T + labels, np.full(len(rows), -1.0)
-        if space.has_empty:
-            none = np.flatnonzero(counts == 0)
-            rows = np.concatenate([rows, none])
-            columns = np.concatenate([columns, np.full(len(none), space.width - 2)])
-            values = np.concatenate([values, np.full(len(none), -self.empty)])
+        single = [(self.T, len(space.block_sizes) * self.T, 1.0)] if space.has_full else []
+        single += [(0, space.width - 2, self.empty)] if space.has_empty else []
+        for size, column, value in single:
+            found = np.flatnonzero(counts == size)
+            rows = np.concatenate([rows, found])
+            columns = np.concatenate([columns, np.full(len(found), column)])
+            values = np.concatenate([values, np.full(len(found), -value)])
         shape = (len(sets), space.width)
         return sp.csr_array((values, (rows, columns)), shape=shape)
 
@@ -118,23 +120,26 @@ class FBeta(Loss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         space, T = self.score_space, self.T
-        n_columns = len(space.positive_sizes) * T
-        blocks = direction[:, :n_columns].reshape(len(direction), -1, T)
+        n, sizes = len(direction), space.block_sizes
+        blocks = direction[:, : len(sizes) * T].reshape(n, len(sizes), T)
         order = np.argsort(blocks, axis=2, kind="stable")
-        # a truth of size s collects minus the s smallest entries of its block
-        gains = -np.take_along_axis(blocks, order, axis=2).cumsum(axis=2)
-        ends = np.array(space.positive_sizes) - 1
-        values = gains[:, np.arange(len(ends)), ends]
-        best = values.argmax(axis=1)
-        largest = values[np.arange(len(direction)), best]
-        chosen = order[np.arange(len(direction)), best]
-        truths = np.zeros((len(direction), T), dtype=np.int64)
-        members = np.arange(T) <= ends[best][:, None]
-        np.put_along_axis(truths, chosen, members.astype(np.int64), axis=1)
+        lowest = np.take_along_axis(blocks, order, axis=2).cumsum(axis=2)
+        largest, truths = np.full(n, -np.inf), np.zeros((n, T), dtype=np.int64)
+
+        def offer(value: FloatArray, members: LabelArray) -> None:
+            better = value > largest
+            truths[better], largest[better] = members[better], value[better]
+
+        for number, s in enumerate(sizes):
+            # a truth of size s collects minus the s smallest entries of its block
+            members = np.zeros((n, T), dtype=np.int64)
+            np.put_along_axis(members, order[:, number, :s], 1, axis=1)
+            offer(-lowest[:, number, s - 1], members)
+        if space.has_full:
+            offer(-direction[:, len(sizes) * T], np.ones((n, T), dtype=np.int64))
         if self.truths.allowed_sizes[0] == 0:
-            alone = -self.empty * direction[:, -2] if space.has_empty else np.zeros(len(direction))
-            truths[alone > largest] = 0
-            largest = np.maximum(largest, alone)
+            alone = -self.empty * direction[:, -2] if space.has_empty else np.zeros(n)
+            offer(alone, np.zeros((n, T), dtype=np.int64))
         return largest + offset_weight, truths
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:

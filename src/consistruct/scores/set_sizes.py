@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
 from consistruct.decoding import SetBySize
-from consistruct.decoding.sets import member_weights
+from consistruct.decoding.sets import full_set_weights, member_weights
 from consistruct.labels import Subsets
 from consistruct.protocols import FloatArray, Gram
 from consistruct.scores.base import BaseScoreSpace, Predictable
@@ -25,9 +25,10 @@ __all__ = ["SetSizes"]
 class SetSizes(BaseScoreSpace):
     """F_ŷ = (ŷ_t (1+β²)/(β²s + |ŷ|) for truth sizes s and labels t; [ŷ=∅]; 1).
 
-    With S positive sizes the width is S·T + 1, plus one for [ŷ=∅] if 0 is among the sizes. The rank
-    is (T−1)·min(S, T−1) + 1 + S without [ŷ=∅] and (T−1)·min(S, T−1) + 1 + min(S+1, T) with it:
-    T² − T + 2 with all sizes, where scores are free in every (predicted size, label).
+    The one truth of size T has one column, the sum over its labels; so with S sizes in 1..T−1 the
+    width is S·T + 1, and one more for each of 0 and T among the sizes. With S' = S, or S + 1 if T
+    is among the sizes, the rank is (T−1)·S + 1 + S' without [ŷ=∅] and (T−1)·S + 1 + min(S'+1, T)
+    with it: T² − T + 2 with all sizes, where scores are free in every (predicted size, label).
 
     Parameters
     ----------
@@ -68,15 +69,20 @@ class SetSizes(BaseScoreSpace):
         sizes = _all_sizes(self.T) if self.sizes is None else self.sizes
         return SetBySize(self.T, self.beta, sizes)
 
-    @cached_property
-    def positive_sizes(self) -> tuple[int, ...]:
-        """Truth sizes above 0: one column per label each."""
-        return tuple(s for s in self._decoder.sizes if s > 0)
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """Truth sizes in 1..T−1: one column per label each."""
+        return self._decoder.block_sizes
+
+    @property
+    def has_full(self) -> bool:
+        """Whether the full set has a column, the first after the blocks."""
+        return self._decoder.has_full
 
     @property
     def has_empty(self) -> bool:
         """Whether [ŷ=∅] is a column, the last but one."""
-        return self._decoder.sizes[0] == 0
+        return self._decoder.has_empty
 
     @cached_property
     def predictions(self) -> Subsets:
@@ -90,9 +96,10 @@ class SetSizes(BaseScoreSpace):
     def _ranks(self) -> tuple[int, int]:
         """Exact ranks of the part of one contrast of labels and of the part they share."""
         # contrasts: Σ_s a_s/(β²s+m) on m = 1..T−1; common: 1, [m=0] and m/(β²s+m) on m = 0..T
-        n_sizes = len(self.positive_sizes)
+        n_blocks = len(self.block_sizes)
+        n_sizes = n_blocks + self.has_full
         common = 1 + (min(n_sizes + 1, self.T) if self.has_empty else n_sizes)
-        return min(n_sizes, self.T - 1), common
+        return n_blocks, common
 
     @property
     def rank(self) -> int:
@@ -102,8 +109,18 @@ class SetSizes(BaseScoreSpace):
     @cached_property
     def _weights(self) -> FloatArray:
         """(1+β²)/(β²s+m), m = 0..T in rows (row 0 is never used: 0), sizes in columns."""
-        weights = member_weights(self.T, self.beta, self.positive_sizes)
+        weights = member_weights(self.T, self.beta, self.block_sizes)
         return np.vstack([np.zeros((1, weights.shape[1])), weights])
+
+    @cached_property
+    def _extra(self) -> FloatArray:
+        """Columns behind the blocks, which depend on the size m = 0..T only, (T + 1, extra)."""
+        columns = []
+        if self.has_full:
+            columns.append(np.append(0.0, full_set_weights(self.T, self.beta)))
+        if self.has_empty:
+            columns.append((np.arange(self.T + 1) == 0).astype(np.float64))
+        return np.column_stack([*columns, np.ones(self.T + 1)])
 
     def embed(self, labels: ArrayLike) -> FloatArray:
         sets = self.predictions.check(labels)
@@ -112,9 +129,7 @@ class SetSizes(BaseScoreSpace):
         rows = np.zeros((n, self.width))
         members = self._weights[counts][:, :, None] * sets[:, None, :]
         rows[:, : n_sizes * self.T] = members.reshape(n, n_sizes * self.T)
-        if self.has_empty:
-            rows[:, -2] = counts == 0
-        rows[:, -1] = 1.0
+        rows[:, n_sizes * self.T :] = self._extra[counts]
         return rows
 
     @cached_property
@@ -122,10 +137,7 @@ class SetSizes(BaseScoreSpace):
         """Common coordinates of a set of each size m = 0..T, (T + 1, n_sizes + extra)."""
         m = np.arange(self.T + 1)[:, None]
         # the item mean of ŷ is m/T, times √T
-        columns = [m * self._weights / math.sqrt(self.T)]
-        if self.has_empty:
-            columns.append((m == 0).astype(np.float64))
-        return np.hstack([*columns, np.ones((self.T + 1, 1))])
+        return np.hstack([m * self._weights / math.sqrt(self.T), self._extra])
 
     @cached_property
     def _gram(self) -> ItemGram:
@@ -145,8 +157,7 @@ class SetSizes(BaseScoreSpace):
     def mean_embedding(self) -> FloatArray:
         T = self.T
         member = (np.arange(T + 1)[:, None] / T * self._weights).mean(axis=0)  # P(ŷ_t | m) = m/T
-        extra = [1.0 / (T + 1), 1.0] if self.has_empty else [1.0]
-        return np.concatenate([np.repeat(member, T), extra])
+        return np.concatenate([np.repeat(member, T), self._extra.mean(axis=0)])
 
     @property
     def contains_constant(self) -> bool:
@@ -158,11 +169,15 @@ class SetSizes(BaseScoreSpace):
         return coordinates
 
     def predictable(self) -> Predictable:
+        if not self.block_sizes:
+            return super().predictable()  # labels are not told apart
         # +1 on the members of ŷ and very negative elsewhere: more members are better, and ŷ wins
         return Predictable(2**self.T)
 
     @cached_property
     def _diameter(self) -> tuple[Fraction | float, bool]:
+        if not self.block_sizes:
+            return super().diameter_squared(), True
         if self._ranks == (self.T - 1, self.T + 1):
             return _free_diameter(self.T), True
         if self._gram.ranks != self._ranks:
