@@ -130,6 +130,20 @@ def test_binary_pairwise_disagreement_needs_one_score_per_item():
     assert np.linalg.matrix_rank(L) == PairwiseDisagreement(4, 3).score_space.rank == 7
 
 
+def test_effective_classes_of_long_orders_are_bounded():
+    # every order has leverage `rank`, so that no two are further apart than opposite points
+    for n in (2, 3, 4, 5):
+        space = PairDiscount(n)
+        assert space.effective_classes().exact
+        assert space.effective_classes() <= 2 * (space.rank - 1) + 1e-9
+    long = PairDiscount(9).effective_classes()
+    assert not long.exact
+    assert long == 2 * (9 * 10 / 2 - 1 - 1)
+    # reversing an order turns all pairs round: the bound is attained
+    assert PairOrder(30).effective_classes() == 30 * 29
+    assert PairOrder(30).effective_classes().exact
+
+
 def best_by_enumeration(F, theta):
     return (theta @ F.T).max(axis=1)
 
