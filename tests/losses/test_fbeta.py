@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import fbeta_score
 
+from consistruct.decoding import sets as set_decoders
 from consistruct.labels import Product
 from consistruct.losses import FBeta, parse_loss
 from consistruct.losses.base import Sizes, dense_target
@@ -41,6 +42,27 @@ def test_decoder_attains_the_maximum_over_all_sets(T, sizes):
     theta = rng.standard_normal((50, space.width)) - np.linspace(-1, 1, 50)[:, None]
     found = space.embed(space.decoder()(theta))
     assert (found * theta).sum(axis=1) == pytest.approx((theta @ F.T).max(axis=1), rel=1e-12)
+
+
+def test_both_ways_of_decoding_agree(monkeypatch):
+    for sizes in ((0, 1, 2, 9), (3,), (1, 4, 5)):
+        decoder = SetSizes(9, 1.0, sizes).decoder()
+        rng = np.random.default_rng(0)
+        theta = rng.standard_normal((60, decoder.width))
+        theta[30:] = rng.integers(-1, 2, size=(30, decoder.width))  # ties
+        theta[40:50, 0] = -np.inf
+        theta[50:, -1] = 0.0
+        together = decoder(theta)
+        monkeypatch.setattr(set_decoders, "BATCH_ITEMS", 0)
+        one_by_one = decoder(theta)
+        monkeypatch.undo()
+        assert np.array_equal(together[:30], one_by_one[:30])
+        embed = SetSizes(9, 1.0, sizes).embed
+        finite = np.where(np.isneginf(theta), 0.0, theta)
+        values = [(embed(found) * finite).sum(axis=1) for found in (together, one_by_one)]
+        assert values[0] == pytest.approx(values[1], abs=1e-12)
+        assert not together[40:50, 0].any()  # −inf forbids the label
+        assert not one_by_one[40:50, 0].any()
 
 
 def test_bayes_decision_minimises_the_expected_loss():

@@ -16,6 +16,8 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 __all__ = ["SetBySize", "full_set_weights", "member_weights"]
 
 BLOCK = 16  # predicted sizes that are scored together
+BATCH_ITEMS = 32  # up to here scoring every size at once is faster than bounding them
+CHUNK_BYTES = 16 * 2**20  # one score per example, predicted size and item of such a batch
 
 
 def member_weights(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
@@ -38,8 +40,8 @@ class SetBySize(BaseDecoder):
 
     Among sets of one size m the score is a sum over members, so the m best items win: one
     selection per m, O(T²(|sizes| + 1)) per example at most. Sizes are visited in the order of an
-    upper bound that takes O(T·|sizes|·log T) for all of them, and most are never visited. One
-    example is decoded at a time, with O(T·|sizes|) memory beside the scores.
+    upper bound that takes O(T·|sizes|·log T) for all of them, and most are never visited. Beyond
+    32 items one example is decoded at a time, with O(T·|sizes|) memory beside the scores.
 
     Parameters
     ----------
@@ -98,10 +100,34 @@ class SetBySize(BaseDecoder):
         labels = np.zeros((len(scores), self.n_items), dtype=np.int64)
         best = np.empty(len(scores))
         weights = member_weights(self.n_items, self.beta, self.block_sizes)
-        for example, row in enumerate(scores):
-            best[example] = self._decode(row, weights, labels[example])
+        if self.n_items <= BATCH_ITEMS:
+            chunk = max(1, CHUNK_BYTES // (8 * self.n_items**2))
+            for start in range(0, len(scores), chunk):
+                part = slice(start, start + chunk)
+                best[part] = self._decode_batch(scores[part], weights, labels[part])
+        else:
+            for example, row in enumerate(scores):
+                best[example] = self._decode(row, weights, labels[example])
         refuse_all_forbidden(best)
         return labels
+
+    def _decode_batch(self, theta: FloatArray, weights: FloatArray, labels: IntArray) -> FloatArray:
+        """Score every size of few items: no bounds, but many examples at once."""
+        (n, _), T, n_sizes = theta.shape, self.n_items, len(self.block_sizes)
+        items = weights @ theta[:, : n_sizes * T].reshape(n, n_sizes, T)  # (n, m, T)
+        order = np.argsort(items, axis=2, kind="stable")[:, :, ::-1]  # of equal items the latest
+        values = np.take_along_axis(items, order, axis=2).cumsum(axis=2)
+        values = np.diagonal(values, axis1=1, axis2=2)  # the m best items, (n, m)
+        if self.has_full:
+            values = values + theta[:, n_sizes * T, None] * full_set_weights(T, self.beta)
+        nothing = theta[:, -2] if self.has_empty else np.zeros(n)
+        values = np.concatenate([nothing[:, None], values], axis=1)
+        size = values.argmax(axis=1)  # of equal scores the smallest set
+        best_order = order[np.arange(n), np.maximum(size - 1, 0)]
+        np.put_along_axis(
+            labels, best_order, (np.arange(T) < size[:, None]).astype(np.int64), axis=1
+        )
+        return np.asarray(values[np.arange(n), size] + theta[:, -1])
 
     def _decode(self, theta: FloatArray, weights: FloatArray, label: IntArray) -> float:
         """Fill `label` (T,) with the best set and return its score."""
