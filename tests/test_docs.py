@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from consistruct.losses import LOSSES
 from consistruct.testing import check_loss
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,6 +22,27 @@ def python_blocks(text):
 
 def page_id(path):
     return str(path.relative_to(ROOT))
+
+
+def test_every_loss_has_an_entry_with_its_facts():
+    page = (ROOT / "docs" / "losses.md").read_text(encoding="utf-8")
+    entries = dict(re.findall(r"^### (\w+) \(`[\w-]+`\)\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    specs = dict(re.findall(r"^### (\w+) \(`([\w-]+)`\)$", page, re.M))
+    expected = {entry.cls.__name__: name for name, entry in LOSSES.items()}
+    assert specs == expected, "docs/losses.md needs one entry per registered loss, with its spec"
+    for name, text in entries.items():
+        for fact in ("L =", "ank", "Decoder", "mpty", "Use"):
+            # the tree loss is described by its two kinds, and set losses name several decoders
+            assert fact in text or (name, fact) in EXCUSED, f"{name}: say {fact!r}"
+
+
+EXCUSED = {
+    ("Tree", "L ="),
+    ("PairwiseDisagreement", "Decoder"),  # by number of grades
+    ("PairwiseDisagreement", "mpty"),
+    ("PartialLabels", "Decoder"),  # that of the base loss
+    ("Kendall", "mpty"),
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

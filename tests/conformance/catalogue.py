@@ -9,12 +9,15 @@ from consistruct.decoding import (
     BlockArgmax,
     DenseArgmax,
     LabelArgmax,
+    LinearOrdering,
+    PairDiscountOrder,
     PerPart,
+    SetBySize,
     Sort,
     Viterbi,
 )
 from consistruct.decoding.base import BaseDecoder
-from consistruct.labels import Classes, CostVectorSet, Permutations, Product
+from consistruct.labels import Classes, CostVectorSet, Permutations, Product, Subsets
 from consistruct.protocols import FloatArray, LabelSet
 from consistruct.scores import (
     Blocks,
@@ -22,8 +25,13 @@ from consistruct.scores import (
     Chain,
     Dense,
     Full,
+    Matchings,
     Orthonormalised,
+    PairDiscount,
+    PairOrder,
+    Positions,
     Separable,
+    SetSizes,
 )
 from consistruct.scores.base import BaseScoreSpace
 
@@ -37,6 +45,11 @@ LABEL_SETS: tuple[LabelSet, ...] = (
     Product(2, 5),
     Permutations(1),
     Permutations(4),
+    Subsets(1),
+    Subsets(4),
+    Subsets(4, (0, 3)),
+    Subsets(3, (1, 2, 3)),
+    Subsets(5, (3,)),
     CostVectorSet(1),
     CostVectorSet(3),
 )
@@ -60,6 +73,29 @@ BASE_SPACES: tuple[BaseScoreSpace, ...] = (
     Chain(2, 2),
     Chain(4, 2),
     Chain(3, 3),
+    Positions([1]),
+    Positions([3, 2, 1]),
+    Positions([1, 1, 0, 0]),  # merged orders
+    Positions([1, 0.6, 0.5, 0.4]),
+    Positions([0.1, 0.1, 0.1]),  # every order is alike
+    PairOrder(1),
+    PairOrder(2),
+    PairOrder(4),
+    PairDiscount(1),
+    PairDiscount(2),
+    PairDiscount(4),
+    Matchings(1),
+    Matchings(2),
+    Matchings(4),
+    SetSizes(1),
+    SetSizes(3, 2.0),
+    SetSizes(4),
+    SetSizes(1, sizes=(1,)),
+    SetSizes(3, sizes=(3,)),  # sets of one size are alike
+    SetSizes(3, sizes=(0, 3)),
+    SetSizes(4, sizes=(2, 4)),
+    SetSizes(4, 0.5, sizes=(0, 2)),
+    SetSizes(5, sizes=(1, 3)),
     Dense(_INTEGER_F),
     Dense(_INTEGER_F[[0, 1, 1, 0, 2]]),  # merged labels
     Dense(_SQUARES),
@@ -88,6 +124,10 @@ RELATED: tuple[tuple[BaseScoreSpace, tuple[BaseScoreSpace, ...]], ...] = (
     (Blocks((1, 2, 3)), (Blocks((3, 3)), Blocks((2, 4)), Blocks(assignment=(0, 1, 1, 0, 0, 0)))),
     (Blocks(assignment=(1, 0, 1, 2)), (Blocks(assignment=(0, 1, 0, 1)), Blocks((2, 2)))),
     (Full(6), (Blocks((3, 3)), Dense(_SQUARES))),
+    (PairOrder(3), (Positions([3, 2, 1]), Positions([1, 0, 0]), Matchings(3))),
+    (Matchings(3), (Positions([5, 2, 1]), PairOrder(3))),
+    (PairDiscount(3), (Positions([6, 3, 2]), Positions([3, 2, 1]))),
+    (SetSizes(3), (SetSizes(3, sizes=(1, 2)), SetSizes(3, 2.0, sizes=(3,)))),
     (Dense(_SQUARES), (Dense(_SQUARES[:, 1:]), Blocks((6,)), Full(6))),
 )
 
@@ -107,6 +147,39 @@ def matching_rows(n_items: int) -> FloatArray:
     return np.array([np.eye(n_items)[order].ravel() for order in Permutations(n_items).enumerate()])
 
 
+def pair_rows(n_items: int) -> FloatArray:
+    """F of the linear ordering problem: the constant, then [i before j] − ½."""
+    rows = []
+    for order in Permutations(n_items).enumerate().tolist():
+        pairs = [(i, j) for i in range(n_items) for j in range(i + 1, n_items)]
+        rows.append([1.0] + [0.5 if order.index(i) < order.index(j) else -0.5 for i, j in pairs])
+    return np.array(rows)
+
+
+def pair_discount_rows(n_items: int) -> FloatArray:
+    """F of average precision: one over the later position of two items."""
+    rows = []
+    for order in Permutations(n_items).enumerate().tolist():
+        pairs = [(i, j) for i in range(n_items) for j in range(i, n_items)]
+        rows.append([1 / (1 + max(order.index(i), order.index(j))) for i, j in pairs])
+    return np.array(rows)
+
+
+def set_rows(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
+    """F of the F-measure over all sets."""
+    rows = []
+    for members in Product(n_items).enumerate().tolist():
+        row = []
+        for s in sizes:
+            if s > 0:
+                weight = (1 + beta**2) / (beta**2 * s + sum(members))
+                scored = [weight * member for member in members]
+                row += scored if s < n_items else [sum(scored)]
+        row += [float(sum(members) == 0)] if 0 in sizes else []
+        rows.append([*row, 1.0])
+    return np.array(rows)
+
+
 _CHAIN, _PARTS = Chain(3, 3), Separable(3, 3)
 
 # decoder, F, predictions, whether −inf forbids
@@ -124,6 +197,15 @@ DECODERS: tuple[tuple[BaseDecoder, FloatArray, LabelSet, bool], ...] = (
     (Viterbi(5, 2), Chain(5, 2).matrix(), Product(5), True),
     (Assignment(3), matching_rows(3), Permutations(3), True),
     (Assignment(1), matching_rows(1), Permutations(1), True),
+    (LinearOrdering(1), pair_rows(1), Permutations(1), True),
+    (LinearOrdering(5), pair_rows(5), Permutations(5), True),
+    (PairDiscountOrder(1), pair_discount_rows(1), Permutations(1), True),
+    (PairDiscountOrder(5), pair_discount_rows(5), Permutations(5), True),
+    (SetBySize(1, 1.0, (0, 1)), set_rows(1, 1.0, (0, 1)), Product(1), True),
+    (SetBySize(5, 2.0, (0, 1, 4)), set_rows(5, 2.0, (0, 1, 4)), Product(5), True),
+    (SetBySize(4, 0.5, (2,)), set_rows(4, 0.5, (2,)), Product(4), True),
+    (SetBySize(4, 1.0, (0, 1, 4)), set_rows(4, 1.0, (0, 1, 4)), Product(4), True),
+    (SetBySize(3, 1.0, (3,)), set_rows(3, 1.0, (3,)), Product(3), True),
     (Sort([3, 2, 1]), permutation_rows(3, np.array([3, 2, 1])), Permutations(3), False),
     (Sort([2, 2, 1, 0]), permutation_rows(4, np.array([2, 2, 1, 0])), Permutations(4), False),
     (Sort([1, 0, 0, 0]), permutation_rows(4, np.array([1, 0, 0, 0])), Permutations(4), False),

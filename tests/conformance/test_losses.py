@@ -9,13 +9,20 @@ from hypothesis import strategies as st
 
 from consistruct.losses import (
     LOSSES,
+    NDCG,
     Abstain,
     Block,
     CostMatrix,
     CostVectors,
+    ExpectedRankUtility,
+    FBeta,
     Hamming,
+    MeanAveragePrecision,
     Mixed,
     Ordinal,
+    PairwiseDisagreement,
+    PartialLabels,
+    PrecisionAt,
     Tree,
     ZeroOne,
     mixture,
@@ -120,6 +127,47 @@ losses = st.one_of(
     st.builds(Ordinal, st.integers(1, 7), st.sampled_from([1.0, 2.0, 0.5, 3.0])),
     st.builds(Abstain, st.integers(1, 5), st.sampled_from([0.0, 0.3, 0.5, 0.8, 2.0])),
 )
+shares = st.sampled_from([0.0, 0.5, 1.0])
+
+
+@st.composite
+def set_losses(draw):
+    # all sizes of four labels: too badly conditioned for the dense reference if β is small
+    T = draw(st.integers(1, 4))
+    sizes = draw(
+        (st.none() if T < 4 else st.just((1, 4)))
+        | st.sets(st.integers(0, T), min_size=1, max_size=2).map(tuple)
+    )
+    if sizes is not None and max(sizes) == 0:
+        sizes = (0, T)
+    return FBeta(T, draw(st.sampled_from([0.5, 1.0, 2.0])), sizes=sizes, empty=draw(shares))
+
+
+@st.composite
+def rankings(draw):
+    n = draw(st.integers(1, 4))
+    n_grades = draw(st.integers(2, 3 if n < 4 else 2))
+    q = draw(st.integers(1, n))
+    grades = {"n_grades": n_grades, "empty": draw(shares)}
+    return draw(
+        st.sampled_from(
+            [
+                PrecisionAt(n, q, **grades),
+                NDCG(n, q, gain="linear", discount="reciprocal", **grades),
+                NDCG(n, None, discount="linear", **grades),
+                ExpectedRankUtility(n, draw(st.sampled_from([1.5, 3.0])), **grades),
+                PairwiseDisagreement(n, n_grades, empty=draw(shares)),
+                MeanAveragePrecision(n, empty=draw(shares)),
+                PartialLabels(Ordinal(n), draw(st.sampled_from(["infimum", "supremum"]))),
+            ]
+        )
+    )
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.one_of(set_losses(), rankings()))
+def test_any_metric_loss_keeps_the_contracts(loss):
+    check_loss(loss)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -11,7 +11,18 @@ from hypothesis.extra import numpy as hnp
 from consistruct import decoding, labels, scores
 from consistruct.decoding import DenseArgmax, Viterbi
 from consistruct.labels import Classes, Product
-from consistruct.scores import Blocks, Chain, Dense, Orthonormalised, Separable
+from consistruct.scores import (
+    Blocks,
+    Chain,
+    Dense,
+    Matchings,
+    Orthonormalised,
+    PairDiscount,
+    PairOrder,
+    Positions,
+    Separable,
+    SetSizes,
+)
 from consistruct.testing import (
     check_decoder,
     check_huge_score_space,
@@ -44,8 +55,20 @@ def test_decoder(case):
 
 @pytest.mark.parametrize(
     "space",
-    [Separable(1000), Separable(201, 5), Chain(210, 2), Chain(100, 7), Blocks((2**201, 2**202))],
-    ids=repr,
+    [
+        Separable(1000),
+        Separable(201, 5),
+        Chain(210, 2),
+        Chain(100, 7),
+        Blocks((2**201, 2**202)),
+        Positions(np.arange(70, 0, -1)),
+        Positions([1] * 5 + [0] * 50),
+        PairOrder(60),
+        PairDiscount(48),
+        Matchings(50),
+        SetSizes(250, 2.0, sizes=(1, 4)),
+    ],
+    ids=lambda space: repr(space)[:40],
 )
 def test_huge_score_space(space):
     check_huge_score_space(space)

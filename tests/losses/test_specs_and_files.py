@@ -272,3 +272,21 @@ def test_bad_frames():
         CostMatrix.from_frame([[0, 1]])
     with pytest.raises(TypeError, match="not a number"):
         CostMatrix.from_frame(frame("pred").astype(str).replace("5.0", "x").astype(object))
+
+
+def test_tree_with_inner_nodes_as_predictions(tmp_path):
+    path = tmp_path / "animals:small.csv"  # file names may hold colons
+    path.write_text(
+        "node,parent,weight\nanimal,,0\ncat,animal,2\nlion,cat,1\ntiger,cat,1\nfish,animal,3\n"
+    )
+    loss = parse_loss(f"tree:{path}:nodes")
+    assert loss == read_tree_csv(path, predict="nodes")
+    assert isinstance(loss, Tree)
+    assert loss.names == ("animal", "cat", "lion", "tiger", "fish")
+    assert loss.truths.names == ("lion", "tiger", "fish")
+    assert loss.n_labels == 5
+    # stopping at "cat" costs the edge that is left; "animal" two edges; "fish" the whole way
+    assert loss([1, 0, 4, 2], [0, 0, 0, 0]).tolist() == [1.0, 3.0, 6.0, 0.0]
+    assert parse_loss(f"tree:{path}") == parse_loss(f"tree:{path}:leaves") == read_tree_csv(path)
+    with pytest.raises(LossSpecError, match=r"write tree:FILE\.csv, or tree:FILE\.csv:nodes"):
+        parse_loss("tree::nodes")

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def analyze(
     loss: str = typer.Argument(help="Loss spec, e.g. hamming:10, mixed:4x25:0.4, cost:FILE.csv."),
     scores: str = typer.Option(
-        "own", help="own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
+        "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
     ),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int = typer.Option(21, min=2, help="Number of grid values from 0 to max_eps."),

@@ -2,7 +2,9 @@
 
 from consistruct.decoding.assignment import Assignment
 from consistruct.decoding.dense import BlockArgmax, DenseArgmax, LabelArgmax
+from consistruct.decoding.orders import LinearOrdering, PairDiscountOrder
 from consistruct.decoding.parts import PerPart
+from consistruct.decoding.sets import SetBySize
 from consistruct.decoding.sort import Sort
 from consistruct.decoding.viterbi import ChainScores, Viterbi
 
@@ -12,7 +14,10 @@ __all__ = [
     "ChainScores",
     "DenseArgmax",
     "LabelArgmax",
+    "LinearOrdering",
+    "PairDiscountOrder",
     "PerPart",
+    "SetBySize",
     "Sort",
     "Viterbi",
 ]

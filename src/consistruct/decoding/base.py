@@ -20,6 +20,7 @@ class BaseDecoder(Member, ABC):
 
     exact: bool = True
     tie_rule: str = SMALLEST_INDEX
+    forbids: bool = True  # whether −inf in θ forbids labels; a decoder that differs says how
 
     @abstractmethod
     def __call__(self, theta: ArrayLike) -> LabelArray: ...

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_theta
 from consistruct.decoding.base import BaseDecoder
+from consistruct.exceptions import FamilyError
+from consistruct.labels.ragged import Ragged
 from consistruct.protocols import LabelArray
 
 __all__ = ["Sort"]
@@ -27,8 +29,9 @@ class Sort(BaseDecoder):
 
     Parameters
     ----------
-    discount : (n_items,) array
-        Weight of each position, non-increasing.
+    discount : (n_items,) array or None
+        Weight of each position, non-increasing; None decodes packed queries of any length under any
+        decreasing discount (`decode_packed`).
 
     Examples
     --------
@@ -39,9 +42,12 @@ class Sort(BaseDecoder):
     array([[0, 2, 1]])
     """
 
-    discount: ArrayField
+    discount: ArrayField | None
+    forbids = False  # −inf puts an item last instead
 
     def __post_init__(self) -> None:
+        if self.discount is None:
+            return
         discount = frozen_array(self.discount)
         if discount.ndim != 1 or len(discount) == 0 or not np.isfinite(discount).all():
             raise ValueError(
@@ -56,14 +62,26 @@ class Sort(BaseDecoder):
     @cached_property
     def _plateaus(self) -> list[slice]:
         """Runs of at least two positions with equal discount."""
-        edges = np.flatnonzero(np.diff(self.discount)) + 1
-        bounds = [0, *edges.tolist(), len(self.discount)]
+        discount = np.asarray(self.discount)
+        edges = np.flatnonzero(np.diff(discount)) + 1
+        bounds = [0, *edges.tolist(), len(discount)]
         runs = [slice(start, stop) for start, stop in pairwise(bounds)]
         return [run for run in runs if run.stop - run.start > 1]
 
     def __call__(self, theta: ArrayLike) -> LabelArray:
+        if self.discount is None:
+            raise FamilyError(self, "decode a plain array (decode_packed takes Ragged scores)")
         scores = check_theta(theta, len(self.discount))
         order = np.argsort(-scores, axis=1, kind="stable").astype(np.int64)
         for run in self._plateaus:
             order[:, run] = np.sort(order[:, run], axis=1)
         return order
+
+    def decode_packed(self, theta: Ragged) -> Ragged:
+        """Packed item scores (N,) -> packed orders: the best item of each query first."""
+        values = np.asarray(theta.values)
+        if values.ndim != 1:
+            raise ValueError(f"packed theta must hold one score per item, got {values.shape}")
+        scores = check_theta(values[:, None], 1)[:, 0]
+        order = np.lexsort((-scores, theta.rows))  # stable: equal items by number
+        return theta.with_values(order - theta.offsets[theta.rows])

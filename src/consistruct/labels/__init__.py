@@ -5,5 +5,6 @@ from consistruct.labels.costs import CostVectorSet
 from consistruct.labels.permutations import Permutations
 from consistruct.labels.product import Product
 from consistruct.labels.ragged import Ragged
+from consistruct.labels.subsets import Subsets
 
-__all__ = ["Classes", "CostVectorSet", "Permutations", "Product", "Ragged"]
+__all__ = ["Classes", "CostVectorSet", "Permutations", "Product", "Ragged", "Subsets"]

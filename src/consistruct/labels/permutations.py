@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, integer_labels
+from consistruct.exceptions import FamilyError
 from consistruct.labels.base import FiniteLabels, integer_array
 from consistruct.protocols import LabelArray
 
@@ -20,7 +22,8 @@ class Permutations(FiniteLabels):
     """All permutations of 0..n−1, ordered lexicographically.
 
     A ranking is written as an order: ``label[0]`` is the best item. A matching is written as an
-    assignment: ``label[i]`` is the partner of i.
+    assignment: ``label[i]`` is the partner of i. With ``n_items`` None it is the family of all
+    lengths, whose batches are packed (`Ragged`).
 
     Examples
     --------
@@ -31,52 +34,67 @@ class Permutations(FiniteLabels):
     array([5])
     """
 
-    n_items: int
+    n_items: int | None
 
     def __post_init__(self) -> None:
-        self._set(n_items=check_count(self.n_items, "n_items"))
+        n_items = None if self.n_items is None else check_count(self.n_items, "n_items")
+        self._set(n_items=n_items)
+
+    def at(self, size: int) -> Self:
+        """The member of the family with `size` items."""
+        return type(self)(size)
 
     @property
-    def size(self) -> int:
-        return math.factorial(self.n_items)
+    def size(self) -> int | None:
+        return None if self.n_items is None else math.factorial(self.n_items)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        if self.n_items is None:
+            raise FamilyError(self, "give the shape of a label")
         return (self.n_items,)
 
     def check(self, labels: ArrayLike, name: str = "labels") -> LabelArray:
+        if self.n_items is None:
+            raise FamilyError(self, f"check {name} in a plain array (pack orders with Ragged)")
         array = integer_labels(labels, self.shape, name).astype(np.int64)
         wrong = (np.sort(array, axis=1) != np.arange(self.n_items)).any(axis=1)
         if wrong.any():
             row = int(np.argmax(wrong))
+            shown = array[row].tolist()
+            hint = "; every item stands once, without ties" if len(set(shown)) < len(shown) else ""
             raise ValueError(
                 f"{name} must hold permutations of 0..{self.n_items - 1}, "
-                f"got {array[row].tolist()} at row {row}"
+                f"got {shown} at row {row}{hint}"
             )
         return array
 
     def index(self, labels: ArrayLike) -> LabelArray:
+        size = self._finite_size("be indexed")
         array = self.check(labels)
-        index = integer_array(np.zeros(len(array), dtype=np.int64), self.size)
-        for place in range(self.n_items):
+        (n_items,) = self.shape
+        index = integer_array(np.zeros(len(array), dtype=np.int64), size)
+        for place in range(n_items):
             # Lehmer digit: how many smaller items are still unused
             digit = (array[:, place + 1 :] < array[:, place, None]).sum(axis=1)
-            index = index * (self.n_items - place) + integer_array(digit, self.size)
+            index = index * (n_items - place) + integer_array(digit, size)
         return index
 
     def unindex(self, indices: ArrayLike) -> LabelArray:
         remaining = self._check_indices(indices)
-        digits = np.empty((len(remaining), self.n_items), dtype=np.int64)
-        for place in reversed(range(self.n_items)):
-            base = self.n_items - place
+        (n_items,) = self.shape
+        digits = np.empty((len(remaining), n_items), dtype=np.int64)
+        for place in reversed(range(n_items)):
+            base = n_items - place
             digits[:, place] = (remaining % base).astype(np.int64)
             remaining = remaining // base
         labels = digits
-        for place in reversed(range(self.n_items - 1)):
+        for place in reversed(range(n_items - 1)):
             # undo the Lehmer code from the right: later items at or above this one move up
             later = labels[:, place + 1 :]
             later += later >= labels[:, place, None]
         return labels
 
     def sample(self, n: int, rng: np.random.Generator) -> LabelArray:
-        return rng.permuted(np.tile(np.arange(self.n_items), (n, 1)), axis=1)
+        (n_items,) = self.shape
+        return rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)

@@ -2,32 +2,50 @@
 
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.algebra import Combination, mixture
+from consistruct.losses.average_precision import MeanAveragePrecision
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
 from consistruct.losses.explicit import MatrixLoss
+from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import read_cost_csv, read_tree_csv
+from consistruct.losses.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
+from consistruct.losses.partial_labels import PartialLabels
+from consistruct.losses.permutation_distances import Matching, SpearmanFootrule, SpearmanRho
 from consistruct.losses.registry import LOSSES, LossEntry, parse_loss
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
 __all__ = [
     "LOSSES",
+    "NDCG",
     "Abstain",
     "Block",
     "Combination",
     "CostMatrix",
     "CostVectors",
+    "ExpectedRankUtility",
+    "FBeta",
+    "GainLoss",
     "Hamming",
+    "Kendall",
     "Loss",
     "LossEntry",
+    "Matching",
     "MatrixLoss",
+    "MeanAveragePrecision",
     "Mixed",
     "Ordinal",
+    "PairwiseDisagreement",
+    "PartialLabels",
+    "PrecisionAt",
     "Sizes",
+    "SpearmanFootrule",
+    "SpearmanRho",
     "Tree",
     "ZeroOne",
     "mixture",

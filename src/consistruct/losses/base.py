@@ -31,6 +31,7 @@ class Sizes:
     n_classes: int | None = None
     n_parts: int | None = None
     n_states: int | None = None
+    set_sizes: tuple[int, ...] | None = None  # sizes of the label sets that occur
 
 
 class Loss(Member, ABC):

@@ -51,10 +51,16 @@ def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = No
     return CostMatrix(matrix, pred_names, true_names)
 
 
-def read_tree_csv(path: str | Path) -> Tree:
+def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "leaves") -> Tree:
     """Read a label tree: columns ``node,parent`` and optionally ``weight``, one node per line.
 
     Nodes are named; an empty parent marks a root. Names are numbered in the order of the file.
+
+    Parameters
+    ----------
+    path : path
+    predict : "leaves" or "nodes"
+        Whether inner nodes may be predicted: stopping early costs the way that is left.
     """
     lines, table = _table(path)
     header = [cell.strip().lower() for cell in table[0]]
@@ -82,7 +88,7 @@ def read_tree_csv(path: str | Path) -> Tree:
     if len(header) == 3:
         weights = _numbers(path, [line[2:] for line in table[1:]], lines[1:])[:, 0]
     try:
-        return Tree(parents, weights, names=tuple(names))
+        return Tree(parents, weights, predict=predict, names=tuple(names))
     except ValueError as error:
         raise LossSpecError(f"{path}: {error}") from None
 

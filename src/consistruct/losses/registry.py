@@ -7,13 +7,19 @@ from typing import Literal
 
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
+from consistruct.losses.average_precision import MeanAveragePrecision
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import read_cost_csv
+from consistruct.losses.gains import NDCG, ExpectedRankUtility, PrecisionAt
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
+from consistruct.losses.partial_labels import PartialLabels
+from consistruct.losses.permutation_distances import Matching, SpearmanFootrule, SpearmanRho
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
@@ -55,7 +61,18 @@ LOSSES: dict[str, LossEntry] = {
     "abstain": LossEntry(Abstain, "abstain:5:0.3", (Abstain(1, 0.2), Abstain(4, 0.3), Abstain(4, 0.75)), Abstain(2**300, 0.3)),
     "cost": LossEntry(CostMatrix, "cost:FILE.csv", (CostMatrix(_KDD), CostMatrix([[0, 1, 2]]), CostMatrix([[0], [1], [0]]), CostMatrix([[1, 1], [1, 1]]), CostMatrix([[0, 1], [1, 0], [0, 1], [0.3, 0.4]]))),
     "cost-vectors": LossEntry(CostVectors, "cost-vectors:5", (CostVectors(1), CostVectors(4, 2.0)), CostVectors(2**300)),
-    "tree": LossEntry(Tree, "tree:FILE.csv", (Tree((-1, 0, 0, 1, 1, 2)), Tree((-1, 0, 0, 1, 1), predict="nodes"), Tree(_FOREST, kind="level"), Tree(_FOREST, (1.0, 0.5, 0.25), kind="level", predict="nodes"), Tree((-1, 0, 0, 1, 1), (0, 1, 2, 0, 0)), Tree((-1,)))),
+    "fbeta": LossEntry(FBeta, "fbeta:14 or fbeta:14:2", (FBeta(1), FBeta(2, 2.0), FBeta(3), FBeta(4), FBeta(3, empty=0.0), FBeta(3, 0.5, empty=0.5), FBeta(4, sizes=(1, 2)), FBeta(4, sizes=(0, 3)), FBeta(1, sizes=(1,), empty=0.0)), FBeta(300, sizes=(0, 1, 3, 10))),
+    "precision-at": LossEntry(PrecisionAt, "precision-at:10:3 or precision-at:10:3:5", (PrecisionAt(1, 1), PrecisionAt(3, 1), PrecisionAt(4, 2), PrecisionAt(3, 3), PrecisionAt(3, 2, n_grades=3, empty=0.0)), PrecisionAt(60, 5)),
+    "ndcg": LossEntry(NDCG, "ndcg:10 or ndcg:10:5 or ndcg:10:5:3", (NDCG(1), NDCG(2), NDCG(3, n_grades=3), NDCG(4, 2), NDCG(3, 1, gain="linear", discount="reciprocal", n_grades=3), NDCG(3, discount="linear", empty=1.0)), NDCG(60, 10, n_grades=5)),
+    "eru": LossEntry(ExpectedRankUtility, "eru:10 or eru:10:5 or eru:10:5:3", (ExpectedRankUtility(1), ExpectedRankUtility(4), ExpectedRankUtility(3, 1.5, n_grades=4, neutral=1.5, empty=0.5)), ExpectedRankUtility(60)),
+    "pairwise": LossEntry(PairwiseDisagreement, "pairwise:10 or pairwise:10:3", (PairwiseDisagreement(1), PairwiseDisagreement(2, 3), PairwiseDisagreement(4), PairwiseDisagreement(3, 3), PairwiseDisagreement(4, 3, empty=0.5), PairwiseDisagreement(1, 3, empty=1.0)), PairwiseDisagreement(60)),
+    "map": LossEntry(MeanAveragePrecision, "map:5", (MeanAveragePrecision(1), MeanAveragePrecision(2), MeanAveragePrecision(3, empty=1.0), MeanAveragePrecision(4)), MeanAveragePrecision(48)),
+    "kendall": LossEntry(Kendall, "kendall:6", (Kendall(1), Kendall(2), Kendall(4), Kendall(3, ties="average"), Kendall(3, ties="exclude"), Kendall(1, ties="exclude")), Kendall(60)),
+    "footrule": LossEntry(SpearmanFootrule, "footrule:6", (SpearmanFootrule(1), SpearmanFootrule(2), SpearmanFootrule(3), SpearmanFootrule(4)), SpearmanFootrule(48)),
+    "spearman-rho": LossEntry(SpearmanRho, "spearman-rho:6", (SpearmanRho(1), SpearmanRho(2), SpearmanRho(4)), SpearmanRho(60)),
+    "matching": LossEntry(Matching, "matching:5", (Matching(1), Matching(2), Matching(3), Matching(4)), Matching(48)),
+    "partial-labels": LossEntry(PartialLabels, "partial-labels:infimum:zero-one:5 or partial-labels:average:hamming:3", (PartialLabels(ZeroOne(1)), PartialLabels(ZeroOne(4)), PartialLabels(ZeroOne(4), "average"), PartialLabels(Hamming(2), "supremum"), PartialLabels(Hamming(3)), PartialLabels(Hamming(3), "average"), PartialLabels(NDCG(3), "average"), PartialLabels(CostMatrix([[0, 1, 2]]), "supremum"), PartialLabels(FBeta(2))), PartialLabels(ZeroOne(2**300))),
+    "tree": LossEntry(Tree, "tree:FILE.csv or tree:FILE.csv:nodes", (Tree((-1, 0, 0, 1, 1, 2)), Tree((-1, 0, 0, 1, 1), predict="nodes"), Tree(_FOREST, kind="level"), Tree(_FOREST, (1.0, 0.5, 0.25), kind="level", predict="nodes"), Tree((-1, 0, 0, 1, 1), (0, 1, 2, 0, 0)), Tree((-1,)))),
 }
 # fmt: on
 

@@ -211,8 +211,15 @@ class Tree(MatrixLoss):
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         from consistruct.losses.files import read_tree_csv
 
-        if len(arguments) != 1 or not arguments[0]:
-            raise LossSpecError("the spec of tree names a CSV file; write tree:FILE.csv")
-        loss = read_tree_csv(arguments[0])
+        path, colon, option = (arguments[0] if arguments else "").rpartition(":")
+        predict: Literal["leaves", "nodes"] = "nodes" if option == "nodes" else "leaves"
+        if not colon or option not in ("leaves", "nodes"):  # a file name may hold colons
+            path = arguments[0] if arguments else ""
+        if not path:
+            raise LossSpecError(
+                "the spec of tree names a CSV file; write tree:FILE.csv, or tree:FILE.csv:nodes to "
+                "allow inner nodes as predictions"
+            )
+        loss = read_tree_csv(path, predict=predict)
         assert isinstance(loss, cls)
         return loss

@@ -20,7 +20,7 @@ from consistruct._validation import check_rows
 from consistruct.protocols import FloatArray
 from consistruct.scores.gram import BaseGram, group_equal
 
-__all__ = ["ProductGram"]
+__all__ = ["ProductGram", "helmert_contrasts"]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ProductGram(BaseGram):
     def expand(self, z: FloatArray) -> FloatArray:
         """Orthonormal coordinates (n, rank) -> θ (n, width)."""
         n, T, s = len(z), self.n_parts, self.n_states
-        contrasts = _contrasts(s)
+        contrasts = helmert_contrasts(s)
         main = z[:, 1 : 1 + T * (s - 1)].reshape(n, T, s - 1)
         unary = np.sqrt(s) * main @ contrasts.T + z[:, 0, None, None] / T
         if not self.edges:
@@ -138,7 +138,7 @@ class ProductGram(BaseGram):
     def contract(self, theta: FloatArray) -> FloatArray:
         """Transpose of `expand`: (n, width) -> (n, rank)."""
         T, s = self.n_parts, self.n_states
-        contrasts = _contrasts(s)
+        contrasts = helmert_contrasts(s)
         unary, edge = self.split(theta)
         parts = [
             unary.sum(axis=(1, 2))[:, None] / T,
@@ -154,7 +154,7 @@ def _rows(array: FloatArray) -> FloatArray:
     return np.asarray(array.reshape(len(array), math.prod(array.shape[1:])))
 
 
-def _contrasts(n_states: int) -> FloatArray:
+def helmert_contrasts(n_states: int) -> FloatArray:
     """Helmert contrasts: (s, s−1) with orthonormal columns, each orthogonal to the constant."""
     columns = np.zeros((n_states, n_states - 1))
     for j in range(1, n_states):

@@ -157,10 +157,15 @@ class BaseScoreSpace(Member, ABC):
         leverage = np.diag(kernel)
         return float(np.max(leverage[:, None] + leverage[None, :] - 2 * kernel))
 
+    @property
+    def diameter_is_exact(self) -> bool:
+        """False where `diameter_squared` is a certified upper bound."""
+        return True
+
     def effective_classes(self) -> EffectiveClasses:
         """k_eff of this space, see `EffectiveClasses`."""
         diameter = self.diameter_squared()
-        return EffectiveClasses(diameter / 2, exact=True, measure=self.measure)
+        return EffectiveClasses(diameter / 2, exact=self.diameter_is_exact, measure=self.measure)
 
     def coordinates(self, other: ScoreSpace) -> LinearMap:
         """The linear map taking θ of `other` to θ here with equal scores for every label.

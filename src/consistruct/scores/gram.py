@@ -15,6 +15,7 @@ __all__ = [
     "BaseGram",
     "DenseGram",
     "DiagonalGram",
+    "SpectralGram",
     "dense_limit",
     "group_equal",
     "rank_tolerance",
@@ -98,6 +99,18 @@ class DenseGram(BaseGram):
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
         return group_equal(self._svd[0] ** 2)
+
+
+class SpectralGram(DenseGram):
+    """Ḡ given by its positive eigenvalues, ascending, and their vectors (width, rank)."""
+
+    def __init__(self, values: FloatArray, vectors: FloatArray) -> None:
+        super().__init__(np.sqrt(values)[:, None] * vectors.T)
+        self._spectrum = np.sqrt(values[::-1]), vectors[:, ::-1].T
+
+    @cached_property
+    def _svd(self) -> tuple[FloatArray, FloatArray]:
+        return self._spectrum
 
 
 def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:

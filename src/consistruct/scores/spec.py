@@ -18,7 +18,7 @@ from consistruct.scores.separable import Separable
 
 __all__ = ["parse_scores"]
 
-KNOWN = "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, matrix:FILE.csv"
+KNOWN = "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, sortable, matrix:FILE.csv"
 
 
 def parse_scores(spec: str, loss: TaskLoss) -> BaseScoreSpace:
@@ -46,6 +46,17 @@ def parse_scores(spec: str, loss: TaskLoss) -> BaseScoreSpace:
         if name == "chain":
             return Chain(predictions.n_parts, predictions.n_states)
         return Separable(predictions.n_parts, predictions.n_states)
+    if name == "sortable" and not tail:
+        # an easier space that a loss offers besides its own
+        offered = getattr(loss, "sortable_scores", None)
+        if offered is None:
+            raise LossSpecError(
+                "sortable scores are an alternative that only map offers; use own, which is "
+                "sortable where that is consistent"
+            )
+        space = offered()
+        assert isinstance(space, BaseScoreSpace)
+        return space
     if name == "blocks" and tail:
         return Blocks(block_sizes(tail))
     if name == "matrix" and tail:

@@ -98,6 +98,10 @@ class Orthonormalised(BaseScoreSpace):
     def diameter_squared(self) -> Fraction | float:
         return self.base.diameter_squared()
 
+    @property
+    def diameter_is_exact(self) -> bool:
+        return self.base.diameter_is_exact
+
     def coordinates(self, other: ScoreSpace) -> LinearMap:
         self._check_same_predictions(other)
         if other == self:
@@ -203,6 +207,10 @@ class Centred(BaseScoreSpace):
         if self.base.contains_constant:
             return self.base.diameter_squared()  # the kernel only loses a constant
         return super().diameter_squared()
+
+    @property
+    def diameter_is_exact(self) -> bool:
+        return self.base.diameter_is_exact or not self.base.contains_constant
 
     def coordinates(self, other: ScoreSpace) -> LinearMap:
         self._check_same_predictions(other)

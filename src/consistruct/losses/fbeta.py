@@ -1,0 +1,153 @@
+"""The F-measure of label sets, example by example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Ragged, Subsets
+from consistruct.labels.subsets import check_set_sizes
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores import SetSizes
+
+__all__ = ["FBeta"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FBeta(Loss):
+    """1 − F_β of the predicted and the true label set, for each example.
+
+    Formula: L(ŷ, y) = 1 − (1+β²)|ŷ∩y| / (β²|y| + |ŷ|). Two empty sets: 1 − `empty`; one empty set:
+    1. Scores: one per truth size that occurs and label, rank T² − T + 2 with all sizes (see
+    `SetSizes`). Decoder: the best items for each predicted size, O(T²·|sizes|).
+
+    Choose it for multi-label problems judged by example-based F1; Hamming loss says nothing about
+    rare labels.
+
+    Parameters
+    ----------
+    T : int
+        Number of labels.
+    beta : float
+        Recall counts β times as much as precision.
+    sizes : sequence of int, optional
+        Sizes of the true sets that occur (an estimator fills them from y); all of 0..T if not
+        given. Only targets need them: the loss itself is defined for every set.
+    empty : float
+        F_β of two empty sets, in [0, 1]; scikit-learn's `zero_division`.
+
+    Examples
+    --------
+    >>> from consistruct.losses import FBeta
+    >>> FBeta(3)([[1, 1, 0], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]).round(3)
+    array([0.333, 0.   ])
+    >>> FBeta(983, sizes=range(1, 26)).target([[1] + 982 * [0]]).nnz
+    1
+    """
+
+    T: int
+    beta: float = 1.0
+    sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
+    empty: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        T = check_count(self.T, "T")
+        beta = check_number(self.beta, "beta", low=0.0, open_low=True)
+        empty = check_number(self.empty, "empty", low=0.0, high=1.0)
+        sizes = self.sizes
+        if sizes is not None:
+            sizes = check_set_sizes(sizes, T)
+            if sizes[-1] == 0:
+                raise ValueError("sizes must hold a positive set size, got 0 only")
+        self._set(T=T, beta=beta, sizes=sizes, empty=empty)
+
+    @cached_property
+    def score_space(self) -> SetSizes:
+        if self.empty > 0:
+            return SetSizes(self.T, self.beta, self.sizes)
+        # ∅ is never better than another set: no column of its own
+        positive = tuple(s for s in self.truths.allowed_sizes if s > 0)
+        return SetSizes(self.T, self.beta, positive)
+
+    @cached_property
+    def truths(self) -> Subsets:
+        return Subsets(self.T, self.sizes)
+
+    @property
+    def max_value(self) -> float:
+        return 1.0
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if self.sizes is not None:  # sizes restrict the targets only
+            everything = FBeta(self.T, self.beta, empty=self.empty)
+            return everything(pred, true)
+        return super().__call__(pred, true)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        shared = (pred & true).sum(axis=1)
+        total = self.beta**2 * true.sum(axis=1) + pred.sum(axis=1)
+        measure = (1 + self.beta**2) * shared / np.where(total > 0, total, 1.0)
+        return np.where(total > 0, 1.0 - measure, 1.0 - self.empty)
+
+    def target(self, true: ArrayLike) -> Target:
+        sets = self.truths.check(true, "true")
+        space, counts = self.score_space, sets.sum(axis=1)
+        block = np.searchsorted(space.block_sizes, counts)  # of the size of each set
+        rows, labels = np.nonzero(sets * (counts < self.T)[:, None])
+        columns, values = block[rows] * self.T + labels, np.full(len(rows), -1.0)
+        single = [(self.T, len(space.block_sizes) * self.T, 1.0)] if space.has_full else []
+        single += [(0, space.width - 2, self.empty)] if space.has_empty else []
+        for size, column, value in single:
+            found = np.flatnonzero(counts == size)
+            rows = np.concatenate([rows, found])
+            columns = np.concatenate([columns, np.full(len(found), column)])
+            values = np.concatenate([values, np.full(len(found), -value)])
+        shape = (len(sets), space.width)
+        return sp.csr_array((values, (rows, columns)), shape=shape)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.ones(len(self.truths.check(true, "true")))
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        space, T = self.score_space, self.T
+        n, sizes = len(direction), space.block_sizes
+        blocks = direction[:, : len(sizes) * T].reshape(n, len(sizes), T)
+        order = np.argsort(blocks, axis=2, kind="stable")
+        lowest = np.take_along_axis(blocks, order, axis=2).cumsum(axis=2)
+        largest, truths = np.full(n, -np.inf), np.zeros((n, T), dtype=np.int64)
+
+        def offer(value: FloatArray, members: LabelArray) -> None:
+            better = value > largest
+            truths[better], largest[better] = members[better], value[better]
+
+        for number, s in enumerate(sizes):
+            # a truth of size s collects minus the s smallest entries of its block
+            members = np.zeros((n, T), dtype=np.int64)
+            np.put_along_axis(members, order[:, number, :s], 1, axis=1)
+            offer(-lowest[:, number, s - 1], members)
+        if space.has_full:
+            offer(-direction[:, len(sizes) * T], np.ones((n, T), dtype=np.int64))
+        if self.truths.allowed_sizes[0] == 0:
+            alone = -self.empty * direction[:, -2] if space.has_empty else np.zeros(n)
+            offer(alone, np.zeros((n, T), dtype=np.int64))
+        return largest + offset_weight, truths
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.truths.check(true, "true")
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("fbeta", arguments, 2, "fbeta:14 or fbeta:14:2")
+        T = count_field("fbeta", arguments, 0, sizes.n_parts, "number of labels")
+        beta = number_field("fbeta", arguments, 1, "beta") if len(arguments) > 1 else 1.0
+        return cls(T, beta, sizes=sizes.set_sizes)

@@ -1,0 +1,97 @@
+"""What losses on orders share: families of query lengths, packed batches, relevance grades."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Permutations, Product, Ragged
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray, LabelArray, LabelSet
+
+__all__ = ["OrderLoss", "RelevanceLoss", "rows_at"]
+
+
+class OrderLoss(Loss):
+    """A loss whose predictions are orders of n items, best first; n None is the family.
+
+    Packed batches (`Ragged`) hold one order per query, of its own items 0, 1, …; queries of equal
+    length are evaluated together.
+    """
+
+    n: int | None
+
+    def __post_init__(self) -> None:
+        self._set(n=None if self.n is None else check_count(self.n, "n"))
+
+    def at(self, size: int) -> Self:
+        """The member of the family for queries of `size` items."""
+        return dataclasses.replace(self, n=size)  # type: ignore[type-var]
+
+    @cached_property
+    def predictions(self) -> Permutations:
+        return Permutations(self.n)
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if not isinstance(pred, Ragged) and not isinstance(true, Ragged):
+            return super().__call__(pred, true)
+        if not isinstance(pred, Ragged) or not isinstance(true, Ragged):
+            raise TypeError(
+                "pred and true must both be packed (Ragged) or both plain arrays; "
+                "pack lists of queries with Ragged.pack"
+            )
+        if not pred.same_lengths(true):
+            raise ValueError("pred and true must hold queries of the same lengths")
+        lengths = true.lengths
+        if (lengths == 0).any():
+            empty = int(np.argmax(lengths == 0))
+            raise ValueError(f"query {empty} is empty; leave out queries without items")
+        if self.n is not None and (lengths != self.n).any():
+            other = int(np.argmax(lengths != self.n))
+            raise ValueError(
+                f"{self!r} takes queries of {self.n} items, query {other} has {lengths[other]}; "
+                f"use the family with n=None"
+            )
+        values = np.empty(len(true))
+        for length in np.unique(lengths).tolist():
+            queries = np.flatnonzero(lengths == length)
+            member = self.at(length) if self.n is None else self
+            values[queries] = member(rows_at(pred, queries), rows_at(true, queries))
+        return values
+
+
+def rows_at(packed: Ragged, queries: np.ndarray) -> LabelArray:
+    """Sequences of equal length as one array, (len(queries), length)."""
+    starts = packed.offsets[queries]
+    length = int(packed.lengths[queries[0]])
+    return packed.values[starts[:, None] + np.arange(length)]
+
+
+class RelevanceLoss(OrderLoss):
+    """An order loss whose truths are the relevance grades of the items, 0 meaning irrelevant.
+
+    `empty` is the loss of a truth in which there is nothing to rank, whatever is predicted.
+    """
+
+    n_grades: int
+    empty: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n_grades = check_count(self.n_grades, "n_grades", minimum=2)
+        empty = check_number(self.empty, "empty", low=0.0, high=1.0)
+        self._set(n_grades=n_grades, empty=empty)
+
+    @cached_property
+    def truths(self) -> LabelSet:
+        return Product(self.n, self.n_grades)
+
+    @abstractmethod
+    def _without_order(self, true: LabelArray) -> np.ndarray:
+        """[there is nothing to rank], (n,)."""

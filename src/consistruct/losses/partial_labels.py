@@ -1,0 +1,227 @@
+"""Truths that are sets of candidates: one of them is right, which one is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from consistruct.exceptions import CapabilityError, LossSpecError, TooManyLabelsError
+from consistruct.labels import Ragged, Subsets
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.explicit import span_of
+from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
+from consistruct.scores import Full
+from consistruct.scores.base import BaseScoreSpace
+
+__all__ = ["PartialLabels"]
+
+REDUCTIONS = {"infimum": np.minimum, "average": np.add, "supremum": np.maximum}
+LISTED_CANDIDATES = 12  # all 2^12 candidate sets are listed to find the smallest score space
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartialLabels(Loss):
+    """A base loss against a set of candidate truths: the best, the mean or the worst of them.
+
+    Formula: L(ŷ, A) = min, mean or max over y ∈ A of base(ŷ, y); A is never empty. Scores:
+    "average" keeps those of the base (the mean target expresses it) and its decoder, for any base
+    loss. "infimum" and "supremum" need listed predictions: the span of all candidate sets up to 12
+    truths, full scores above; decoder argmax over predictions.
+
+    Choose "infimum" where any candidate is acceptable (ambiguous labels), "average" where each is
+    equally likely, "supremum" to be safe against the worst.
+
+    Parameters
+    ----------
+    loss : Loss
+        The base loss, with finitely many truths.
+    reduce : "infimum", "average" or "supremum"
+
+    Notes
+    -----
+    A truth is a 0/1 mask over the base's truths in index order, where these can be listed; or, for
+    any base, a packed list of candidates: ``Ragged`` with one sequence of base truths per example.
+
+    Examples
+    --------
+    >>> from consistruct.labels import Ragged
+    >>> from consistruct.losses import PartialLabels, ZeroOne
+    >>> loss = PartialLabels(ZeroOne(3))
+    >>> loss([0, 2], [[1, 1, 0], [1, 1, 0]])
+    array([0., 1.])
+    >>> loss([0, 2], Ragged.pack([[0, 1], [0, 1]]))  # the same candidates, listed
+    array([0., 1.])
+    """
+
+    loss: Loss
+    reduce: Literal["infimum", "average", "supremum"] = "infimum"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Loss):
+            raise TypeError(f"loss must be a consistruct loss, got {type(self.loss).__name__}")
+        if self.reduce not in REDUCTIONS:
+            raise ValueError(
+                f"reduce must be 'infimum', 'average' or 'supremum', got {self.reduce!r}"
+            )
+        if self.loss.truths.size is None:
+            raise ValueError(
+                f"candidate sets need a base loss with finitely many truths, which {self.loss!r} "
+                f"does not have; choose a member of a family with .at(size)"
+            )
+
+    # --- labels ---
+
+    @property
+    def predictions(self) -> LabelSet:
+        return self.loss.predictions
+
+    @cached_property
+    def truths(self) -> Subsets:
+        m = self.loss.truths.size
+        assert m is not None
+        if m > ENUMERATION_LIMIT:
+            raise TooManyLabelsError(
+                m,
+                ENUMERATION_LIMIT,
+                f"a mask over the truths of {self.loss!r}",
+                "give the candidates of each example as a packed list, Ragged",
+            )
+        return Subsets(m, tuple(range(1, m + 1)))
+
+    @cached_property
+    def _every_truth(self) -> LabelArray:
+        return self.loss.truths.enumerate(limit=self.truths.n_items)
+
+    def _candidates(self, true: ArrayLike | Ragged) -> tuple[LabelArray, IntArray]:
+        """All candidates one after the other, and where those of each example start."""
+        if not isinstance(true, Ragged):
+            masks = self.truths.check(true, "true")
+            rows, columns = np.nonzero(masks)
+            return self._every_truth[columns], np.searchsorted(rows, np.arange(len(masks)))
+        if (true.lengths == 0).any():
+            empty = int(np.argmax(true.lengths == 0))
+            raise ValueError(f"example {empty} has no candidates; leave it out or list them all")
+        return self.loss.truths.check(true.values, "true"), true.offsets[:-1]
+
+    # --- the direct formula ---
+
+    def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
+        if not isinstance(true, Ragged) or isinstance(pred, Ragged):
+            return super().__call__(pred, true)
+        checked = self.predictions.check(pred, "pred")
+        if len(checked) != len(true):
+            raise ValueError(
+                f"pred and true must have the same length, got {len(checked)} and {len(true)}"
+            )
+        return self._reduced(checked, *self._candidates(true))
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        return self._reduced(pred, *self._candidates(true))
+
+    def _reduced(self, pred: LabelArray, candidates: LabelArray, starts: IntArray) -> FloatArray:
+        if len(pred) == 0:
+            return np.zeros(0)
+        counts = np.diff(np.append(starts, len(candidates)))
+        values = self.loss._value(np.repeat(pred, counts, axis=0), candidates)
+        total = np.asarray(REDUCTIONS[self.reduce].reduceat(values, starts), dtype=np.float64)
+        return total / counts if self.reduce == "average" else total
+
+    # --- offset + ⟨embed, target⟩ ---
+
+    @cached_property
+    def _explicit(self) -> tuple[BaseScoreSpace, FloatArray]:
+        """Space of the infimum or supremum, and L of the base with rows of predictions."""
+        self._require_listed()
+        base = self.loss.matrix()
+        space: BaseScoreSpace = Full(self.loss.predictions)
+        if self.truths.n_items <= LISTED_CANDIDATES:
+            columns = self._columns(base, self.truths.enumerate())
+            space = span_of(columns, self.loss.predictions)[0]
+        return space, base
+
+    def _require_listed(self) -> None:
+        size = self.loss.predictions.size
+        if size is None or size > ENUMERATION_LIMIT:
+            raise TooManyLabelsError(
+                size,
+                ENUMERATION_LIMIT,
+                f"the {self.reduce} over candidates of {self.loss!r}",
+                "use reduce='average', which keeps the scores of the base loss",
+            )
+
+    def _columns(self, base: FloatArray, masks: LabelArray) -> FloatArray:
+        """L(ŷ, A) for all ŷ and the given masks, (k, n)."""
+        reduction = REDUCTIONS[self.reduce]
+        columns = np.empty((len(base), len(masks)))
+        for position, mask in enumerate(masks):
+            columns[:, position] = reduction.reduce(base[:, mask.astype(bool)], axis=1)
+        return columns
+
+    @property
+    def score_space(self) -> BaseScoreSpace:
+        return self.loss.score_space if self.reduce == "average" else self._explicit[0]
+
+    @property
+    def max_value(self) -> float:
+        return self.loss.max_value  # one candidate is a candidate set
+
+    def target(self, true: ArrayLike | Ragged) -> Target:
+        if self.reduce == "average":
+            candidates, starts = self._candidates(true)
+            return self._means(starts, len(candidates)) @ self.loss.target(candidates)
+        space, base = self._explicit
+        masks = self._masks(true)
+        columns = self._columns(base, masks).T
+        if isinstance(space, Full):
+            return columns
+        # the span is orthonormal: u = E_c[F_c L(c, A)]
+        return np.asarray(columns @ (self.predictions.weights()[:, None] * space.matrix()))
+
+    def offset(self, true: ArrayLike | Ragged) -> FloatArray:
+        candidates, starts = self._candidates(true)
+        if self.reduce != "average":
+            return np.zeros(len(starts))
+        return np.asarray(self._means(starts, len(candidates)) @ self.loss.offset(candidates))
+
+    def _masks(self, true: ArrayLike | Ragged) -> LabelArray:
+        if not isinstance(true, Ragged):
+            return self.truths.check(true, "true")
+        candidates, _ = self._candidates(true)
+        masks = np.zeros((len(true), self.truths.n_items), dtype=np.int64)
+        masks[true.rows, self.loss.truths.index(candidates)] = 1
+        return masks
+
+    def _means(self, starts: IntArray, n_candidates: int) -> sp.csr_array:
+        """(n, n_candidates) matrix that averages over the candidates of each example."""
+        ends = np.append(starts, n_candidates)
+        counts = np.diff(ends)
+        weights = np.repeat(1.0 / np.maximum(counts, 1), counts)
+        return sp.csr_array(
+            (weights, np.arange(n_candidates), ends), shape=(len(starts), n_candidates)
+        )
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        raise CapabilityError(
+            self,
+            "truth_as_prediction",
+            "a surrogate that scores the true label",
+            "use the quadratic surrogate, which takes candidate sets",
+        )
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        from consistruct.losses.registry import parse_loss
+
+        if len(arguments) < 2 or arguments[0] not in REDUCTIONS:
+            raise LossSpecError(
+                "the spec of partial-labels names the reduction and the base loss; write for "
+                "example partial-labels:infimum:zero-one:5"
+            )
+        reduce: Literal["infimum", "average", "supremum"] = arguments[0]  # type: ignore[assignment]
+        return cls(parse_loss(":".join(arguments[1:]), sizes=sizes), reduce)
