@@ -14,7 +14,7 @@ from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["ChainScores", "Viterbi"]
+__all__ = ["ChainScores", "Viterbi", "best_sequence"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Viterbi(BaseDecoder):
 
 
 @compiled
-def _best_sequence(
+def best_sequence(
     unary: FloatArray,  # (T, s)
     edges: FloatArray,  # (1 or T, s, s)
     shared: bool,
@@ -137,6 +137,7 @@ def _best_sequence(
     successor: NDArray[np.int32],  # (T, s) work space: best state after each state
     states: IntArray,  # (T,) out
 ) -> float:
+    """Score of the best sequence of states of one sequence, which is written to `states`."""
     T, s = unary.shape
     for a in range(s):
         suffix[a] = 0.0
@@ -188,7 +189,7 @@ def _viterbi_packed(
         start, stop = offsets[row], offsets[row + 1]
         if stop > start:
             own = edges if shared else edges[start:stop]
-            best[row] = _best_sequence(
+            best[row] = best_sequence(
                 unary[start:stop], own, shared, suffix, following, successor, states[start:stop]
             )
 
@@ -207,4 +208,4 @@ def _viterbi_rows(
     for row in range(len(theta)):
         unary = theta[row, : T * s].reshape(T, s)
         edges = theta[row, T * s :].reshape(T - 1, s, s)
-        best[row] = _best_sequence(unary, edges, False, suffix, following, successor, states[row])
+        best[row] = best_sequence(unary, edges, False, suffix, following, successor, states[row])

@@ -1,0 +1,1 @@
+"""Surrogates: convex functions of the scores that stand in for the task loss."""
