@@ -75,6 +75,8 @@ class ChainSurrogate(Member):
     name: ClassVar[str]
     # whether exp(score) is a law of y at the minimum, so that marginals mean something
     probabilistic: ClassVar[bool] = False
+    # whether gradients vanish on sequences that are fitted well, so that steps can be long
+    flattens: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(part_cost=check_number(self.part_cost, "part_cost", low=0.0, open_low=True))
@@ -193,11 +195,12 @@ class ChainQuadratic(ChainSurrogate):
     The scores f regress on minus the loss; constants (the mean of f over c) are divided out, and
     the factor s makes the curvature in a unary score one, whatever the number of states.
     Consistent for the Hamming loss: at the minimum over all functions f is minus the expected
-    loss, and Viterbi maximises it. Scores must be finite (forbid transitions when decoding, not here).
+    loss, and Viterbi maximises it. Scores must be finite (forbid transitions when decoding only).
     """
 
     kind: ClassVar[int] = _kernels.QUADRATIC
     name: ClassVar[str] = "quadratic"
+    flattens: ClassVar[bool] = False
 
     def _check_scores(self, scores: ChainScores) -> None:
         if np.isneginf(scores.unary).any() or (

@@ -1,0 +1,1 @@
+"""Learning: score maps, solvers and estimators behind the scikit-learn interface."""
