@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ def load_chunking(part: str) -> Chunking:
         }
         offsets = archive[f"offsets_{part}"].tolist()
     pairs = list(zip(columns["words"], columns["pos"], strict=True))
-    spans = [slice(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    spans = [slice(a, b) for a, b in pairwise(offsets)]
     return Chunking([pairs[span] for span in spans], [columns["chunk"][span] for span in spans])
 
 

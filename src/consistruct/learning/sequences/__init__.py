@@ -1,5 +1,13 @@
 """Sequences: linear chains over token features, trained by averaged stochastic gradient."""
 
+from consistruct.learning.sequences.estimator import SequencePredictor
+from consistruct.learning.sequences.sequence_metrics import (
+    chunk_f1,
+    chunk_score,
+    chunks,
+    sequence_error,
+    token_error,
+)
 from consistruct.learning.sequences.tags import TagSet, scheme_transitions
 from consistruct.learning.sequences.token_maps import TokenMap
 from consistruct.learning.sequences.tokens import FeatureHash, FeatureIndex, PackedTokens
@@ -8,7 +16,13 @@ __all__ = [
     "FeatureHash",
     "FeatureIndex",
     "PackedTokens",
+    "SequencePredictor",
     "TagSet",
     "TokenMap",
+    "chunk_f1",
+    "chunk_score",
+    "chunks",
     "scheme_transitions",
+    "sequence_error",
+    "token_error",
 ]

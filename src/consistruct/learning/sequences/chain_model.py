@@ -70,14 +70,11 @@ class ChainModel:
         )
 
     def move_towards(self, other: ChainModel, share: float) -> None:
-        """self += share · (other − self), where both are finite."""
-        for mine, theirs in zip(self.arrays(), other.arrays(), strict=True):
-            if mine.ndim == 2 and mine.shape[0] != mine.shape[1]:
-                _mix(mine, theirs, share)
-            else:
-                finite = np.isfinite(theirs)
-                mine[finite] += share * (theirs[finite] - mine[finite])
-                mine[~finite] = theirs[~finite]
+        """self += share · (other − self); forbidden entries (−inf in both) stay as they are."""
+        _mix(self.weights, other.weights, share)
+        for mine, theirs in zip(self.arrays()[1:], other.arrays()[1:], strict=True):
+            finite = np.isfinite(theirs)
+            mine[finite] += share * (theirs[finite] - mine[finite])
 
 
 def _mix(mine: NDArray[Any], theirs: NDArray[Any], share: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,50 +18,17 @@ from numpy.typing import NDArray
 
 from consistruct.learning.sequences._sgd_kernels import gather_batch, sparse_steps
 from consistruct.learning.sequences.chain_model import ChainModel
-from consistruct.learning.sequences.token_maps import TokenMap
-from consistruct.learning.sequences.tokens import PackedTokens
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.learning.sequences.training_set import TrainingSet
+from consistruct.protocols import IntArray
 from consistruct.surrogates.chain import ChainSurrogate
 from consistruct.surrogates.chain._kernels import gradients_packed
 
-__all__ = ["AveragedSGD", "TrainingSet", "TrainingState"]
+__all__ = ["AveragedSGD", "TrainingState"]
 
 logger = logging.getLogger(__name__)
 
 AVERAGING_POWER = 3  # weight of snapshot k grows like k³
 MAX_HALVINGS = 30
-
-
-@dataclass
-class TrainingSet:
-    """Sequences with their true states and weights; dense features may be mapped batch by batch."""
-
-    tokens: PackedTokens
-    states: IntArray  # (N,)
-    weights: FloatArray  # (n,)
-    token_map: TokenMap
-    cached: bool = False  # whether `tokens` already hold what token_map.local gives
-
-    @property
-    def n_features(self) -> int:
-        return self.token_map.n_outputs
-
-    def features(self, batch: Any, offsets: IntArray) -> Any:
-        """φ of the rows of a batch of whole sequences."""
-        if self.cached:
-            return self.token_map.spread(batch, offsets)
-        return self.token_map.transform(batch, offsets)
-
-    def mean_square_norm(self) -> float:
-        """mean‖φ(x_t)‖² over the tokens of at most a thousand sequences."""
-        tokens = self.tokens
-        step = max(1, len(tokens) // 1000)
-        if step > 1:
-            tokens = tokens.take(np.arange(0, len(tokens), step))
-        features = self.features(tokens.features, tokens.offsets)
-        values = features.data if tokens.is_sparse else features
-        total = float(np.sum(np.square(values, dtype=np.float64)))
-        return total / max(tokens.n_tokens, 1)
 
 
 @dataclass
@@ -74,19 +41,22 @@ class TrainingState:
     n_snapshots: int = 0
     step_factor: float = 1.0
     history: list[float] = field(default_factory=list)  # mean surrogate per token, by epoch
+    # early stopping: the average with the least held-out error so far, and for how long
+    best: ChainModel | None = None
+    best_error: float = np.inf
+    epochs_since_best: int = 0
 
     @classmethod
     def zeros(cls, n_features: int, n_states: int) -> TrainingState:
         return cls(ChainModel.zeros(n_features, n_states), ChainModel.zeros(n_features, n_states))
 
     def copy(self) -> TrainingState:
-        return TrainingState(
-            self.model.copy(),
-            self.average.copy(),
-            self.epoch,
-            self.n_snapshots,
-            self.step_factor,
-            list(self.history),
+        """A state whose next epoch leaves this one as it is (the best model is never changed)."""
+        return replace(
+            self,
+            model=self.model.copy(),
+            average=self.average.copy(),
+            history=list(self.history),
         )
 
 
@@ -105,8 +75,6 @@ class AveragedSGD:
         Sequences per step.
     boundaries : bool
         Whether start and end scores are learnt.
-    transitions : bool
-        Whether transitions are learnt (otherwise they stay as they are).
     alpha : float
         Penalty (alpha/2)‖W‖² on the sum of the surrogate over sequences.
     snapshots : int

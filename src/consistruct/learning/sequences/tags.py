@@ -61,7 +61,7 @@ class TagSet:
         if any(isinstance(tag, float) and tag != tag for tag in distinct):
             raise ValueError("a tag is NaN; leave tokens without a tag out or name the tag")
         try:
-            self.tags: list[Any] = sorted(distinct)  # type: ignore[type-var]
+            self.tags: list[Any] = sorted(distinct)
         except TypeError:  # tags of several types: any fixed order
             self.tags = sorted(distinct, key=lambda tag: (type(tag).__name__, repr(tag)))
         self.state = {tag: state for state, tag in enumerate(self.tags)}
@@ -104,8 +104,8 @@ def scheme_transitions(
     and E-X are not.
 
     >>> edges, start, end = scheme_transitions(["B-NP", "I-NP", "O"], "bio")
-    >>> edges[2, 1], start[1], edges[0, 1]
-    (-inf, -inf, 0.0)
+    >>> edges[:, 1].tolist(), start.tolist()
+    ([0.0, 0.0, -inf], [0.0, -inf, 0.0])
     """
     if scheme not in ("bio", "iobes"):
         raise ValueError(f"the tag scheme must be 'bio' or 'iobes', got {scheme!r}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from consistruct._compile import compiled
 from consistruct._validation import check_count, check_number
-from consistruct.learning.sequences.tokens import PackedTokens
+from consistruct.learning.sequences.tokens import PackedTokens, is_sparse
 from consistruct.protocols import IntArray
 
 __all__ = ["TokenMap", "median_distance", "window_features"]
@@ -47,7 +47,7 @@ def window_features(features: Any, offsets: IntArray, radius: int, kept: int = 0
     if radius == 0:
         return features
     n_tokens, d = features.shape
-    if not sp.issparse(features):
+    if not is_sparse(features):
         width = kept + (2 * radius + 1) * (d - kept)
         out = np.zeros((n_tokens, width), dtype=features.dtype)
         _window_dense(features, offsets, radius, kept, out)

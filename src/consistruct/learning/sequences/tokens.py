@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from typing import Any
 from zlib import crc32
 
@@ -17,7 +17,20 @@ from consistruct._validation import check_count
 from consistruct.labels import Ragged
 from consistruct.protocols import IntArray
 
-__all__ = ["FeatureHash", "FeatureIndex", "PackedTokens", "group_offsets", "pack_tokens"]
+__all__ = [
+    "FeatureHash",
+    "FeatureIndex",
+    "PackedTokens",
+    "group_offsets",
+    "is_sparse",
+    "is_symbolic",
+    "pack_tokens",
+]
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a SciPy sparse matrix (a plain bool: type checkers keep X as it is)."""
+    return bool(sp.issparse(X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +58,7 @@ class PackedTokens:
 
     def __post_init__(self) -> None:
         features = self.features
-        if sp.issparse(features):
+        if is_sparse(features):
             features = sp.csr_array(features)
             if features.dtype not in (np.float32, np.float64):
                 features = features.astype(np.float32)
@@ -91,7 +104,7 @@ class PackedTokens:
 
     @property
     def is_sparse(self) -> bool:
-        return sp.issparse(self.features)
+        return is_sparse(self.features)
 
     @property
     def n_tokens(self) -> int:
@@ -103,6 +116,12 @@ class PackedTokens:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def runs(self, n_tokens: int = 65536) -> Iterator[tuple[int, int]]:
+        """First and last + 1 of consecutive sequences with about `n_tokens` tokens together."""
+        marks = np.arange(0, self.n_tokens, n_tokens)
+        starts = np.unique(np.searchsorted(self.offsets[:-1], marks)).tolist()
+        return pairwise([*starts, len(self)])
 
     def take(self, rows: IntArray) -> PackedTokens:
         """The sequences `rows`, copied."""
@@ -266,7 +285,7 @@ def _packed_csr(
 
 def is_symbolic(X: Any) -> bool:
     """Whether X is a list of sequences of tokens given by feature names, not by numbers."""
-    if isinstance(X, PackedTokens | Ragged | np.ndarray) or sp.issparse(X) or len(X) == 0:
+    if isinstance(X, PackedTokens | Ragged | np.ndarray) or is_sparse(X) or len(X) == 0:
         return False
     first = X[0]
     return (
@@ -293,9 +312,9 @@ def pack_tokens(X: Any, groups: ArrayLike | None = None) -> PackedTokens:
     if isinstance(X, Ragged):
         return PackedTokens(X.values, X.offsets)
     if groups is not None:
-        features = X if sp.issparse(X) else np.asarray(X)
+        features = X if is_sparse(X) else np.asarray(X)
         return PackedTokens(features, group_offsets(groups, features.shape[0]))
-    if sp.issparse(X) or isinstance(X, np.ndarray):
+    if is_sparse(X) or isinstance(X, np.ndarray):
         if isinstance(X, np.ndarray) and X.ndim == 3:  # sequences of one length
             n, T, d = X.shape
             return PackedTokens(X.reshape(n * T, d), np.arange(n + 1) * T)
@@ -314,7 +333,7 @@ def _pack_list(X: Sequence[Any]) -> PackedTokens:
         raise ValueError("X must hold at least one sequence, got none")
     width: int | None = None
     for row, sequence in enumerate(X):
-        shape = np.shape(sequence) if not sp.issparse(sequence) else sequence.shape
+        shape = np.shape(sequence) if not is_sparse(sequence) else sequence.shape
         if len(shape) >= 1 and shape[0] == 0:
             raise ValueError(f"sequence {row} is empty; leave sequences without tokens out")
         if len(shape) != 2:
@@ -328,7 +347,7 @@ def _pack_list(X: Sequence[Any]) -> PackedTokens:
     assert width is not None
     lengths = [sequence.shape[0] if hasattr(sequence, "shape") else len(sequence) for sequence in X]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    if sp.issparse(X[0]):
+    if is_sparse(X[0]):
         return PackedTokens(sp.vstack(list(X), format="csr"), offsets)
     # float32: half the memory of the usual float64 list, and more than the data are worth
     features = np.empty((int(offsets[-1]), width), dtype=np.float32)
