@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from consistruct.learning.sequences import (
     token_error,
 )
 from consistruct.learning.sequences.checkpoints import load_checkpoint
+from consistruct.learning.sequences.tokens import group_offsets
 
 TAGS = np.array(["ant", "bee", "cat"])
 
@@ -65,10 +67,7 @@ def test_forms_of_input_give_the_same_model() -> None:
     reference = SequencePredictor(random_state=0).fit([row.astype(np.float32) for row in X], Y)
     flat = SequencePredictor(random_state=0).fit(FLAT_X.astype(np.float32), FLAT_Y, groups=GROUPS)
     packed = SequencePredictor(random_state=0).fit(
-        PackedTokens(
-            FLAT_X.astype(np.float32), np.r_[0, np.flatnonzero(np.diff(GROUPS)) + 1, len(GROUPS)]
-        ),
-        FLAT_Y,
+        PackedTokens(FLAT_X.astype(np.float32), group_offsets(GROUPS, len(GROUPS))), FLAT_Y
     )
     np.testing.assert_array_equal(reference.coef_, flat.coef_)
     np.testing.assert_array_equal(reference.coef_, packed.coef_)
@@ -131,26 +130,30 @@ def test_marginal_decoding_minimises_expected_token_error() -> None:
         np.testing.assert_array_equal(tags, model.classes_[law.argmax(axis=1)])
     scores = model.score_parameters(X_NEW)
     np.testing.assert_allclose(chain_marginals(scores).unary, np.concatenate(marginals))
-    # probabilities are honest: the expected number of errors is about the observed one
-    expected = np.mean(np.concatenate([1 - law.max(axis=1) for law in marginals]))
-    assert expected == pytest.approx(token_error(Y_NEW, model.predict(X_NEW)), abs=0.05)
+
+
+def test_probabilities_are_as_honest_as_the_optimum() -> None:
+    # how sure the model is of itself, against the maximum-likelihood fit of the same data
+    settings: Any = {"solver": "lbfgs", "alpha": 1e-3, "max_epochs": 20}
+    sure = [
+        np.concatenate(model.fit(X, Y).predict_marginals(X_NEW)).max(axis=1).mean()
+        for model in (SequencePredictor(random_state=0), SequencePredictor(**settings))
+    ]
+    assert sure[0] == pytest.approx(sure[1], abs=0.02)
 
 
 def test_forbidden_transitions_do_not_appear() -> None:
-    rows = [
-        row for row in Y if not any(a + b == "antcat" for a, b in zip(row, row[1:], strict=False))
-    ]
-    kept = [x for x, row in zip(X, Y, strict=True) if any(row is k for k in rows)]
+    good = [i for i, row in enumerate(Y) if ("ant", "cat") not in pairwise(row.tolist())]
+    kept, rows = [X[i] for i in good], [Y[i] for i in good]
+    assert 0 < len(rows) < len(Y)
     for surrogate in ("log", "hinge", "softmax_margin", "quadratic"):
         model = SequencePredictor(
             surrogate, forbidden_transitions=[("ant", "cat")], random_state=0
         ).fit(kept, rows)
         assert model.transitions_[0, 2] == -np.inf
-        pairs = {(a, b) for row in model.predict(X_NEW) for a, b in zip(row, row[1:], strict=False)}
+        pairs = {pair for row in model.predict(X_NEW) for pair in pairwise(row.tolist())}
         assert ("ant", "cat") not in pairs
-    with pytest.raises(
-        ValueError, match=r"sequence \d+ holds the forbidden transition 'ant' -> 'cat'"
-    ):
+    with pytest.raises(ValueError, match=r"sequence \d+ holds the forbidden .* 'ant' -> 'cat'"):
         SequencePredictor(forbidden_transitions=[("ant", "cat")]).fit(X, Y)
     with pytest.raises(ValueError, match="names the tag 'dog', which training does not show"):
         SequencePredictor(forbidden_transitions=[("ant", "dog")]).fit(X, Y)

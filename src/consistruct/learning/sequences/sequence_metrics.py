@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["ChunkScore", "chunk_f1", "chunk_score", "chunks", "sequence_error", "token_error"]
 
-Tags = Sequence[Any]
+Tags = Any  # a sequence of tags: list, tuple or array
 
 
 def _check_pairs(y_true: Sequence[Tags], y_pred: Sequence[Tags]) -> None:
@@ -115,9 +115,7 @@ class ChunkScore:
         return 2 * self.n_correct / total if total else 0.0
 
 
-def chunk_score(
-    y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]], scheme: str = "bio"
-) -> ChunkScore:
+def chunk_score(y_true: Sequence[Tags], y_pred: Sequence[Tags], scheme: str = "bio") -> ChunkScore:
     """Counts of chunks over all sequences; a chunk is right if start, end and type are."""
     _check_pairs(y_true, y_pred)
     n_true = n_pred = n_correct = 0
@@ -129,9 +127,7 @@ def chunk_score(
     return ChunkScore(n_true, n_pred, n_correct)
 
 
-def chunk_f1(
-    y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]], scheme: str = "bio"
-) -> float:
+def chunk_f1(y_true: Sequence[Tags], y_pred: Sequence[Tags], scheme: str = "bio") -> float:
     """F1 of the chunks, micro-averaged, as conlleval prints it (there in per cent).
 
     >>> chunk_f1([["B-NP", "I-NP", "O"]], [["B-NP", "I-NP", "B-VP"]])

@@ -1,9 +1,11 @@
 """Averaged stochastic gradient on chains, with steps that need no tuning.
 
-A constant step c / mean‖x_t‖² on the summed gradient of a batch of sequences, its own step for
-transitions, and an average of the iterates with weights that grow like k³ over snapshots k
-(Shamir and Zhang, 2013: no horizon has to be known, the second half counts for fifteen
-sixteenths). The step is halved, and the epoch begun again, if the surrogate explodes.
+A step c / mean‖x_t‖² on the summed gradient of a batch of sequences, its own step for transitions,
+both falling with the square root of the epoch, and an average of the iterates with weights that
+grow like k³ over snapshots k (Shamir and Zhang, 2013: no horizon has to be known, the second half
+counts for fifteen sixteenths). A constant step gives the same errors, but its average keeps a
+bias of the order of the step, and probabilities come out too sure of themselves. The step is
+halved, and the epoch begun again, if the surrogate explodes.
 """
 
 from __future__ import annotations
@@ -147,8 +149,9 @@ class AveragedSGD:
         limit: float,
     ) -> float:
         """Visit the sequences in `order`; mean surrogate per token (weighted), before each step."""
-        step = self.step * state.step_factor / max(square_norm, 1e-12)
-        transition_step = self.transition_step * state.step_factor
+        factor = state.step_factor / np.sqrt(1.0 + state.epoch)
+        step = self.step * factor / max(square_norm, 1e-12)
+        transition_step = self.transition_step * factor
         n_batches = -(-len(order) // self.batch_size)
         chunk = max(1, -(-n_batches // self.snapshots)) * self.batch_size
         lengths = np.diff(data.tokens.offsets)
