@@ -66,8 +66,8 @@ class SequencePredictor(ChainPredictor):
     solver : {"sgd", "lbfgs"}
         Averaged stochastic gradient, or L-BFGS as a (slow) reference.
     step : float or "auto"
-        c of the step c / mean‖φ‖² / √epoch; "auto" is 1 for dense and 4 for sparse features. Halved
-        if training explodes, so that nothing has to be tuned.
+        c of the step c / mean‖φ‖² / √epoch; "auto" is 1 for dense and 4 for sparse features
+        ("quadratic": 1). Halved if training explodes, so that nothing has to be tuned.
     transition_step : float
     batch_size : int or "auto"
         Sequences per step; "auto" is 8 for dense and 1 for sparse features.
@@ -324,7 +324,8 @@ class SequencePredictor(ChainPredictor):
 
     def _sgd(self, surrogate: ChainSurrogate, data: TrainingSet) -> AveragedSGD:
         sparse = data.tokens.is_sparse
-        step = (4.0 if sparse else 1.0) if isinstance(self.step, str) else self.step
+        long_steps = sparse and surrogate.flattens
+        step = (4.0 if long_steps else 1.0) if isinstance(self.step, str) else self.step
         batch = (1 if sparse else 8) if isinstance(self.batch_size, str) else self.batch_size
         return AveragedSGD(
             surrogate,

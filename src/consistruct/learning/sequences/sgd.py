@@ -156,8 +156,9 @@ class AveragedSGD:
         chunk = max(1, -(-n_batches // self.snapshots)) * self.batch_size
         lengths = np.diff(data.tokens.offsets)
         if not self.surrogate.flattens:
-            # curvature one at every token and every score: the tokens of a batch add up
-            step /= self.batch_size * float(lengths.mean())
+            # Curvature one at every token: the tokens of a batch add up, and weights, bias and
+            # transitions (each with both ends) move the same score.
+            step /= 4.0 * self.batch_size * float(lengths.mean())
             transition_step = step * square_norm
         visit = self._visit(data)
         total, mass = 0.0, 0.0
