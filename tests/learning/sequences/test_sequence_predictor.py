@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 from consistruct.decoding import chain_marginals
 from consistruct.learning.sequences import (
+    SEQUENCE_SCORERS,
     PackedTokens,
     SequencePredictor,
     sequence_error,
@@ -288,10 +289,33 @@ def test_score_is_minus_the_mean_hamming_loss_and_survives_unseen_tags() -> None
     assert model.score(X_NEW, unseen) == -1.0
 
 
-def test_grid_search_over_lists() -> None:
-    search = GridSearchCV(SequencePredictor(random_state=0), {"surrogate": ["log", "hinge"]}, cv=2)
+def test_grid_search_over_lists_with_two_scorers() -> None:
+    names = ("neg_token_error", "neg_sequence_error")
+    search = GridSearchCV(
+        SequencePredictor(random_state=0),
+        {"surrogate": ["log", "hinge"]},
+        cv=2,
+        scoring={
+            name: SEQUENCE_SCORERS[name] for name in ("neg_token_error", "neg_sequence_error")
+        },
+        refit="neg_token_error",
+    )
     search.fit(X, Y)
-    assert search.best_score_ > -0.4
+    assert -0.4 < search.best_score_ < 0.0
+    assert (
+        search.cv_results_["mean_test_neg_sequence_error"]
+        < search.cv_results_["mean_test_neg_token_error"]
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "truth"), [("bio", ["B-X", "I-X", "O"]), ("iobes", ["B-X", "E-X", "O"])]
+)
+def test_chunk_scorers(scheme: str, truth: list[str]) -> None:
+    rows = [np.eye(3)] * 20
+    model = SequencePredictor(random_state=0).fit(rows, [truth] * 20)
+    assert SEQUENCE_SCORERS[f"chunk_f1_{scheme}"](model, rows, [truth] * 20) == 1.0
+    assert SEQUENCE_SCORERS[f"chunk_f1_{scheme}"](model, rows, [["O", "O", "O"]] * 20) == 0.0
 
 
 def test_integers_and_other_tags_come_back_as_given() -> None:

@@ -2,6 +2,7 @@
 
 from consistruct.learning.sequences.estimator import SequencePredictor
 from consistruct.learning.sequences.sequence_metrics import (
+    SEQUENCE_SCORERS,
     chunk_f1,
     chunk_score,
     chunks,
@@ -13,6 +14,7 @@ from consistruct.learning.sequences.token_maps import TokenMap
 from consistruct.learning.sequences.tokens import FeatureHash, FeatureIndex, PackedTokens
 
 __all__ = [
+    "SEQUENCE_SCORERS",
     "FeatureHash",
     "FeatureIndex",
     "PackedTokens",

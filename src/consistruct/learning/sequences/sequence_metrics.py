@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ChunkScore", "chunk_f1", "chunk_score", "chunks", "sequence_error", "token_error"]
+from sklearn.metrics import make_scorer
+
+__all__ = [
+    "SEQUENCE_SCORERS",
+    "ChunkScore",
+    "chunk_f1",
+    "chunk_score",
+    "chunks",
+    "sequence_error",
+    "token_error",
+]
 
 Tags = Any  # a sequence of tags: list, tuple or array
 
@@ -134,3 +144,12 @@ def chunk_f1(y_true: Sequence[Tags], y_pred: Sequence[Tags], scheme: str = "bio"
     0.6666666666666666
     """
     return chunk_score(y_true, y_pred, scheme).f1
+
+
+# For `scoring=` in scikit-learn's model selection: greater is better.
+SEQUENCE_SCORERS: dict[str, Any] = {
+    "neg_token_error": make_scorer(token_error, greater_is_better=False),
+    "neg_sequence_error": make_scorer(sequence_error, greater_is_better=False),
+    "chunk_f1_bio": make_scorer(chunk_f1, scheme="bio"),
+    "chunk_f1_iobes": make_scorer(chunk_f1, scheme="iobes"),
+}
