@@ -1,0 +1,351 @@
+"""What the estimators share: parameters that reach into losses, fitting, scores, decisions."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from consistruct._members import Member
+from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
+from consistruct.learning.feature_choice import FeatureOptions, choose_features
+from consistruct.learning.label_encoding import LabelEncoding, RawLabels, prepare_labels
+from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.sgd_state import SGDState
+from consistruct.learning.solver import BaseSolver, SolverResult
+from consistruct.learning.solvers import make_solver, takes_expansions
+from consistruct.learning.weights import generator
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate
+
+__all__ = ["BasePredictor"]
+
+
+logger = logging.getLogger(__name__)
+
+
+class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Shared by `TaskLossClassifier` and `StructuredPredictor`, which state the parameters."""
+
+    # learned; the annotations are for readers and type checkers
+    loss_: Loss
+    surrogate_: BaseSurrogate
+    label_encoding_: LabelEncoding
+    feature_map_: Any
+    coef_: FloatArray  # (width, n_features_out)
+    intercept_: FloatArray  # (width,)
+    alpha_: float
+    n_iter_: int
+    path_: dict[str, FloatArray]
+    sgd_state_: SGDState  # of partial_fit only
+    _stream: np.random.Generator
+
+    def __init__(
+        self,
+        loss: Any,
+        surrogate: Any,
+        decoding: str,
+        scores: Any,
+        features: Any,
+        kernel: str,
+        bandwidth: Any,
+        degree: int,
+        coef0: float,
+        n_components: int | None,
+        standardize: Any,
+        solver: Any,
+        alpha: Any,
+        regularizer: str,
+        fit_intercept: bool,
+        random_state: Any,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> None:
+        self.loss = loss
+        self.surrogate = surrogate
+        self.decoding = decoding
+        self.scores = scores
+        self.features = features
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.standardize = standardize
+        self.solver = solver
+        self.alpha = alpha
+        self.regularizer = regularizer
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- parameters that reach into frozen members: loss__eta, solver__batch_size ---
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with `deep`, also the fields of a loss or solver object."""
+        params: dict[str, Any] = super().get_params(deep)
+        if deep:
+            for name in ("loss", "solver", "scores"):
+                member = getattr(self, name)
+                if isinstance(member, Member):
+                    for field in dataclasses.fields(member):  # type: ignore[arg-type]
+                        params[f"{name}__{field.name}"] = getattr(member, field.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``loss__eta=0.3`` replaces the frozen loss by one with that field."""
+        plain: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for key, value in params.items():
+            name, _, field = key.partition("__")
+            if field and name in ("loss", "solver", "scores"):
+                nested.setdefault(name, {})[field] = value
+            else:
+                plain[key] = value
+        super().set_params(**plain)
+        for name, changes in nested.items():
+            member = getattr(self, name)
+            if not isinstance(member, Member):
+                raise ValueError(
+                    f"{name}__{next(iter(changes))} changes a field of a {name} object, but {name} "
+                    f"is {member!r}; give an object first"
+                )
+            known = [field.name for field in dataclasses.fields(member)]  # type: ignore[arg-type]
+            unknown = [field for field in changes if field not in known]
+            if unknown:
+                raise ValueError(
+                    f"{type(member).__name__} has no field {unknown[0]!r}; "
+                    f"its fields are {', '.join(known)}"
+                )
+            setattr(self, name, dataclasses.replace(member, **changes))  # type: ignore[type-var]
+        return self
+
+    # --- fitting ---
+
+    def _prepare(self, y: Any, classes: Any, structured: bool) -> LabelArray:
+        """Settle loss, surrogate and label encoding; the codes of y."""
+        if self.decoding not in ("argmax", "bayes"):
+            raise ValueError(f"decoding must be 'argmax' or 'bayes', got {self.decoding!r}")
+        self.loss_, self.label_encoding_, codes = prepare_labels(
+            self.loss, y, classes=classes, structured=structured
+        )
+        self.surrogate_ = make_surrogate(self.surrogate, self.loss_, self.scores)
+        return codes
+
+    def _encode_again(self, y: Any) -> LabelArray:
+        """Codes of a later batch; labels that the first call did not announce are refused."""
+        codes = self.label_encoding_.encode(y, self.loss_)
+        if not isinstance(self.label_encoding_, RawLabels) and (codes < 0).any():
+            unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0][0]
+            raise ValueError(
+                f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
+                f"give all classes there"
+            )
+        return codes
+
+    def _feature_options(self) -> FeatureOptions:
+        return FeatureOptions(
+            features=self.features,
+            kernel=self.kernel,
+            bandwidth=self.bandwidth,
+            degree=self.degree,
+            coef0=self.coef0,
+            n_components=self.n_components,
+            standardize=self.standardize,
+            fit_intercept=self.fit_intercept,
+            n_jobs=self.n_jobs,
+        )
+
+    def _fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
+        """Choose features, solve, and store what was learned."""
+        rng = generator(self.random_state)
+        with _verbosity(self.verbose):
+            positive = weight > 0
+            if not positive.all():
+                X, codes, weight = X[positive], codes[positive], weight[positive]
+            solver = self._make_solver(X)
+            self.feature_map_ = choose_features(
+                self._feature_options(),
+                X,
+                codes,
+                weight,
+                QuadraticSurrogate(self.loss_, self.scores),
+                expansions=takes_expansions(solver),
+                rng=rng,
+            )
+            score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
+            result = solver.solve(
+                self.surrogate_, score_map, X, codes, sample_weight=weight, rng=rng
+            )
+        self._store(score_map, result)
+        for leftover in ("sgd_state_", "_stream"):  # of an earlier partial_fit
+            if hasattr(self, leftover):
+                delattr(self, leftover)
+
+    def _partial_fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
+        """One epoch of averaged SGD over these rows, from where the last call stopped."""
+        solver = self.solver
+        if isinstance(solver, str) and solver in ("auto", "sgd"):
+            solver = AveragedSGD(alpha=self.alpha)
+        if not isinstance(solver, AveragedSGD):
+            raise ValueError(f"partial_fit needs solver='sgd' or 'auto', got {solver!r}")
+        positive = weight > 0
+        X, codes, weight = X[positive], codes[positive], weight[positive]
+        first = not hasattr(self, "sgd_state_")
+        if first:
+            rng = generator(self.random_state)
+            self.feature_map_ = choose_features(
+                self._feature_options(),
+                X,
+                codes,
+                weight,
+                QuadraticSurrogate(self.loss_, self.scores),
+                expansions=False,
+                rng=rng,
+            )
+        else:
+            rng = self._stream
+        score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
+        state = None if first else self.sgd_state_
+        run = SGDRun(solver, self.surrogate_, score_map, X, codes, weight, rng, state)
+        with _verbosity(self.verbose):
+            risk = run.epoch(rng)
+            logger.info("SGD batch %d: risk %.6g", run.state.epoch, risk)
+        self.sgd_state_ = run.state
+        self._stream = rng
+        self._store(score_map, SolverResult(run.weights(), run.state.alpha, run.state.epoch))
+
+    def _store(self, score_map: ScoreMap, result: SolverResult) -> None:
+        coef, self.intercept_ = score_map.split(result.weights)
+        self.coef_ = np.ascontiguousarray(coef.T)
+        self.alpha_ = result.alpha
+        self.n_iter_ = result.n_iter
+        self.path_ = result.path
+
+    def _make_solver(self, X: Any) -> BaseSolver:
+        return make_solver(
+            self.solver,
+            self.surrogate_,
+            X.shape,
+            features=self.features,
+            n_components=self.n_components,
+            alpha=self.alpha,
+            regularizer=self.regularizer,
+        )
+
+    # --- predicting ---
+
+    def _inputs(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+
+    def score_parameters(self, X: Any) -> FloatArray:
+        """θ(x), (n, width): the parameters of the score of every prediction.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+
+        Returns
+        -------
+        theta : (n, width) array
+        """
+        inputs = self._inputs(X)
+        score_map = ScoreMap(self.feature_map_, fit_intercept=True)
+        return score_map.apply(np.vstack([self.coef_.T, self.intercept_]), inputs)
+
+    def _predict_codes(self, theta: FloatArray) -> LabelArray:
+        return self.surrogate_.decode(theta, self.decoding)
+
+    def predict(self, X: Any) -> Any:
+        """Predictions for the rows of X, written like the labels of `fit`.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+
+        Returns
+        -------
+        y : (n,) or (n, …) array
+        """
+        theta = self.score_parameters(X)
+        return self.label_encoding_.decode(self._predict_codes(theta))
+
+    def predict_expected_loss(self, X: Any) -> FloatArray:
+        """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,): how sure the model is.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+
+        Returns
+        -------
+        expected : (n,) array
+            Not clipped to the range of the loss: the estimate is linear in the scores.
+        """
+        theta = self.score_parameters(X)
+        return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+
+    def task_losses(self, X: Any, y: Any) -> FloatArray:
+        """Task loss of each row, (n,); a truth never seen in training counts as wrong.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        y : (n,) or (n, …) array
+            True labels.
+
+        Returns
+        -------
+        losses : (n,) array
+        """
+        theta = self.score_parameters(X)
+        return self.label_encoding_.losses(self.loss_, self._predict_codes(theta), np.asarray(y))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the mean task loss: greater is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        y : (n,) or (n, …) array
+            True labels.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        score : float
+        """
+        return -float(np.average(self.task_losses(X, y), weights=sample_weight))
+
+
+class _verbosity:  # noqa: N801 - used like a function
+    """Show the package's messages while fitting: 1 for progress, 2 for details."""
+
+    def __init__(self, verbose: int) -> None:
+        self._level = (
+            logging.NOTSET if not verbose else logging.INFO if verbose == 1 else logging.DEBUG
+        )
+
+    def __enter__(self) -> None:
+        self._logger = logging.getLogger("consistruct")
+        self._before = self._logger.level
+        self._handler: logging.Handler | None = None
+        if self._level != logging.NOTSET:
+            self._logger.setLevel(self._level)
+            if not self._logger.hasHandlers():
+                self._handler = logging.StreamHandler()
+                self._logger.addHandler(self._handler)
+
+    def __exit__(self, *error: object) -> None:
+        self._logger.setLevel(self._before)
+        if self._handler is not None:
+            self._logger.removeHandler(self._handler)

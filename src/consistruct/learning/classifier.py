@@ -1,0 +1,268 @@
+"""TaskLossClassifier: a scikit-learn classifier that is trained for the loss it is judged by."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from consistruct.labels import Classes, Product
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.learning.base import BasePredictor
+from consistruct.learning.label_encoding import ClassLabels, PartLabels
+from consistruct.learning.weights import combined_weight
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+from consistruct.scores import Separable
+
+__all__ = ["TaskLossClassifier"]
+
+
+class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
+    """Classifier for any task loss over classes, or over multi-label indicator matrices.
+
+    With the quadratic surrogate it regresses minus the loss target u_y on features of x,
+
+        min_W (1/N) Σ_i w_i ½‖Wᵀφ(x_i) + u_{y_i}‖²_Ḡ + (α/2) tr(WᵀḠW),
+
+    and predicts the label with the best score: consistent for the loss, whatever it is. The
+    defaults need no tuning: features, bandwidth and penalty are chosen by exact leave-one-out.
+
+    Parameters
+    ----------
+    loss : Loss or str
+        What predictions are judged by; a spec may leave out sizes that y tells ("zero_one",
+        "hamming", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv").
+    surrogate : {"quadratic", "logistic", "exponential", "square", "log"} or class
+        "quadratic" has a closed form; the others sum over listed labels.
+    decoding : {"argmax", "bayes"}
+        Best score, or least expected loss (they differ for "log").
+    scores : ScoreSpace, optional
+        The loss's own scores if not given.
+    features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
+        "auto": linear for sparse or very wide (over 4096 columns) inputs, else RBF features,
+        exact up to `n_components` rows and by Nyström above. "rbf", "laplace" and "poly" are
+        exact whatever the number of rows; "nystroem" and "random" approximate `kernel`.
+    kernel : {"rbf", "laplace", "poly"}
+        For "nystroem" and "random".
+    bandwidth : "auto", "median" or float
+        "auto" compares five around the median distance by leave-one-out.
+    degree, coef0 : int and float
+        Of the polynomial kernel.
+    n_components : int, optional
+        Landmarks or random features; 2048 if not given.
+    standardize : "auto", bool
+        Whether features are standardised first; "auto" compares both for kernels and leaves
+        linear features as they are.
+    solver : {"auto", "closed_form", "sgd", "paper_sgd", "lbfgs"} or solver object
+        "auto": closed form for the quadratic surrogate while a factorisation is affordable, SGD
+        beyond; L-BFGS for other surrogates.
+    alpha : "auto", float or list of float
+        Penalty. The closed form chooses among several by leave-one-out.
+    regularizer : {"gram", "weights"}
+        tr(WᵀḠW) or the paper's ‖W‖².
+    fit_intercept : bool
+    class_weight : dict or "balanced", optional
+    random_state : int, RandomState or Generator, optional
+    n_jobs : int, optional
+        Candidates for the bandwidth that are compared at a time, one thread each.
+    verbose : int
+        1 shows progress through `logging`, 2 details.
+
+    Attributes
+    ----------
+    classes_ : array
+        Class labels (for label matrices: 0..T−1, the columns).
+    loss_, surrogate_ : Loss, Surrogate
+        With the sizes found in y.
+    coef_, intercept_ : (width, n_features_out) and (width,) arrays
+    alpha_ : float
+    path_ : dict
+        Leave-one-out risks of every penalty that was compared.
+    n_iter_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> import consistruct as cs
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = cs.TaskLossClassifier(loss=cs.losses.CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]]))
+    >>> model.fit(X, y).predict(X[:2])
+    array([0, 0])
+    """
+
+    classes_: Any
+
+    def __init__(
+        self,
+        loss: Any = "zero_one",
+        *,
+        surrogate: Any = "quadratic",
+        decoding: str = "argmax",
+        scores: Any = None,
+        features: Any = "auto",
+        kernel: str = "rbf",
+        bandwidth: Any = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int | None = None,
+        standardize: Any = "auto",
+        solver: Any = "auto",
+        alpha: Any = "auto",
+        regularizer: str = "gram",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            loss,
+            surrogate,
+            decoding,
+            scores,
+            features,
+            kernel,
+            bandwidth,
+            degree,
+            coef0,
+            n_components,
+            standardize,
+            solver,
+            alpha,
+            regularizer,
+            fit_intercept,
+            random_state,
+            n_jobs,
+            verbose,
+        )
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        over_parts = (
+            isinstance(self.loss.truths, Product)
+            if isinstance(self.loss, Loss)
+            else str(self.loss).replace("_", "-").startswith("hamming")
+        )
+        tags.classifier_tags.multi_label = over_parts
+        tags.target_tags.multi_output = over_parts
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from inputs and labels.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+        y : (n,) labels of any type, or (n, T) indicator matrix
+        sample_weight : (n,) array, optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
+        """
+        X, y = self._validated(X, y, reset=True)
+        codes = self._prepare(y, None, structured=False)
+        self._set_classes()
+        weight = combined_weight(sample_weight, self.class_weight, y)
+        self._fit_weights(X, codes, weight)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One pass of averaged SGD over a batch; features are chosen on the first batch.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+        y : (n,) labels or (n, T) indicator matrix
+        classes : array, optional
+            All classes; needed on the first call unless y holds all or the loss names them.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "sgd_state_")
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            codes = self._prepare(y, classes if y.ndim == 1 else None, structured=False)
+            self._set_classes()
+        else:
+            codes = self._encode_again(y)
+        self._partial_fit_weights(X, codes, combined_weight(sample_weight, self.class_weight, y))
+        return self
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+        )
+        check_classification_targets(y)
+        if type_of_target(y).startswith("multilabel"):
+            return X, np.asarray(y.todense() if hasattr(y, "todense") else y).astype(np.int64)
+        return X, column_or_1d(y, warn=True)
+
+    def _set_classes(self) -> None:
+        encoding = self.label_encoding_
+        if isinstance(encoding, ClassLabels):
+            self.classes_ = encoding.classes
+        elif isinstance(encoding, PartLabels) and encoding.flat:
+            self.classes_ = np.unique(encoding.states)
+        else:
+            self.classes_ = np.arange(self.loss_.truths.shape[0])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the mean task loss (not the accuracy): greater is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        y : (n,) labels or (n, T) indicator matrix
+            A class never seen in training counts as wrong.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        score : float
+        """
+        return BasePredictor.score(self, X, y, sample_weight)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores that are greatest for the prediction.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+
+        Returns
+        -------
+        scores : array
+            (n, k), one column per prediction; (n,) for two classes, positive for the second;
+            (n, T) for label matrices, positive where the label is predicted. With
+            ``decoding="bayes"`` minus the expected loss.
+        """
+        theta = self.score_parameters(X)
+        space = self.surrogate_.score_space
+        if self.decoding == "bayes":
+            space, theta = self.loss_.score_space, -self.surrogate_.expected_target(theta)
+        one_part = isinstance(self.label_encoding_, PartLabels) and self.label_encoding_.flat
+        if isinstance(space.predictions, Classes) or one_part:
+            scores = theta @ space.matrix(limit=max(space.width, ENUMERATION_LIMIT)).T
+            scores = scores[:, : len(self.classes_)] if one_part else scores
+            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+        if isinstance(space, Separable) and space.n_states == 2:
+            parts = theta.reshape(len(theta), -1, 2)
+            return np.asarray(parts[:, :, 1] - parts[:, :, 0])
+        raise ValueError(f"{space!r} has no score per label; score_parameters gives its parameters")

@@ -1,0 +1,192 @@
+"""Ridge regression for every penalty from one eigendecomposition, with exact leave-one-out.
+
+The problem, with weights w_i summing to N, features φ_i and targets y_i (width columns):
+
+    min_W  (1/N) Σ_i w_i ‖y_i − b − Wᵀφ_i‖² + α ‖W‖²,      b free if there is an intercept.
+
+Both the primal (d × d) and the dual (n × n) form lead to the same few numbers: eigenvalues s_j,
+row coordinates z_i with Σ_i w_i z_i z_iᵀ = diag(s), and moments m = Σ_i w_i z_i (y_i − ȳ)ᵀ. Then
+
+    fitted:    ŷ_i = ȳ + z_iᵀ diag(1/(s + Nα)) m
+    leverage:  h_i = w_i (z_iᵀ diag(1/(s + Nα)) z_i + 1/N)         (1/N for the intercept)
+    left out:  y_i − (y_i − ŷ_i)/(1 − τ_i h_i)
+
+where τ_i is the share of row i that is left out: whole weights count repetitions, one of which is
+left out, so that weighting a row and repeating it select the same penalty; else τ_i = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from consistruct.losses.base import dense_target
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates.quadratic import QuadraticSurrogate
+
+__all__ = ["OutputPenalty", "PathScores", "Spectrum", "evaluate_path", "relative_grid"]
+
+CHUNK_BYTES = 32 * 2**20
+RISK_SLACK = 1e-3
+LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
+LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
+
+
+class OutputPenalty:
+    """Which outputs are penalised how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
+
+    In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² falls apart into
+    ridge problems with penalties α/g_e; directions with g_e = 0 change no score and stay zero.
+    """
+
+    def __init__(self, rotation: FloatArray | None, factor: FloatArray) -> None:
+        self.rotation = rotation  # (width, rank), None for the identity
+        self.factor = factor  # (rank,) multiplies α
+
+    @classmethod
+    def gram(cls, width: int) -> OutputPenalty:
+        return cls(None, np.ones(width))
+
+    @classmethod
+    def weights(cls, space: BaseScoreSpace) -> OutputPenalty:
+        values, vectors = np.linalg.eigh(space.gram().dense())
+        kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
+        return cls(np.ascontiguousarray(vectors[:, kept]), 1.0 / values[kept])
+
+    def into(self, rows: FloatArray) -> FloatArray:
+        return rows if self.rotation is None else rows @ self.rotation
+
+    def back(self, rows: FloatArray) -> FloatArray:
+        return rows if self.rotation is None else rows @ self.rotation.T
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The decomposed problem.
+
+    Attributes
+    ----------
+    eigenvalues : (p,) array
+        s, non-negative.
+    moments : (p, rank) array
+        m, in the output basis of `penalty`.
+    total_weight : float
+        N.
+    mean_target : (width,) array
+        ȳ, zeros without intercept.
+    fit_intercept : bool
+    penalty : OutputPenalty
+    """
+
+    eigenvalues: FloatArray
+    moments: FloatArray
+    total_weight: float
+    mean_target: FloatArray
+    fit_intercept: bool
+    penalty: OutputPenalty
+
+    def shrunk(self, alpha: float) -> FloatArray:
+        """diag(1/(s + Nα)) m, (p, rank)."""
+        return self.moments / self._denominators(alpha, self.penalty.factor)
+
+    def _denominators(self, alpha: float, factor: FloatArray) -> FloatArray:
+        values = self.eigenvalues[:, None] + self.total_weight * alpha * factor
+        # a direction without data has no moment either: 0/0 is 0
+        return np.where(values > 0, values, np.inf)
+
+    def leave_one_out(
+        self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
+    ) -> FloatArray:
+        """Predictions (n, width) for rows z_i from the fit without the share of that row."""
+        distinct, column = np.unique(self.penalty.factor, return_inverse=True)
+        square = rows**2 @ (1.0 / self._denominators(alpha, distinct))  # (n, distinct)
+        leverage = weight[:, None] * (square + self.fit_intercept / self.total_weight)
+        kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
+        fitted = rows @ self.shrunk(alpha)
+        centred = self.penalty.into(y - self.mean_target)
+        residual = (centred - fitted) / kept[:, column]
+        return self.mean_target + self.penalty.back(centred - residual)
+
+
+@dataclass(frozen=True, eq=False)
+class PathScores:
+    """Leave-one-out risks along the path: task loss and surrogate risk of each penalty."""
+
+    alphas: FloatArray
+    task_loss: FloatArray
+    surrogate_risk: FloatArray
+    loss_scale: float  # largest task loss on the path, all rows counting alike
+    null_risk: float  # surrogate risk of the best constant, all rows counting alike
+
+    def best(self, criterion: str) -> int:
+        """Position of the best penalty.
+
+        ``"task_loss"`` keeps the penalties with the least task loss. Of these, or of all with
+        ``"surrogate"``, it takes the largest one whose surrogate risk exceeds the least by no more
+        than `RISK_SLACK` of the null risk: smaller differences are noise.
+        """
+        risk = self.surrogate_risk
+        if criterion == "task_loss":
+            tied = self.task_loss <= self.task_loss.min() + LOSS_SLACK * self.loss_scale
+            risk = np.where(tied, risk, np.inf)
+        good = np.flatnonzero(risk <= risk.min() + RISK_SLACK * self.null_risk)
+        return int(good[np.argmax(self.alphas[good])])
+
+
+def evaluate_path(
+    spectrum: Spectrum,
+    rows: FloatArray,  # (n, p): z_i
+    weight: FloatArray,  # (n,)
+    share: FloatArray,  # (n,)
+    surrogate: QuadraticSurrogate,
+    true: LabelArray,
+    alphas: Sequence[float] | FloatArray,
+) -> PathScores:
+    """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
+    decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
+    loss = surrogate.loss
+    task, plain = np.zeros(len(alphas)), np.zeros(len(alphas))
+    risk = np.zeros(len(alphas))
+    mean, squares = np.zeros(surrogate.score_space.width), 0.0
+    for part in _row_chunks(len(rows), surrogate.score_space.width):
+        y = -dense_target(surrogate.target(true[part]))
+        mean += y.sum(axis=0)
+        squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
+        for position, alpha in enumerate(alphas):
+            theta = spectrum.leave_one_out(rows[part], weight[part], share[part], y, float(alpha))
+            error = theta - y
+            values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
+            risk[position] += weight[part] @ values
+            losses = loss(decoder(theta), true[part])
+            task[position] += weight[part] @ losses
+            plain[position] += losses.sum()
+    total = weight.sum()
+    spread = squares / len(rows) - 0.5 * float(mean @ gram.apply(mean[None])[0]) / len(rows) ** 2
+    return PathScores(
+        np.asarray(alphas, dtype=np.float64),
+        task / total,
+        risk / total,
+        float(plain.max()) / len(rows),
+        max(spread, 0.0),
+    )
+
+
+def _row_chunks(n: int, width: int) -> Iterator[slice]:
+    size = max(1, CHUNK_BYTES // (8 * width))
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def relative_grid(spectrum: Spectrum, precision: float, decades: tuple[float, float]) -> FloatArray:
+    """Penalties from 10^low to 10^high times the mean squared norm of the (centred) features.
+
+    Two per decade; those that drown in the rounding of the products (`precision`) are left out.
+    """
+    trace = float(spectrum.eigenvalues.sum()) / spectrum.total_weight or 1.0
+    low, high = decades
+    grid = trace * 10.0 ** np.linspace(low, high, round(2 * (high - low)) + 1)
+    floor = 10.0 * precision * float(spectrum.eigenvalues.max(initial=0.0)) / spectrum.total_weight
+    return grid[grid >= floor]

@@ -1,0 +1,225 @@
+"""Averaged SGD: against a naive loop, the closed form, L-BFGS; checkpoints, early stopping."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from consistruct.learning import LBFGS, AveragedSGD, ClosedForm, LinearFeatures, ScoreMap
+from consistruct.learning.averaged_sgd import SGDRun
+from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from consistruct.losses import Hamming, Mixed, Ordinal, ZeroOne
+from consistruct.losses.base import dense_target
+from consistruct.surrogates import QuadraticSurrogate, make_surrogate
+
+
+def problem(loss, n=60, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    true = loss.truths.sample(n, rng)
+    return X, true, rng.integers(1, 3, size=n).astype(float)
+
+
+def naive_average(run, X, loss, rng, epochs):
+    """The same steps with dense weights and a running mean over the averaged iterates."""
+    state = run.state
+    U = dense_target(loss.target(run.labels))
+    shift = np.zeros(X.shape[1]) if run.design.sparse else run.weight @ X / run.weight.sum()
+    Z = X - shift
+    W, b = np.zeros((X.shape[1], U.shape[1])), -(run.weight @ U) / len(U)
+    kept = []
+    for epoch in range(epochs):
+        if epoch in (0, 1, 2, 4, 8):
+            kept = []
+        order = rng.permutation(len(X))
+        for start in range(0, len(X), run.solver.batch_size):
+            batch = order[start : start + run.solver.batch_size]
+            residual = (Z[batch] @ W + b + U[batch]) * run.weight[batch][:, None]
+            W = (1 - state.step * state.alpha) * W - state.step / len(batch) * Z[batch].T @ residual
+            b = b - state.step / len(batch) * residual.sum(axis=0)
+            if epoch > 0:
+                kept.append(np.vstack([W, b - shift @ W]))
+    return np.mean(kept, axis=0)
+
+
+@pytest.mark.parametrize(
+    "loss", [ZeroOne(3), Hamming(4), Hamming(2, 3), Mixed((2, 2), 0.4), Ordinal(4, 2.0)], ids=repr
+)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_lazy_averages_and_dependent_columns_are_the_naive_loop(loss, sparse):
+    X, true, weight = problem(loss)
+    inputs = sp.csr_array(X) if sparse else X
+    rng = np.random.default_rng(1)
+    run = SGDRun(
+        AveragedSGD(batch_size=7),
+        QuadraticSurrogate(loss),
+        ScoreMap(LinearFeatures(6)),
+        inputs,
+        true,
+        weight,
+        rng,
+    )
+    copy = np.random.default_rng()
+    copy.bit_generator.state = rng.bit_generator.state
+    for _ in range(4):
+        run.epoch(rng)
+    np.testing.assert_allclose(run.weights(), naive_average(run, X, loss, copy, 4), atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", [ZeroOne(3), Hamming(4)], ids=repr)
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_sgd_reaches_the_closed_form(loss, sparse, intercept):
+    X, true, weight = problem(loss)
+    inputs = sp.csr_array(X) if sparse else X
+    score_map, surrogate = (
+        ScoreMap(LinearFeatures(6), fit_intercept=intercept),
+        QuadraticSurrogate(loss),
+    )
+    common = {"sample_weight": weight, "rng": np.random.default_rng(2)}
+    exact = ClosedForm(alpha=0.05).solve(surrogate, score_map, inputs, true, **common)
+    solver = AveragedSGD(alpha=0.05, batch_size=4, max_epochs=1024, tol=-1.0)
+    found = solver.solve(surrogate, score_map, inputs, true, **common)
+    np.testing.assert_allclose(found.weights, exact.weights, atol=5e-3)
+    start = np.zeros_like(exact.weights)
+    assert np.linalg.norm(found.weights - exact.weights) < 0.02 * np.linalg.norm(
+        start - exact.weights
+    )
+
+
+@pytest.mark.parametrize("name", ["logistic", "log", "square"])
+def test_sgd_reaches_lbfgs_on_other_surrogates(name):
+    loss = Ordinal(3)
+    X, true, weight = problem(loss)
+    surrogate, score_map = make_surrogate(name, loss), ScoreMap(LinearFeatures(6))
+    common = {"sample_weight": weight, "rng": np.random.default_rng(3)}
+    exact = LBFGS(alpha=0.1, tol=1e-9).solve(surrogate, score_map, X, true, **common)
+    found = AveragedSGD(alpha=0.1, max_epochs=1000, tol=-1.0).solve(
+        surrogate, score_map, X, true, **common
+    )
+    F = loss.score_space.matrix()
+    scores = [score_map.apply(result.weights, X) @ F.T for result in (exact, found)]
+    scores = [value - value.mean(axis=1, keepdims=True) for value in scores]
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.03)
+
+
+def test_lbfgs_solves_the_quadratic_surrogate_like_the_closed_form():
+    loss = Hamming(3)
+    X, true, weight = problem(loss)
+    surrogate, score_map = QuadraticSurrogate(loss), ScoreMap(LinearFeatures(6))
+    common = {"sample_weight": weight, "rng": np.random.default_rng(3)}
+    exact = ClosedForm(alpha=0.1, regularizer="weights").solve(
+        surrogate, score_map, X, true, **common
+    )
+    found = LBFGS(alpha=0.1, tol=1e-10).solve(surrogate, score_map, X, true, **common)
+    F = loss.score_space.matrix()
+    np.testing.assert_allclose(
+        score_map.apply(found.weights, X) @ F.T, score_map.apply(exact.weights, X) @ F.T, atol=1e-6
+    )
+
+
+def test_sampled_labels_learn_the_same_decisions():
+    loss = ZeroOne(3)
+    rng = np.random.default_rng(4)
+    true = rng.integers(3, size=600)
+    X = np.eye(3)[true] + 0.1 * rng.normal(size=(600, 3))
+    solver = AveragedSGD(alpha=1e-3, label_sampling=True, max_epochs=20, tol=-1.0)
+    surrogate, score_map = make_surrogate("square", loss), ScoreMap(LinearFeatures(3))
+    found = solver.solve(surrogate, score_map, X, true, rng=rng)
+    assert (surrogate.decode(score_map.apply(found.weights, X)) == true).mean() > 0.98
+
+
+def test_early_stopping_keeps_the_best_average():
+    loss = ZeroOne(3)
+    X, true, _ = problem(loss, n=200)
+    solver = AveragedSGD(early_stopping=True, max_epochs=60, patience=3)
+    surrogate, score_map = QuadraticSurrogate(loss), ScoreMap(LinearFeatures(6))
+    found = solver.solve(surrogate, score_map, X, true, rng=np.random.default_rng(5))
+    held_out = np.sort(np.random.default_rng(5).permutation(200)[:20])
+    losses = loss(surrogate.decode(score_map.apply(found.weights, X[held_out])), true[held_out])
+    assert losses.mean() == pytest.approx(found.path["risk"].min())
+    assert found.n_iter < 60
+    with pytest.raises(ValueError, match="early_stopping needs rows to train on"):
+        solver.solve(surrogate, score_map, X[:1], true[:1], rng=np.random.default_rng(5))
+
+
+PROGRAM = """
+    import os, signal, sys
+    import numpy as np, scipy.sparse as sp
+    from consistruct.learning import AveragedSGD, LinearFeatures, ScoreMap, checkpoint
+    from consistruct.learning import averaged_sgd
+    from consistruct.losses import Hamming
+    from consistruct.surrogates import QuadraticSurrogate
+
+    path, kill_at, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    written = 0
+    def write(*arguments):
+        global written
+        checkpoint.write_checkpoint(*arguments)
+        written += 1
+        if written == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+    averaged_sgd.write_checkpoint = write
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(50, 8)) * (rng.random((50, 8)) < 0.5))
+    true = rng.integers(2, size=(50, 4))
+    solver = AveragedSGD(max_epochs=12, tol=-1.0, early_stopping=True, patience=20,
+                         checkpoint=path or None)
+    found = solver.solve(QuadraticSurrogate(Hamming(4)), ScoreMap(LinearFeatures(8)), X, true,
+                         rng=np.random.default_rng(7))
+    np.save(out, np.vstack([found.weights, np.full((1, 8), found.n_iter)]))
+"""
+
+
+def test_a_killed_fit_resumes_to_the_identical_result(tmp_path):
+    program = tmp_path / "fit.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+
+    def run(checkpoint, kill_at, out):
+        return subprocess.run(
+            [sys.executable, str(program), str(checkpoint), str(kill_at), str(tmp_path / out)],
+            check=False, env=os.environ.copy(),
+        ).returncode  # fmt: skip
+
+    assert run("", 0, "plain.npy") == 0
+    state = tmp_path / "state.safetensors"
+    assert run(state, 5, "never.npy") == -signal.SIGKILL
+    assert not (tmp_path / "never.npy").exists()
+    assert run(state, 0, "resumed.npy") == 0
+    plain, resumed = np.load(tmp_path / "plain.npy"), np.load(tmp_path / "resumed.npy")
+    np.testing.assert_array_equal(plain, resumed)
+    assert not list(tmp_path.glob("state.safetensors.*"))  # no temporary file is left
+
+
+def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
+    path = tmp_path / "state.safetensors"
+    assert read_checkpoint(path, "a") is None
+    write_checkpoint(path, Checkpoint({"V": np.ones((2, 2))}, {"epoch": 3}, "a"))
+    found = read_checkpoint(path, "a")
+    assert found is not None
+    assert found.numbers == {"epoch": 3}
+    np.testing.assert_array_equal(found.arrays["V"], np.ones((2, 2)))
+    with pytest.raises(ValueError, match="belongs to a fit with other data or parameters"):
+        read_checkpoint(path, "b")
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(ValueError, match="is damaged"):
+        read_checkpoint(path, "a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a finite number"),
+        ({"alpha": [0.1, 1.0]}, "only the closed form chooses among several"),
+        ({"step_factor": 0.0}, "step_factor must be a finite number"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AveragedSGD(**arguments)
