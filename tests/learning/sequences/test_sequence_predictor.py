@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from itertools import pairwise
 from pathlib import Path
@@ -229,33 +230,33 @@ def test_partial_fit_continues_like_fit() -> None:
 def test_a_checkpoint_continues_bit_for_bit(tmp_path: Path, early_stopping: bool) -> None:
     settings: Any = {"random_state": 0, "early_stopping": early_stopping, "n_iter_no_change": 9}
     whole = SequencePredictor(max_epochs=6, **settings).fit(X, Y)
-    path = tmp_path / "chain.npz"
+    path = tmp_path / "chain.safetensors"
     SequencePredictor(max_epochs=2, checkpoint=path, **settings).fit(X, Y)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["chain.npz"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["chain.safetensors"]
     resumed = SequencePredictor(max_epochs=6, checkpoint=path, **settings).fit(X, Y)
     assert resumed.n_iter_ == 6
     assert resumed.history_ == whole.history_
     np.testing.assert_array_equal(resumed.coef_, whole.coef_)
-    with pytest.raises(ValueError, match="made with other data or settings"):
+    with pytest.raises(ValueError, match="belongs to a fit with other data or parameters"):
         SequencePredictor(max_epochs=6, checkpoint=path, **settings).fit(X[1:], Y[1:])
 
 
 def test_a_checkpoint_that_fails_to_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "chain.npz"
+    path = tmp_path / "chain.safetensors"
     SequencePredictor(max_epochs=1, checkpoint=path, random_state=0).fit(X, Y)
     before = path.read_bytes()
 
     def full_disk(*args: Any, **kwargs: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(np, "savez", full_disk)
+    monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="no space left"):
         SequencePredictor(max_epochs=2, checkpoint=path, random_state=0).fit(X, Y)
     assert path.read_bytes() == before
-    assert [entry.name for entry in tmp_path.iterdir()] == ["chain.npz"]
-    assert load_checkpoint(tmp_path / "none.npz", np.random.default_rng(0), "") is None
+    assert [entry.name for entry in tmp_path.iterdir()] == ["chain.safetensors"]
+    assert load_checkpoint(tmp_path / "none.safetensors", np.random.default_rng(0), "") is None
 
 
 def test_early_stopping_keeps_the_best_average() -> None:
@@ -295,9 +296,7 @@ def test_grid_search_over_lists_with_two_scorers() -> None:
         SequencePredictor(random_state=0),
         {"surrogate": ["log", "hinge"]},
         cv=2,
-        scoring={
-            name: SEQUENCE_SCORERS[name] for name in ("neg_token_error", "neg_sequence_error")
-        },
+        scoring={name: SEQUENCE_SCORERS[name] for name in names},
         refit="neg_token_error",
     )
     search.fit(X, Y)

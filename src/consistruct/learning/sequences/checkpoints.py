@@ -1,22 +1,19 @@
-"""Checkpoints of training: written whole or not at all, continued bit for bit."""
+"""Training states of chains as checkpoints: written whole or not at all, continued bit for bit."""
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.sequences.chain_model import ChainModel
 from consistruct.learning.sequences.sgd import TrainingState
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
 COUNTERS = ("epoch", "n_snapshots", "step_factor", "history", "best_error", "epochs_since_best")
-NAMES = ("weights", "bias", "edges", "start", "end")
+ARRAYS = ("weights", "bias", "edges", "start", "end")
 
 
 def save_checkpoint(
@@ -25,54 +22,35 @@ def save_checkpoint(
     rng: np.random.Generator,
     fingerprint: str,
 ) -> None:
-    """Write to a temporary file in the same folder, then rename: a reader never sees half of it."""
-    target = Path(path)
-    arrays: dict[str, Any] = {}
+    """Write the state and that of the generator."""
     models = {"model": state.model, "average": state.average, "best": state.best}
-    for prefix, model in models.items():
-        if model is None:
-            continue
-        for name, array in zip(NAMES, model.arrays(), strict=True):
-            arrays[f"{prefix}_{name}"] = array
-    header = {
-        "fingerprint": fingerprint,
-        **{name: getattr(state, name) for name in COUNTERS},
-        "rng": rng.bit_generator.state,
+    arrays = {
+        f"{prefix}.{name}": array
+        for prefix, model in models.items()
+        if model is not None
+        for name, array in zip(ARRAYS, model.arrays(), strict=True)
     }
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=np.array(json.dumps(header)), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    numbers = {name: getattr(state, name) for name in COUNTERS}
+    numbers["generator"] = rng.bit_generator.state
+    write_checkpoint(os.fspath(path), Checkpoint(arrays, numbers, fingerprint))
 
 
 def load_checkpoint(
     path: str | os.PathLike[str], rng: np.random.Generator, fingerprint: str
 ) -> TrainingState | None:
     """The state in the file, with `rng` set back to that moment; None if there is no file."""
-    if not Path(path).exists():
+    found = read_checkpoint(os.fspath(path), fingerprint)
+    if found is None:
         return None
-    with np.load(path, allow_pickle=False) as archive:
-        header = json.loads(str(archive["header"]))
-        if header["fingerprint"] != fingerprint:
-            raise ValueError(
-                f"the checkpoint {path} was made with other data or settings; "
-                f"remove it or give another path"
-            )
-        models = {
-            prefix: ChainModel(*(archive[f"{prefix}_{name}"] for name in NAMES))
-            for prefix in ("model", "average", "best")
-            if f"{prefix}_bias" in archive
-        }
-    rng.bit_generator.state = header["rng"]
+    models = {
+        prefix: ChainModel(*(found.arrays[f"{prefix}.{name}"] for name in ARRAYS))
+        for prefix in ("model", "average", "best")
+        if f"{prefix}.bias" in found.arrays
+    }
+    rng.bit_generator.state = found.numbers["generator"]
     return TrainingState(
         model=models["model"],
         average=models["average"],
         best=models.get("best"),
-        **{name: header[name] for name in COUNTERS},
+        **{name: found.numbers[name] for name in COUNTERS},
     )

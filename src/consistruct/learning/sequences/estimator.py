@@ -23,6 +23,7 @@ from consistruct.learning.sequences.tags import TagSet, pack_tags
 from consistruct.learning.sequences.token_maps import TokenMap
 from consistruct.learning.sequences.tokens import PackedTokens
 from consistruct.learning.sequences.training_set import TrainingSet, check_weights, hold_out
+from consistruct.learning.weights import generator
 from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
 
 __all__ = ["SequencePredictor"]
@@ -169,7 +170,7 @@ class SequencePredictor(ChainPredictor):
         list of tag sequences, or one flat array of tags. `sample_weight` counts sequences.
         """
         surrogate = self._check_parameters()
-        rng = _generator(self.random_state)
+        rng = generator(self.random_state)
         tokens = self._encode(X, groups, fit=True)
         tags = pack_tags(y, tokens.offsets)
         self._set_tags(tags)
@@ -210,7 +211,7 @@ class SequencePredictor(ChainPredictor):
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs classes=, all tags of the task")
         if first:
-            self.rng_ = _generator(self.random_state)
+            self.rng_ = generator(self.random_state)
         rng: np.random.Generator = self.rng_
         tokens = self._encode(X, groups, fit=first)
         tags = pack_tags(y, tokens.offsets)
@@ -362,9 +363,3 @@ class SequencePredictor(ChainPredictor):
         digest.update(data.states.tobytes())
         digest.update(repr(data.n_features).encode())
         return digest.hexdigest()
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)
