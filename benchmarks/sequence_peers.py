@@ -45,7 +45,7 @@ def run_crfsuite(
     X_test: list[Any],
 ) -> Outcome:
     """Train and tag with python-crfsuite; X are sequences of lists of feature strings."""
-    import pycrfsuite  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import pycrfsuite
 
     watch = Stopwatch()
     trainer = pycrfsuite.Trainer(verbose=False)
@@ -72,7 +72,7 @@ def torch_struct_posterior(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """log Z (B,), unary marginals (B, T, s) and the seconds that torch-struct took."""
     import torch
-    import torch_struct  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import torch_struct
 
     torch.set_num_threads(1)
     # log-potentials [b, t, next, previous]; the first edge carries both of its unary scores
