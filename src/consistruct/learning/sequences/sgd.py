@@ -96,7 +96,7 @@ class AveragedSGD:
     ) -> TrainingState:
         """One pass in random order; halves the step and starts the pass again if it explodes."""
         order = rng.permutation(len(data.tokens))
-        limit = 2.0 * self._value_at_zero(state, data)
+        limit = 2.0 * self._value_at_zero(state, data) + 1e-9  # rounding, where there is one tag
         square_norm = data.mean_square_norm()
         for _ in range(MAX_HALVINGS):
             trial = state.copy()
