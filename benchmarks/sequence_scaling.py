@@ -149,7 +149,7 @@ def memory_line() -> str:
 COMPILE_SCRIPT = """
 import time, numpy as np
 from benchmarks.sequence_scaling import warm_up
-begin = time.perf_counter(); warm_up(); print(time.perf_counter() - begin)
+begin = time.process_time(); warm_up(); print(time.process_time() - begin)
 """
 
 
@@ -171,7 +171,7 @@ def compile_times() -> Section:
     return (
         "First call",
         [
-            f"Tiny fits that touch every compiled function: {seconds[0]:.1f} s in the first "
+            f"Tiny fits that touch every compiled function: {seconds[0]:.1f} CPU s in the first "
             f"process of an installation (compiling), {seconds[1]:.1f} s in the next (from the "
             "cache on disk).",
         ],
