@@ -140,7 +140,7 @@ def pixel_strings(words: list[np.ndarray]) -> list[list[list[str]]]:
     """The pixels that are set, by name, for a peer that takes strings.
 
     A bias and marks of both ends are added: our model has scores for them, and without them the
-    peer's error is 1.5 points higher.
+    peer's error on fold 9 is 1.6 (perceptron) to 3 points (L-BFGS) higher.
     """
     strings = []
     for word in words:
