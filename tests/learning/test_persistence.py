@@ -136,7 +136,9 @@ def test_class_names_of_any_type(names, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "random_state", [3, np.random.RandomState(5), np.random.default_rng(5)], ids=repr
+    "random_state",
+    [3, np.random.RandomState(5), np.random.default_rng(5)],
+    ids=["int", "RandomState", "Generator"],
 )
 def test_random_states(random_state, tmp_path):
     model = TaskLossClassifier(features="random", n_components=8, random_state=random_state)

@@ -1,6 +1,13 @@
 """Decoders: argmax oracles over predictions. They know scores and labels, never losses."""
 
 from consistruct.decoding.assignment import Assignment
+from consistruct.decoding.chain_inference import (
+    ChainMarginals,
+    MarginalArgmax,
+    augmented_scores,
+    boundary_scores,
+    chain_marginals,
+)
 from consistruct.decoding.dense import BlockArgmax, DenseArgmax, LabelArgmax
 from consistruct.decoding.orders import LinearOrdering, PairDiscountOrder
 from consistruct.decoding.parts import PerPart
@@ -11,13 +18,18 @@ from consistruct.decoding.viterbi import ChainScores, Viterbi
 __all__ = [
     "Assignment",
     "BlockArgmax",
+    "ChainMarginals",
     "ChainScores",
     "DenseArgmax",
     "LabelArgmax",
     "LinearOrdering",
     "PairDiscountOrder",
+    "MarginalArgmax",
     "PerPart",
     "SetBySize",
     "Sort",
     "Viterbi",
+    "augmented_scores",
+    "boundary_scores",
+    "chain_marginals",
 ]

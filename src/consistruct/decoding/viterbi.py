@@ -14,7 +14,7 @@ from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["ChainScores", "Viterbi"]
+__all__ = ["ChainScores", "Viterbi", "best_sequence"]
 
 CACHE_BYTES = 2**19
 
@@ -135,13 +135,14 @@ class Viterbi(BaseDecoder):
 
 
 @compiled
-def _best_sequence(
+def best_sequence(
     unary: FloatArray,  # (T, s)
     edges: FloatArray,  # (1 or T, s, s)
     shared: bool,
     best: FloatArray,  # (T, s) work space: best score of the parts from t on, given the state at t
     states: IntArray,  # (T,) out
 ) -> float:
+    """Score of the best sequence of states of one sequence, which is written to `states`."""
     # The pass from the last part to the first keeps values only: a maximum without a branch costs
     # a third of one that remembers where it was. The forward pass looks again at one row per part.
     T, s = unary.shape
@@ -191,7 +192,7 @@ def _viterbi_packed(
         start, stop = offsets[row], offsets[row + 1]
         if stop > start:
             own = edges if shared else edges[start:stop]
-            best[row] = _best_sequence(unary[start:stop], own, shared, work, states[start:stop])
+            best[row] = best_sequence(unary[start:stop], own, shared, work, states[start:stop])
 
 
 @compiled
@@ -206,4 +207,4 @@ def _viterbi_rows(
     for row in range(len(theta)):
         unary = theta[row, : T * s].reshape(T, s)
         edges = theta[row, T * s :].reshape(T - 1, s, s)
-        best[row] = _best_sequence(unary, edges, False, work, states[row])
+        best[row] = best_sequence(unary, edges, False, work, states[row])

@@ -1,0 +1,232 @@
+"""The chain surrogates as values with one method, on packed batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._members import Member
+from consistruct._validation import check_number
+from consistruct.decoding import ChainScores
+from consistruct.labels import Ragged
+from consistruct.protocols import FloatArray, IntArray
+from consistruct.surrogates.chain import _kernels
+
+__all__ = [
+    "CHAIN_SURROGATES",
+    "ChainGradient",
+    "ChainHinge",
+    "ChainLogLoss",
+    "ChainQuadratic",
+    "ChainSoftmaxMargin",
+    "ChainSurrogate",
+    "chain_surrogate",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainGradient:
+    """Values and gradients of a chain surrogate on packed sequences.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Value of each sequence, not weighted.
+    unary : (N, s) array
+        Gradient of Σ_i weight_i · value_i in the unary scores.
+    edges : (s, s) or (N, s, s) array
+        Gradient in the edge scores, of their shape.
+    offsets : (n + 1,) int array
+    """
+
+    values: FloatArray
+    unary: FloatArray
+    edges: FloatArray
+    offsets: IntArray
+
+    @property
+    def start(self) -> FloatArray:
+        """Gradient in start scores, (s,): they are unary scores of first parts."""
+        return self.unary[self.offsets[:-1][np.diff(self.offsets) > 0]].sum(axis=0)
+
+    @property
+    def end(self) -> FloatArray:
+        """Gradient in end scores, (s,): they are unary scores of last parts."""
+        return self.unary[self.offsets[1:][np.diff(self.offsets) > 0] - 1].sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainSurrogate(Member):
+    """A convex function of chain scores, for the Hamming loss counted in wrong parts.
+
+    Parameters
+    ----------
+    part_cost : float
+        Cost κ of one wrong part. With κ = 1 and equal weights a sequence counts by its length, as
+        the error per token does; weights 1/T give the mean of the Hamming losses.
+    """
+
+    part_cost: float = 1.0
+
+    kind: ClassVar[int]
+    name: ClassVar[str]
+    # whether exp(score) is a law of y at the minimum, so that marginals mean something
+    probabilistic: ClassVar[bool] = False
+    # whether gradients vanish on sequences that are fitted well, so that steps can be long
+    flattens: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._set(part_cost=check_number(self.part_cost, "part_cost", low=0.0, open_low=True))
+
+    def value_and_gradient(
+        self, scores: ChainScores, true: Ragged, weights: ArrayLike | None = None
+    ) -> ChainGradient:
+        """Value of each sequence, and the gradient of their weighted sum."""
+        if not np.array_equal(true.offsets, scores.offsets):
+            raise ValueError("true must hold sequences of the same lengths as the scores")
+        n_states = scores.unary.shape[1]
+        states = np.ascontiguousarray(true.values, dtype=np.int64)
+        outside = (states < 0) | (states >= n_states)
+        if outside.any():
+            position = int(np.argmax(outside))
+            raise ValueError(
+                f"true must hold states in 0..{n_states - 1}, got {states[position]} "
+                f"in sequence {true.rows[position]}"
+            )
+        n = len(true)
+        weights_array = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+        if weights_array.shape != (n,) or not np.isfinite(weights_array).all():
+            raise ValueError(
+                f"weights must hold one finite number per sequence, shape ({n},), "
+                f"got shape {weights_array.shape}"
+            )
+        self._check_scores(scores)
+        shared = scores.edges.ndim == 2
+        edges = scores.edges[None] if shared else scores.edges
+        values = np.empty(n)
+        gradient = np.zeros_like(scores.unary)
+        pairwise = np.zeros_like(edges)
+        _kernels.gradients_packed(
+            self.kind,
+            self.part_cost,
+            scores.unary,
+            edges,
+            shared,
+            scores.offsets,
+            states,
+            np.ascontiguousarray(weights_array),
+            values,
+            gradient,
+            pairwise,
+        )
+        refuse_forbidden_truth(values)
+        return ChainGradient(values, gradient, pairwise[0] if shared else pairwise, scores.offsets)
+
+    def _check_scores(self, scores: ChainScores) -> None:
+        """Refuse scores that this surrogate is not defined for."""
+
+
+def refuse_forbidden_truth(values: FloatArray) -> None:
+    """Raise if some true sequence has the score −inf, where the surrogate is infinite."""
+    infinite = ~np.isfinite(values)
+    if infinite.any():
+        raise ValueError(
+            f"the true states of sequence {int(np.argmax(infinite))} are forbidden (score −inf); "
+            f"allow their states and transitions, or leave the sequence out"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainLogLoss(ChainSurrogate):
+    """log Σ_c exp f(c) − f(y): the negative log-likelihood of a conditional random field.
+
+    Consistent, where the chain can express the law of y: f then is its logarithm, Viterbi gives the
+    most probable sequence (the Bayes decision of the 0-1 loss on sequences) and the largest
+    marginals give the Bayes decision of the Hamming loss. `part_cost` is not used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consistruct.decoding import ChainScores
+    >>> from consistruct.labels import Ragged
+    >>> from consistruct.surrogates.chain import ChainLogLoss
+    >>> scores = ChainScores(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))
+    >>> result = ChainLogLoss().value_and_gradient(scores, Ragged.pack([[0, 1, 0]]))
+    >>> np.exp(result.values).round(12)  # eight sequences, equally probable
+    array([8.])
+    """
+
+    kind: ClassVar[int] = _kernels.LOG
+    name: ClassVar[str] = "log"
+    probabilistic: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainHinge(ChainSurrogate):
+    """max_c [f(c) + κ·#wrong(c)] − f(y): the structured support vector machine, margin rescaled.
+
+    An upper bound of κ·#wrong of the Viterbi answer. Not consistent in general: where no label
+    has probability ½, the minimiser need not decode to the Bayes decision. Decoded by Viterbi.
+    """
+
+    kind: ClassVar[int] = _kernels.HINGE
+    name: ClassVar[str] = "hinge"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainSoftmaxMargin(ChainSurrogate):
+    """log Σ_c exp[f(c) + κ·#wrong(c)] − f(y): log loss with costs.
+
+    A smooth upper bound of the hinge, so of κ·#wrong of the Viterbi answer; like the hinge not
+    consistent in general. Decoded by Viterbi.
+    """
+
+    kind: ClassVar[int] = _kernels.SOFTMAX_MARGIN
+    name: ClassVar[str] = "softmax_margin"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChainQuadratic(ChainSurrogate):
+    """(s/2)·Var_c[f(c) + κ·#wrong(c)] over uniform c: the quadratic surrogate on centred scores.
+
+    The scores f regress on minus the loss; constants (the mean of f over c) are divided out, and
+    the factor s makes the curvature in a unary score one, whatever the number of states.
+    Consistent for the Hamming loss: at the minimum over all functions f is minus the expected
+    loss, and Viterbi maximises it. Scores must be finite (forbid transitions when decoding only).
+    """
+
+    kind: ClassVar[int] = _kernels.QUADRATIC
+    name: ClassVar[str] = "quadratic"
+    flattens: ClassVar[bool] = False
+
+    def _check_scores(self, scores: ChainScores) -> None:
+        if np.isneginf(scores.unary).any() or (
+            scores.edges.ndim == 2 and np.isneginf(scores.edges).any()
+        ):
+            raise ValueError(
+                "the quadratic surrogate needs finite scores, got −inf; "
+                "forbid states and transitions when decoding only"
+            )
+
+
+CHAIN_SURROGATES: dict[str, type[ChainSurrogate]] = {
+    member.name: member for member in (ChainLogLoss, ChainHinge, ChainSoftmaxMargin, ChainQuadratic)
+}
+
+
+def chain_surrogate(name: str) -> ChainSurrogate:
+    """The chain surrogate of that name, hyphens and underscores alike.
+
+    >>> from consistruct.surrogates.chain import chain_surrogate
+    >>> chain_surrogate("softmax-margin")
+    ChainSoftmaxMargin()
+    """
+    key = name.replace("-", "_") if isinstance(name, str) else name
+    if key not in CHAIN_SURROGATES:
+        raise ValueError(
+            f"surrogate must be one of {', '.join(map(repr, CHAIN_SURROGATES))}, got {name!r}"
+        )
+    return CHAIN_SURROGATES[key]()

@@ -1,0 +1,123 @@
+"""The hand-over from StructuredPredictor, exercised by a subclass that holds its two lines."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from consistruct.labels import Ragged
+from consistruct.learning import StructuredPredictor
+from consistruct.learning.sequences import PackedTokens, token_error
+from consistruct.learning.sequences.delegation import (
+    fit_sequences,
+    sequence_predictor_for,
+    takes_sequences,
+)
+from consistruct.losses import Hamming, ZeroOne
+from consistruct.scores import Chain, Separable
+
+
+class Delegating(StructuredPredictor):
+    def __init__(self, loss: Any = "hamming", *, surrogate: Any = "log", **settings: Any) -> None:
+        StructuredPredictor.__init__(self, loss, surrogate=surrogate, **settings)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return StructuredPredictor._get_param_names()
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        if takes_sequences(self.loss, X, groups):
+            return fit_sequences(self, X, y, groups, sample_weight)
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        if hasattr(self, "sequence_predictor_"):
+            return self.sequence_predictor_.predict(X, groups)
+        return super().predict(X)
+
+
+ROWS = [np.eye(3)[[0, 1, 2]], np.eye(3)[[2, 2]], np.eye(3)[[1, 0, 1, 2]]] * 10
+TAGS = [[("a", "b", "c")[i] for i in row.argmax(axis=1)] for row in ROWS]
+GROUPS = np.repeat(np.arange(len(ROWS)), [len(row) for row in ROWS])
+
+
+@pytest.mark.parametrize("loss", ["hamming", Hamming(None, 3)])
+@pytest.mark.parametrize("surrogate", ["log", "hinge", "softmax_margin", "quadratic"])
+def test_lists_of_arrays_reach_the_chain(loss: Any, surrogate: str) -> None:
+    model = Delegating(loss, surrogate=surrogate, random_state=0).fit(ROWS, TAGS)
+    assert token_error(TAGS, model.predict(ROWS)) == 0.0
+    assert model.loss_ == Hamming(None, 3)
+    assert model.coef_.shape == (3, 3)
+
+
+def test_groups_reach_the_chain() -> None:
+    flat = [tag for row in TAGS for tag in row]
+    model = Delegating(random_state=0).fit(np.concatenate(ROWS), flat, groups=GROUPS)
+    assert model.predict(np.concatenate(ROWS), groups=GROUPS).tolist() == flat
+
+
+def test_plain_arrays_do_not() -> None:
+    X = np.linspace(0, 1, 40)[:, None]
+    y = np.column_stack([X[:, 0] > 0.3, X[:, 0] > 0.6]).astype(int)
+    model = Delegating(surrogate="quadratic").fit(X, y)
+    assert not hasattr(model, "sequence_predictor_")
+    assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize(
+    ("loss", "X", "groups", "expected"),
+    [
+        ("hamming", ROWS, None, True),
+        ("hamming:5", ROWS, None, True),
+        ("zero_one", ROWS, None, False),
+        (ZeroOne(3), ROWS, None, False),
+        (Hamming(4), np.zeros((3, 2)), None, False),
+        (Hamming(4), ROWS, None, False),
+        ("hamming", PackedTokens(np.eye(3), np.array([0, 3])), None, True),
+        ("hamming", Ragged(np.eye(3), np.array([0, 3])), None, True),
+        ("hamming", [[["w=a"], ["w=b"]]], None, True),
+        ("hamming", [[{"w": 1}]], None, True),
+        ("hamming", [[1.0, 2.0], [3.0, 4.0]], None, False),
+        ("hamming", np.zeros((3, 2)), [0, 0, 1], True),
+        ("hamming", None, None, False),
+        ("hamming", [], None, False),
+    ],
+)
+def test_what_counts_as_sequences(loss: Any, X: Any, groups: Any, expected: bool) -> None:
+    assert takes_sequences(loss, X, groups) is expected
+
+
+def test_settings_are_translated() -> None:
+    chain = sequence_predictor_for(
+        StructuredPredictor(
+            surrogate="log",
+            decoding="bayes",
+            features="random",
+            n_components=50,
+            bandwidth=2.0,
+            scores=Chain(None, 3),
+            random_state=4,
+        )
+    )
+    assert (chain.decoding, chain.random_features, chain.bandwidth) == ("marginals", 50, 2.0)
+    assert (chain.solver, chain.alpha, chain.random_state) == ("sgd", 0.0, 4)
+    reference = sequence_predictor_for(StructuredPredictor(solver="lbfgs"))
+    assert (reference.solver, reference.alpha) == ("lbfgs", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"features": "nystroem"}, "features for sequences must be 'auto', 'linear' or 'random'"),
+        ({"decoding": "greedy"}, r"decoding must be 'argmax' \(Viterbi\) or 'bayes'"),
+        ({"scores": Separable(3, 2)}, "scores for sequences must be None or a Chain"),
+        ({"loss": Hamming(None, 2)}, "y holds 3 tags, but Hamming.* has 2 states"),
+    ],
+)
+def test_settings_that_sequences_do_not_have_are_named(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Delegating(**settings).fit(ROWS, TAGS)

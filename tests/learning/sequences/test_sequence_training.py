@@ -1,0 +1,224 @@
+"""Steps, solvers and averages of chain training, against gradients and optima found otherwise."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from consistruct.labels import Ragged
+from consistruct.learning.sequences import PackedTokens, TokenMap
+from consistruct.learning.sequences.chain_model import ChainModel
+from consistruct.learning.sequences.lbfgs import minimise_lbfgs
+from consistruct.learning.sequences.sgd import AVERAGING_POWER, AveragedSGD, TrainingState
+from consistruct.learning.sequences.training_set import TrainingSet
+from consistruct.surrogates.chain import CHAIN_SURROGATES, ChainLogLoss, ChainQuadratic
+
+S, D = 3, 5
+
+
+def make_data(sparse: bool = False, n: int = 12, seed: int = 0, window: int = 0) -> TrainingSet:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, size=n)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    features = rng.normal(size=(offsets[-1], D)) * (rng.random((offsets[-1], D)) < 0.6)
+    states = rng.integers(S, size=offsets[-1])
+    features[np.arange(len(states)), states] += 1.0
+    matrix = sp.csr_array(features.astype(np.float32)) if sparse else features
+    return TrainingSet(
+        PackedTokens(matrix, offsets), states, rng.random(n) + 0.5, TokenMap(D, window)
+    )
+
+
+def random_model(d: int, seed: int = 1) -> ChainModel:
+    rng = np.random.default_rng(seed)
+    return ChainModel(
+        rng.normal(size=(d, S)).astype(np.float32),
+        rng.normal(size=S),
+        rng.normal(size=(S, S)),
+        rng.normal(size=S),
+        rng.normal(size=S),
+    )
+
+
+def full_gradient(
+    surrogate: Any, data: TrainingSet, model: ChainModel
+) -> tuple[float, list[np.ndarray]]:
+    """Weighted value and gradient over all data, put together from the packed surrogate."""
+    tokens = data.tokens
+    raw = tokens.features.toarray() if tokens.is_sparse else tokens.features
+    phi = data.token_map.transform(raw, tokens.offsets).astype(np.float64)
+    result = surrogate.value_and_gradient(
+        model.scores(phi, tokens.offsets), Ragged(data.states, tokens.offsets), data.weights
+    )
+    bias = result.unary.sum(axis=0)
+    gradient = [phi.T @ result.unary, bias, result.edges, result.start, result.end]
+    return float(data.weights @ result.values), gradient
+
+
+# sparse windows are made before training, see test_tokens
+@pytest.mark.parametrize(("sparse", "window"), [(False, 0), (False, 1), (True, 0)])
+@pytest.mark.parametrize("name", sorted(CHAIN_SURROGATES))
+def test_one_step_on_everything_is_the_gradient(name: str, sparse: bool, window: int) -> None:
+    data = make_data(sparse, window=window)
+    surrogate = CHAIN_SURROGATES[name]()
+    model = random_model(data.n_features)
+    solver = AveragedSGD(surrogate, batch_size=len(data.tokens))
+    moved = model.copy()
+    step = 1e-3
+    value = solver._visit(data)(moved, np.arange(len(data.tokens)), step, 2 * step)
+    expected_value, gradient = full_gradient(surrogate, data, model)
+    assert value == pytest.approx(expected_value, rel=1e-5)
+    for before, after, slope, size in zip(
+        model.arrays(), moved.arrays(), gradient, [1, 2, 2, 2, 2], strict=True
+    ):
+        np.testing.assert_allclose(after - before, -size * step * slope, atol=2e-6)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batches_visit_every_sequence_once(sparse: bool) -> None:
+    # without steps the value of a pass is the value over all data, whatever the batches
+    data = make_data(sparse)
+    model = random_model(D)
+    expected, _ = full_gradient(ChainLogLoss(), data, model)
+    for batch in (1, 5, 12, 50):
+        solver = AveragedSGD(ChainLogLoss(), batch_size=batch)
+        order = np.random.default_rng(0).permutation(len(data.tokens))
+        assert solver._visit(data)(model, order, 0.0, 0.0) == pytest.approx(expected, rel=1e-5)
+
+
+def test_boundaries_can_be_left_out() -> None:
+    for sparse in (False, True):
+        data = make_data(sparse)
+        state = TrainingState.zeros(D, S)
+        solver = AveragedSGD(ChainLogLoss(), boundaries=False, batch_size=2)
+        state = solver.run_epoch(state, data, np.random.default_rng(0))
+        assert not state.model.start.any()
+        assert not state.model.end.any()
+        assert state.model.edges.any()
+
+
+def test_sparse_and_dense_training_agree() -> None:
+    results = []
+    for sparse in (False, True):
+        data = make_data(sparse)
+        rng = np.random.default_rng(3)
+        state = TrainingState.zeros(D, S)
+        solver = AveragedSGD(ChainLogLoss(), batch_size=3)
+        for _ in range(4):
+            state = solver.run_epoch(state, data, rng)
+        results.append(state)
+    for dense, sparse_ in zip(
+        results[0].average.arrays(), results[1].average.arrays(), strict=True
+    ):
+        np.testing.assert_allclose(dense, sparse_, atol=1e-4)
+    np.testing.assert_allclose(results[0].history, results[1].history, rtol=1e-4)
+
+
+def test_features_of_value_one_take_the_short_path_to_the_same_place() -> None:
+    data = make_data(True)
+    data.tokens.features.data[:] = 1.0
+    ones = AveragedSGD(ChainLogLoss(), batch_size=2)
+    first = ones.run_epoch(TrainingState.zeros(D, S), data, np.random.default_rng(0))
+    dense = TrainingSet(
+        PackedTokens(data.tokens.features.toarray(), data.tokens.offsets),
+        data.states,
+        data.weights,
+        data.token_map,
+    )
+    second = ones.run_epoch(TrainingState.zeros(D, S), dense, np.random.default_rng(0))
+    np.testing.assert_allclose(first.model.weights, second.model.weights, atol=1e-5)
+
+
+def test_the_average_has_weights_that_grow_with_a_power() -> None:
+    snapshots = [random_model(D, seed) for seed in range(6)]
+    average = ChainModel.zeros(D, S)
+    for k, model in enumerate(snapshots, start=1):
+        average.move_towards(model, (AVERAGING_POWER + 1) / (k + AVERAGING_POWER))
+    # Shamir and Zhang: the weight of snapshot k is proportional to k (k+1) … (k+power−1)
+    weight = np.array([np.prod(np.arange(k, k + AVERAGING_POWER)) for k in range(1, 7)], float)
+    weight /= weight.sum()
+    expected = sum(w * model.weights for w, model in zip(weight, snapshots, strict=True))
+    np.testing.assert_allclose(average.weights, expected, atol=1e-6)
+
+
+def test_lbfgs_finds_a_point_without_slope() -> None:
+    data = make_data()
+    mask = ChainModel.zeros(0, S)
+    model, n_iter, value = minimise_lbfgs(
+        ChainLogLoss(), data, mask, alpha=0.5, boundaries=True, max_iter=500, tol=1e-7
+    )
+    expected, gradient = full_gradient(ChainLogLoss(), data, model)
+    assert value == pytest.approx(expected + 0.25 * (model.weights**2).sum(), rel=1e-9)
+    np.testing.assert_allclose(gradient[0] + 0.5 * model.weights, 0.0, atol=1e-3)
+    assert n_iter > 5
+    with pytest.raises(ValueError, match="lbfgs' needs a differentiable surrogate"):
+        minimise_lbfgs(
+            CHAIN_SURROGATES["hinge"](), data, mask, alpha=1.0, boundaries=True, max_iter=5
+        )
+
+
+def test_stochastic_training_comes_close_to_lbfgs() -> None:
+    data = make_data(n=200)
+    mask = ChainModel.zeros(0, S)
+    _, _, best = minimise_lbfgs(
+        ChainLogLoss(), data, mask, alpha=0.0, boundaries=True, max_iter=300
+    )
+    rng = np.random.default_rng(0)
+    state = TrainingState.zeros(D, S)
+    solver = AveragedSGD(ChainLogLoss(), step=0.2, transition_step=0.02, batch_size=1)
+    for _ in range(30):
+        state = solver.run_epoch(state, data, rng)
+    value, _ = full_gradient(ChainLogLoss(), data, state.average)
+    zero, _ = full_gradient(ChainLogLoss(), data, ChainModel.zeros(D, S))
+    assert best <= value + 1e-6
+    assert value - best < 0.02 * (zero - best)
+
+
+def test_quadratic_training_is_least_squares_on_one_hot_tags() -> None:
+    # Sequences of one token have no transitions: (s/2)·Var is ½‖centred θ − centred one-hot‖².
+    rng = np.random.default_rng(0)
+    n = 300
+    X = rng.normal(size=(n, D))
+    states = (X[:, :S] + 0.5 * rng.normal(size=(n, S))).argmax(axis=1)
+    data = TrainingSet(PackedTokens(X, np.arange(n + 1)), states, np.ones(n), TokenMap(D))
+    model, *_ = minimise_lbfgs(
+        ChainQuadratic(),
+        data,
+        ChainModel.zeros(0, S),
+        alpha=0.0,
+        boundaries=False,
+        max_iter=500,
+        tol=1e-9,
+    )
+    design = np.column_stack([X, np.ones(n)])
+    expected = np.linalg.lstsq(design, np.eye(S)[states], rcond=None)[0]
+    centred = expected - expected.mean(axis=1, keepdims=True)
+    ours = np.vstack([model.weights, model.bias])
+    np.testing.assert_allclose(ours - ours.mean(axis=1, keepdims=True), centred, atol=1e-5)
+
+
+def test_an_explosion_halves_the_step_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    data = make_data(n=60)
+    solver = AveragedSGD(ChainQuadratic(), step=300.0)
+    with caplog.at_level(logging.WARNING):
+        state = solver.run_epoch(TrainingState.zeros(D, S), data, np.random.default_rng(0))
+    assert state.step_factor < 1.0
+    assert "exploded in epoch 1" in caplog.text
+    assert all(np.isfinite(array).all() for array in state.average.arrays())
+
+
+def test_a_penalty_shrinks_the_weights() -> None:
+    data = make_data(n=60)
+    norms = []
+    for alpha in (0.0, 20.0):
+        state = TrainingState.zeros(D, S)
+        solver = AveragedSGD(ChainLogLoss(), alpha=alpha)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            state = solver.run_epoch(state, data, rng)
+        norms.append(np.linalg.norm(state.average.weights))
+    assert norms[1] < 0.8 * norms[0]

@@ -1,0 +1,147 @@
+"""Chain surrogates against their definitions by enumeration, and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consistruct.decoding import ChainScores, boundary_scores
+from consistruct.labels import Ragged
+from consistruct.surrogates.chain import (
+    CHAIN_SURROGATES,
+    ChainHinge,
+    ChainLogLoss,
+    ChainQuadratic,
+    ChainSoftmaxMargin,
+    chain_surrogate,
+)
+from tests.decoding.chain_reference import score_all
+
+LENGTHS = [3, 1, 0, 4]
+S = 3
+
+
+def definition(name, cost, unary, edges, true):
+    """The formula of each surrogate over all sequences of states."""
+    if len(true) == 0:
+        return 0.0
+    states, scores = score_all(unary, edges)
+    (own,) = scores[(states == true).all(axis=1)]
+    augmented = scores + cost * (states != true).sum(axis=1)
+    if name == "log":
+        return np.logaddexp.reduce(scores) - own
+    if name == "hinge":
+        return augmented.max() - own
+    if name == "softmax_margin":
+        return np.logaddexp.reduce(augmented) - own
+    return unary.shape[1] / 2 * augmented.var()
+
+
+def problem(shared, seed=0):
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(LENGTHS)]).astype(np.int64)
+    n = int(offsets[-1])
+    unary = rng.normal(size=(n, S))
+    edges = rng.normal(size=(S, S) if shared else (n, S, S))
+    return unary, edges, Ragged(rng.integers(S, size=n), offsets), rng.random(len(LENGTHS))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", sorted(CHAIN_SURROGATES))
+def test_values_follow_the_definition(name, shared):
+    unary, edges, true, _ = problem(shared)
+    surrogate = CHAIN_SURROGATES[name](part_cost=1.7)
+    result = surrogate.value_and_gradient(ChainScores(unary, edges, true.offsets), true)
+    full = np.broadcast_to(edges, (len(unary), S, S))
+    expected = [
+        definition(name, 1.7, unary[i:j], full[i:j], true.values[i:j])
+        for i, j in zip(true.offsets[:-1], true.offsets[1:], strict=True)
+    ]
+    np.testing.assert_allclose(result.values, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", sorted(CHAIN_SURROGATES))
+def test_gradients_are_slopes(name, shared):
+    unary, edges, true, weights = problem(shared, seed=1)
+    start, end = np.array([0.3, -0.2, 0.1]), np.array([-0.5, 0.4, 0.2])
+    surrogate = CHAIN_SURROGATES[name]()
+
+    def total(unary, edges, start, end):
+        scores = ChainScores(boundary_scores(unary, true.offsets, start, end), edges, true.offsets)
+        return weights @ surrogate.value_and_gradient(scores, true, weights).values
+
+    parts = [unary, edges, start, end]
+    result = surrogate.value_and_gradient(
+        ChainScores(boundary_scores(unary, true.offsets, start, end), edges, true.offsets),
+        true,
+        weights,
+    )
+    h = 1e-6
+    for position, gradient in enumerate([result.unary, result.edges, result.start, result.end]):
+        slopes = np.empty_like(gradient)
+        for index in np.ndindex(*gradient.shape):
+            moved = [part.copy() for part in parts]
+            moved[position][index] += h
+            up = total(*moved)
+            moved[position][index] -= 2 * h
+            slopes[index] = (up - total(*moved)) / (2 * h)
+        np.testing.assert_allclose(gradient, slopes, atol=2e-8)
+
+
+@pytest.mark.parametrize("name", ["log", "hinge", "softmax_margin"])
+def test_forbidden_transitions_are_never_pushed(name):
+    unary, edges, true, _ = problem(True, seed=2)
+    seen = np.zeros((S, S), dtype=bool)
+    for row in true:
+        seen[row[:-1], row[1:]] = True
+    assert not seen.all()
+    edges = np.where(seen, edges, -np.inf)
+    result = CHAIN_SURROGATES[name]().value_and_gradient(
+        ChainScores(unary, edges, true.offsets), true
+    )
+    assert np.isfinite(result.values).all()
+    assert (result.edges[~seen] == 0).all()
+
+
+def test_margin_surrogates_bound_the_number_of_wrong_parts_and_each_other():
+    unary, edges, true, _ = problem(True, seed=3)
+    scores = ChainScores(unary, edges, true.offsets)
+    hinge = ChainHinge().value_and_gradient(scores, true).values
+    soft = ChainSoftmaxMargin().value_and_gradient(scores, true).values
+    log = ChainLogLoss().value_and_gradient(scores, true).values
+    filled = true.lengths > 0
+    assert (soft[filled] > hinge[filled]).all()
+    assert (soft[filled] > log[filled]).all()
+
+
+def test_extreme_scores_stay_finite():
+    unary, edges, true, _ = problem(True, seed=4)
+    scores = ChainScores(1e4 * unary, 1e4 * edges, true.offsets)
+    for name in CHAIN_SURROGATES:
+        result = CHAIN_SURROGATES[name]().value_and_gradient(scores, true)
+        assert np.isfinite(result.values).all()
+        assert np.isfinite(result.unary).all()
+        assert np.isfinite(result.edges).all()
+
+
+def test_bad_input_is_named():
+    unary, edges, true, _ = problem(True, seed=5)
+    scores = ChainScores(unary, edges, true.offsets)
+    with pytest.raises(ValueError, match="same lengths"):
+        ChainLogLoss().value_and_gradient(scores, Ragged.pack([[0], [1]]))
+    with pytest.raises(ValueError, match=r"states in 0\.\.2, got 3 in sequence 0"):
+        ChainLogLoss().value_and_gradient(scores, true.with_values(np.full(8, 3)))
+    with pytest.raises(ValueError, match="one finite number per sequence"):
+        ChainLogLoss().value_and_gradient(scores, true, [1.0])
+    forbidden = edges.copy()
+    last = true[3]
+    forbidden[last[0], last[1]] = -np.inf
+    with pytest.raises(ValueError, match=r"true states of sequence \d are forbidden"):
+        ChainLogLoss().value_and_gradient(ChainScores(unary, forbidden, true.offsets), true)
+    with pytest.raises(ValueError, match="quadratic surrogate needs finite scores"):
+        ChainQuadratic().value_and_gradient(ChainScores(unary, forbidden, true.offsets), true)
+    with pytest.raises(ValueError, match="surrogate must be one of 'log', 'hinge'"):
+        chain_surrogate("exponential")
+    with pytest.raises(ValueError, match="part_cost must be a finite number"):
+        ChainHinge(part_cost=0.0)
