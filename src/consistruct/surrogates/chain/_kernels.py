@@ -12,7 +12,6 @@ and m(c) = κ · #{t : c_t ≠ y_t}.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consistruct._compile import compiled
 from consistruct.decoding._chain_kernels import (
