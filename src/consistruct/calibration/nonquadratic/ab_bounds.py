@@ -88,10 +88,15 @@ class ABPair:
         rise[self.j] = 0.0
         others = np.flatnonzero(rise)
         base = -g * (family.l_max - self.L[self.j]) - rise[others] @ self.L[others]
+        return Slopes(g, rise[others], others, self._multiplier(base))
+
+    def _multiplier(self, base: FloatArray) -> float:
+        """ν ≥ 0 that maximises min_y [base + ν(ε − gap)]_y."""
+        if self.eps <= self.gap.min():
+            return 0.0
         nu = hull_slope(self.gap, base, self.eps)
-        if self.eps >= self.gap.max() * (1 - 1e-12):  # any larger ν will do, and hides rounding
-            nu *= 1 + 1e-6
-        return Slopes(g, rise[others], others, nu)
+        # at the largest ε any larger ν will do, and hides rounding
+        return nu * (1 + 1e-6) if self.eps >= self.gap.max() * (1 - 1e-12) else nu
 
     def constant(self, slopes: Slopes) -> float:
         """min_y [−g(Lmax − L_j) − Σ w_c L_c + ν(ε − gap)]_y, rounded down; zeros stay zeros."""
@@ -164,9 +169,7 @@ class ABPair:
         slope = (family.surrogate.a(t) - family.surrogate.a(scores))[active]
         rows = self.L[active] - ell[active, None]
         base = slope @ rows
-        nu = hull_slope(self.gap, base, self.eps)
-        if self.eps >= self.gap.max() * (1 - 1e-12):
-            nu *= 1 + 1e-6
+        nu = self._multiplier(base)
         planes = base + nu * (self.eps - self.gap)
         planes -= ROUNDING * (np.abs(slope) @ np.abs(rows) + nu * np.abs(self.eps - self.gap))
         start = float(family.excess(ell[active], np.repeat(t, active.sum())).sum())

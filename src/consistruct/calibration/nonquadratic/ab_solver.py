@@ -28,6 +28,7 @@ __all__ = ["ABSolver"]
 
 GOAL = 2e-8  # relative width at which the search over thresholds stops
 NEWTON_STEPS = 40
+INWARDS = 1e-3  # share of a central law that a start gets
 COARSE = 6  # thresholds tried before the local search
 MAX_INTERVALS = 4000
 PATIENCE, BATCH = 4, 6  # halvings before an interval gets its own dual point; how many at once
@@ -127,7 +128,9 @@ class ABSolver(PairSolver):
         terms is diag(G''(ℓ_c)) − G''(τ)/n, made positive semi-definite where it is not.
         """
         family, j = self.family, pair.j
-        L = self.L[:, columns]
+        # laws sum to one, so a constant per row is nothing; without it constant rows stay silent
+        rows = self.L - self.L[:, columns].min(axis=1, keepdims=True)
+        L = rows[:, columns]
 
         def threshold(law: FloatArray) -> float:
             return optimal_threshold(self.L @ law, j) if fixed is None else fixed
@@ -135,7 +138,10 @@ class ABSolver(PairSolver):
         def objective(law: FloatArray) -> float:
             return pair.objective(self.L @ law, threshold(law))
 
-        q, value = start, objective(start)
+        # a little inwards: slopes may be infinite where an expected loss is 0 or Lmax
+        centre = self._feasible(pair, np.full(len(columns), 1 / len(columns)), columns)
+        q = (1 - INWARDS) * start + INWARDS * centre
+        value = objective(q)
         for _ in range(NEWTON_STEPS):
             ell, tau = self.L @ q, threshold(q)
             u = float(family.surrogate.a(family.best_score(np.array([tau])))[0])
@@ -149,21 +155,30 @@ class ABSolver(PairSolver):
                 eigenvalues, vectors = np.linalg.eigh(hessian)
                 hessian = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
             step = self._quadratic_step(pair, q, slope @ L, L.T @ hessian @ L, columns) - q
-            fall = float(slope @ self.L @ step)
+            change = rows @ step
+            fall = float(slope @ change)
             if fall >= -1e-15 * max(value, 1e-12):
                 break
-            length, moved = 1.0, objective(q + step)
+            length = self._room(ell, change, active)
+            moved = objective(q + length * step)
             while moved > value + 1e-4 * length * fall and length > 1e-10:
                 length *= 0.5
                 moved = objective(q + length * step)
-            if moved >= value:
-                break
+            done = value - moved <= 1e-14 * value
+            if done:  # the value has converged, the law gains digits by one more full step
+                length = 1.0 if objective(q + step) <= value * (1 + 1e-12) else 0.0
             q = np.maximum(q + length * step, 0.0)
-            q, done = q / q.sum(), value - moved <= 1e-14 * value
-            value = moved
+            q, value = q / q.sum(), moved
             if done:
                 break
         return self._feasible(pair, q[columns], columns)
+
+    def _room(self, ell: FloatArray, step: FloatArray, active: np.ndarray) -> float:
+        """The part of a step that keeps active expected losses off 0 and Lmax."""
+        room = np.where(step < 0, ell, self.family.l_max - ell)[active]
+        used = np.abs(step)[active]
+        moving = (used > 0) & (room > 0)
+        return min(1.0, 0.95 * float((room[moving] / used[moving]).min(initial=2.0)))
 
     def _quadratic_step(
         self, pair: ABPair, q: FloatArray, slope: FloatArray, hessian: FloatArray, columns: np.ndarray
