@@ -89,7 +89,9 @@ def calibration_function(
         )
     _warn_of_label_order(loss, space)
     if other:
-        method, refusals = choose(loss, space, name if isinstance(surrogate, str) else surrogate, decoding)
+        method, refusals = choose(
+            loss, space, name if isinstance(surrogate, str) else surrogate, decoding
+        )
         return CalibrationFunction(loss, space, method, refusals, name, decoding)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)

@@ -10,11 +10,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from consistruct.calibration import CalibrationFunction, calibration_function
+from consistruct.calibration import SURROGATES, CalibrationFunction, calibration_function
 from consistruct.cli.files import write_atomically
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError, LossSpecError
 from consistruct.losses import parse_loss
+from consistruct.losses.base import Loss
 from consistruct.report import calibration_report, calibration_text
 from consistruct.scores.spec import parse_scores
 
@@ -31,6 +32,8 @@ def analyze(
     scores: str = typer.Option(
         "own", help="own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
     ),
+    surrogate: str = typer.Option("quadratic", help=f"One of {', '.join(SURROGATES)}."),
+    decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int = typer.Option(21, min=2, help="Number of grid values from 0 to max_eps."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
@@ -45,7 +48,7 @@ def analyze(
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
     task = parse_loss(loss, rows=cast(Literal["pred", "true"] | None, rows or None))
-    curve = calibration_function(task, parse_scores(scores, task), jobs=jobs)
+    curve = _calibration(task, scores, surrogate, decoding, jobs)
     grid = _grid(eps, points, curve)
     with progress_bar("calibration function") as step:
         report = calibration_report(curve, grid, progress=step)
@@ -58,6 +61,20 @@ def analyze(
     console.print(calibration_text(report))
     if plot is not None:
         console.print(f"plot written to {plot}")
+
+
+def _calibration(
+    task: Loss, scores: str, surrogate: str, decoding: str, jobs: int
+) -> CalibrationFunction:
+    """Own scores of another surrogate than the quadratic are those that it is trained with."""
+    other = surrogate != "quadratic"
+    space = None if other and scores == "own" else parse_scores(scores, task)
+    try:
+        return calibration_function(task, space, surrogate, decoding, jobs=jobs)
+    except ConsistructError:
+        raise
+    except ValueError as error:
+        raise ConsistructError(str(error)) from None
 
 
 def _grid(text: str, points: int, curve: CalibrationFunction) -> np.ndarray:

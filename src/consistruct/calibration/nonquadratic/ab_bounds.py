@@ -176,7 +176,7 @@ class ABPair:
         drift = abs(float((tau - ell[active]).sum())) * float(family.curvature(np.array([tau]))[0])
         size = float(np.abs(family.surrogate.b(t))[0] + family.l_max * abs(slope).max(initial=0.0))
         lost = drift * 2 * family.l_max + ROUNDING * active.sum() * size
-        return start + float(planes.min()) - lost
+        return float(start + planes.min() - lost)
 
     def below(self, tau: float) -> float:
         """The objective for thresholds up to τ: the term of j, whose ℓ_j is at least min L_i + ε."""

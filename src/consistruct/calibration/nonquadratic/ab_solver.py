@@ -181,7 +181,12 @@ class ABSolver(PairSolver):
         return min(1.0, 0.95 * float((room[moving] / used[moving]).min(initial=2.0)))
 
     def _quadratic_step(
-        self, pair: ABPair, q: FloatArray, slope: FloatArray, hessian: FloatArray, columns: np.ndarray
+        self,
+        pair: ABPair,
+        q: FloatArray,
+        slope: FloatArray,
+        hessian: FloatArray,
+        columns: np.ndarray,
     ) -> FloatArray:
         m = len(columns)
         tight = m < len(pair.gap) or m == 1
@@ -240,7 +245,9 @@ class ABSolver(PairSolver):
             closed = value >= goal
             n_intervals += len(low)
             done += list(
-                zip(low[closed].tolist(), high[closed].tolist(), which[closed].tolist(), strict=True)
+                zip(
+                    low[closed].tolist(), high[closed].tolist(), which[closed].tolist(), strict=True
+                )
             )
             low, high, depth, value = low[~closed], high[~closed], depth[~closed], value[~closed]
             stuck = np.flatnonzero(depth >= PATIENCE)

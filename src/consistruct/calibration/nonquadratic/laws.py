@@ -93,7 +93,9 @@ class LawProof(PairProof):
         first = float((a - slack - z).min())
         height = nu * self.eps + first + float((z - nu * self.gap).min())
         height -= ROUNDING * (nu * float(np.abs(self.gap).max() + self.eps) + np.abs(z).max())
-        return 0.5 * height**2 / norm * (1 - ROUNDING) if height > 0 and norm > 0 else 0.0
+        if not (height > 0 and norm > 0):
+            return 0.0
+        return float(0.5 * height**2 / norm * (1 - ROUNDING))
 
 
 class LawSolver(PairSolver):

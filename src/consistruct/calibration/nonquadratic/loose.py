@@ -70,9 +70,7 @@ class LooseMethod(Method):
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
             lower = self.quadratic * value**2
-            return CurvePoint(
-                value, lower, self._upper(value), self.log_scale, self.name, "bounds"
-            )
+            return CurvePoint(value, lower, self._upper(value), self.log_scale, self.name, "bounds")
 
         return each(eps, point, progress)
 

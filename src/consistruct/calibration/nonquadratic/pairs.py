@@ -185,4 +185,6 @@ class PairsCertificate:
         if self.lower > lower * (1 + AGREEMENT) + NOTHING:
             raise CertificateError(f"the lower bound {self.lower!r} is not proved, only {lower!r}")
         if self.upper < upper * (1 - AGREEMENT) - NOTHING:
-            raise CertificateError(f"the upper bound {self.upper!r} is not attained, only {upper!r}")
+            raise CertificateError(
+                f"the upper bound {self.upper!r} is not attained, only {upper!r}"
+            )
