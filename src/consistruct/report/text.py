@@ -70,19 +70,17 @@ def _curve(report: CalibrationReport) -> Table:
     table.add_column("ε", justify="right")
     table.add_column("log H ≥" if small else "H ≥", justify="right")
     table.add_column("log H ≤" if small else "H ≤", justify="right")
-    table.add_column("ε²/4H", justify="right")
+    quadratic = report.surrogate == "quadratic"  # the equivalent k of the 0-1 loss
+    if quadratic:
+        table.add_column("ε²/4H", justify="right")
     table.add_column("status")
     table.add_column("worst pair (better, predicted)", overflow="ellipsis", max_width=44)
     for point in report.curve:
         low, high = (point.log_lower, point.log_upper) if small else (point.lower, point.upper)
         pair = "" if point.pair is None else " , ".join(_short(report, p) for p in point.pair)
+        classes = [_equivalent_classes(point.eps, point.log_lower)] if quadratic else []
         table.add_row(
-            f"{point.eps:.4g}",
-            f"{low:.8g}",
-            f"{high:.8g}",
-            _equivalent_classes(point.eps, point.log_lower),
-            point.status,
-            Text(pair),
+            f"{point.eps:.4g}", f"{low:.8g}", f"{high:.8g}", *classes, point.status, Text(pair)
         )
     return table
 

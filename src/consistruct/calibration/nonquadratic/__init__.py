@@ -1,6 +1,7 @@
 """Calibration functions of the surrogates that are not quadratic.
 
-(a, b) family (logistic, exponential, any functions), log loss and sparsemax, hinge and max-min margin.
+(a, b) family (logistic, exponential, any functions), log loss and sparsemax, hinge and max-min
+margin.
 """
 
 from consistruct.calibration.nonquadratic.ab import ABSurrogate

@@ -4,8 +4,8 @@ Let t = f_j and τ = −b'(t)/a'(t). Best is f_c = min(f*(ℓ_c), t) for the oth
 
     k·H_ij(ε) = min_τ min_q D(ℓ_j, τ) + Σ_{c≠j} D(min(ℓ_c, τ), τ),   D(ℓ, τ) = ℓu + β(u) + G(ℓ),
 
-u = a(t), and one may take min_{c≠j} ℓ_c ≤ τ ≤ ℓ_j. For fixed τ this is convex in q. Slopes g ≥ 0 for j
-and w_c ≥ 0 for the others (the set A where w_c > 0) give for every u at once
+u = a(t), and one may take min_{c≠j} ℓ_c ≤ τ ≤ ℓ_j. For fixed τ this is convex in q. Slopes g ≥ 0
+for j and w_c ≥ 0 for the others (the set A where w_c > 0) give for every u at once
 
     Σ ≥ νε + min_y [−g(Lmax − L_j) − Σ w_c L_c − ν(L_j − L_i)]_y
         + β⁻(u) − β⁻(u − g) + Σ_A [β(u) − β(u + w_c)],    β⁻(u) = β(u) + Lmax·u.
@@ -179,7 +179,7 @@ class ABPair:
         return float(start + planes.min() - lost)
 
     def below(self, tau: float) -> float:
-        """The objective for thresholds up to τ: the term of j, whose ℓ_j is at least min L_i + ε."""
+        """The objective for thresholds up to τ: the term of j, as ℓ_j is at least min L_i + ε."""
         least = self.eps + float(self.L[self.i].min())
         return self._single(least, tau) if tau <= least else 0.0
 

@@ -68,7 +68,7 @@ class ABSolver(PairSolver):
         rows = sp.lil_matrix((1, n))
         rows[0, q] = 1.0
         order = sp.lil_matrix((k, n))
-        order[:, s] = -sp.eye_array(k)
+        order[:, s] = -np.eye(k)
         order[:, s[pair.j]] += np.ones((k, 1))
         order[pair.j, :] = 0.0
         gap = sp.lil_matrix((1, n))

@@ -13,7 +13,7 @@ from consistruct.calibration.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.nonquadratic.closed import closed_form
 from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.loose import LooseMethod, excess_at_zero
-from consistruct.calibration.nonquadratic.pairs import PairSolver, PairsMethod
+from consistruct.calibration.nonquadratic.pairs import PairsMethod, PairSolver
 from consistruct.calibration.nonquadratic.polyhedral import HingeSolver, MaxMinSolver
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.losses.base import Loss
@@ -107,7 +107,7 @@ def _require_named_truths(loss: Loss, name: str, decoding: str) -> None:
             loss,
             "truth_as_prediction",
             f"the surrogate {name!r} with argmax decoding",
-            "use decoding='bayes' with 'log' or 'sparsemax', or a surrogate that scores predictions",
+            "use decoding='bayes' with 'log' or 'sparsemax', or a surrogate of predictions",
         )
 
 

@@ -1,8 +1,8 @@
 """Curves of different surrogates on one scale.
 
-H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend on
-units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform law
-u of the truth and let q̂ be the frequencies in n draws from it. Acting on q̂ costs, in expected
+H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend
+on units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform
+law u of the truth and let q̂ be the frequencies in n draws from it. Acting on q̂ costs, in expected
 surrogate excess and to first order in 1/n, S/n with
 
     S = ½ tr(∇²Ω(u) Cov(u)),    Cov(u) = diag(u) − uuᵀ,
@@ -11,14 +11,14 @@ surrogate excess and to first order in 1/n, S/n with
 
     n(ε) = S / H(ε)
 
-is the number of draws after which this cost is down to H(ε), the level that guarantees an excess task
-risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at the least
-informative law. It says nothing of approximation by a score model, of optimisation, or of laws that
-are less noisy than the uniform one.
+is the number of draws after which this cost is down to H(ε), the level that guarantees an excess
+task risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at
+the least informative law. It says nothing of approximation by a score model, of optimisation, or of
+laws that are less noisy than the uniform one.
 
 | surrogate | S |
 |---|---|
-| log | (m − 1)/2 (half the degrees of freedom, as in Wilks' theorem); T(s − 1)/2 for T parts of s states |
+| log | (m − 1)/2, half the degrees of freedom (Wilks); T parts of s states: T(s − 1)/2 |
 | sparsemax | (m − 1)/2m |
 | (a, b) | (1/2k) Σ_c G''(ℓ_c) Var_u L(c, y), ℓ_c the mean of row c |
 | quadratic | ½ Var_u of the targets in the metric of the scores |
@@ -206,7 +206,7 @@ def compare_surrogates(
 
 
 def noise_scale(function: CalibrationFunction, surrogate: str | ABSurrogate) -> float | None:
-    """log S of a surrogate for its loss and scores; None where it is not defined or not computed."""
+    """log S of a surrogate for its loss and scores; None where it is not defined or known."""
     loss, name = function.loss, function.surrogate
     n_truths = loss.truths.size
     if n_truths is None or n_truths < 2 or name in ("hinge", "max-min-margin"):

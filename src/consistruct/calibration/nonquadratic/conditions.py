@@ -2,16 +2,16 @@
 
 Φ(f, y) = (1/k) Σ_c L(c, y) a(f_c) + b(f_c) is consistent for every loss with values in [0, Lmax] if
 
-1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper asks that a and b be convex, which
-   its own second example breaks; it is linear in c, so c = 0 and c = Lmax are enough),
+1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper asks that a and b be
+   convex, which its own second example breaks; linear in c, so c = 0 and c = Lmax are enough),
 2. c·a + b is bounded below with a unique minimiser, finite or infinite, for all c in [0, Lmax],
 3. a and b'/a' are strictly increasing.
 
 Given 3, c·a + b falls and then rises (its derivative is a'·(c + b'/a')), so only the limits at the
 ends are left of 2: they matter for c that −b'/a' does not pass.
 
-Signs are decided exactly where a derivative is a rational function of f or of e^f: the numerator is a
-polynomial whose real roots are counted. Elsewhere a grid may find a counterexample, which is
+Signs are decided exactly where a derivative is a rational function of f or of e^f: the numerator is
+a polynomial whose real roots are counted. Elsewhere a grid may find a counterexample, which is
 confirmed in 50-digit arithmetic; without one the answer is "undecided".
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -231,7 +232,7 @@ def _samples(sp: Any, roots: list[Any], positive: bool) -> list[Any]:
         return [sp.Integer(1)]
     numbers = [sp.Rational(float(root)) for root in roots]
     first = numbers[0] / 2 if positive else numbers[0] - 1
-    between = [(p + q) / 2 for p, q in zip(numbers[:-1], numbers[1:], strict=True)]
+    between = [(p + q) / 2 for p, q in pairwise(numbers)]
     return [first, *between, numbers[-1] + 1]
 
 

@@ -2,8 +2,8 @@
 
 With scores that do not reach every vector the surrogate's optimum moves with the law in a way that
 no convex program here describes. The excess against all score vectors is an upper bound on the
-excess within the space, so scores f = 0 (which every space has, and which tie all labels) bound H from
-above. From below there is nothing better than 0 then.
+excess within the space, so scores f = 0 (which every space has, and which tie all labels) bound H
+from above. From below there is nothing better than 0 then.
 """
 
 from __future__ import annotations

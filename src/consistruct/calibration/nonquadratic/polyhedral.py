@@ -4,13 +4,14 @@ For fixed q the surrogate is polyhedral in the scores, so its constrained minimu
 finitely many vertices that do not depend on q; for a fixed vertex the excess is the value of a
 linear program in q. H_ij(ε) is the least of these values, and each has a dual point. Small k only.
 
-* hinge (Crammer–Singer, structured SVM with margin rescaling), Φ(f, y) = max_c [L(c, y) + f_c] − f_y:
-  at scores f the excess is min ⟨slack, π⟩ over couplings π of q with itself (rows and columns of π
-  sum to q), slack_cy = max_d [L(d, y) + f_d] − L(c, y) − f_c ≥ 0. Vertices: f_j = 0 ≥ f_c, and the ties
-  L(c, y) + f_c = L(d, y) + f_d at the maximum, with f_c = f_j, connect all labels.
+* hinge (Crammer–Singer, structured SVM with margin rescaling),
+  Φ(f, y) = max_c [L(c, y) + f_c] − f_y.
+  At scores f the excess is min ⟨slack, π⟩ over couplings π of q with itself (rows and columns of π
+  sum to q), slack_cy = max_d [L(d, y) + f_d] − L(c, y) − f_c ≥ 0. Vertices: f_j = 0 ≥ f_c, and the
+  ties L(c, y) + f_c = L(d, y) + f_d at the maximum, with f_c = f_j, connect all labels.
 * max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: the excess is, over mixed
-  predictions α, min Σ_y q_y max((αᵀL)_y, (αᵀL)_j) − min_c (Lq)_c. Vertices: α on s labels with s − 1
-  of the ties (αᵀL)_y = (αᵀL)_j.
+  predictions α, min Σ_y q_y max((αᵀL)_y, (αᵀL)_j) − min_c (Lq)_c. Vertices: α on s labels with
+  s − 1 of the ties (αᵀL)_y = (αᵀL)_j.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ class HingeSolver(PolyhedralSolver):
     def line(
         self, vertex: FloatArray, j: int, gap: FloatArray, nu: float, dual: FloatArray
     ) -> Line:
-        """⟨slack, π⟩ = Σ π_cy [slack_cy + x_c − x_y] for equal margins, ≥ νε + least reduced cost."""
+        """⟨slack, π⟩ = Σ π_cy [slack_cy + x_c − x_y], for equal margins: ≥ νε + least cost."""
         reduced = self._slack(vertex) + dual[:, None] - dual - nu * gap
         size = float(np.abs(dual).max() + nu * np.abs(gap).max() + self.L.max())
         return Line(nu, dual, float(reduced.min()) - 1e-15 * size)
