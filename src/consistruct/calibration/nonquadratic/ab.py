@@ -181,7 +181,7 @@ class ABFamily:
 
     def curvature(self, ell: FloatArray) -> FloatArray:
         """G''(ℓ) by differences of G' = −a(f*)."""
-        step = 1e-5 * self.l_max
+        step = np.maximum(1e-4 * np.minimum(ell, self.l_max - ell), 1e-9 * self.l_max)
         low, high = np.maximum(ell - step, 0.0), np.minimum(ell + step, self.l_max)
         fall = self.surrogate.a(self.best_score(low)) - self.surrogate.a(self.best_score(high))
         return np.asarray(np.maximum(fall, 0.0) / (high - low))

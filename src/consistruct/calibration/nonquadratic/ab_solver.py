@@ -27,6 +27,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["ABSolver"]
 
 GOAL = 2e-8  # relative width at which the search over thresholds stops
+GOAL_PLAIN = 5e-7  # the same without a bound on the curvature, where intervals are many
 NEWTON_STEPS = 40
 INWARDS = 1e-3  # share of a central law that a start gets
 COARSE = 6  # thresholds tried before the local search
@@ -228,7 +229,8 @@ class ABSolver(PairSolver):
     ) -> ABProof:
         """Split the thresholds until every interval is above the goal."""
         best_q, best_tau, upper = q, tau, pair.value(q, tau)
-        goal = min(upper, incumbent) * (1 - GOAL)
+        share = 1 - (GOAL_PLAIN if self.family.surrogate.variance is None else GOAL)
+        goal = min(upper, incumbent) * share
         duals = [pair.slopes(q, tau)]
         cuts = self._search_range(pair, goal)
         inner = np.unique(np.clip([tau * (1 - 1e-3), tau, tau * (1 + 1e-3)], *cuts))
@@ -261,7 +263,7 @@ class ABSolver(PairSolver):
                 found = pair.value(law, threshold)
                 if found < upper:
                     best_q, best_tau, upper = law, threshold, found
-                    goal = min(upper, incumbent) * (1 - GOAL)
+                    goal = min(upper, incumbent) * share
             depth[worst] = 0
             middle_all = 0.5 * (low + high)
             low, high = np.concatenate([low, middle_all]), np.concatenate([middle_all, high])

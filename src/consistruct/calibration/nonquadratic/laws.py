@@ -39,9 +39,10 @@ from consistruct.protocols import FloatArray
 __all__ = ["Divergence", "LawSolver"]
 
 Divergence = Literal["KL", "squares"]
-ROUNDING = 1e-13
+ROUNDING = 2e-14
 FEASIBLE = 1e-10  # allowed violation of A p ≤ 0 and of the gap, relative to the scale of the loss
 ENOUGH = 1e-9  # relative width after which nothing is polished
+NEGLIGIBLE_LOG = 27.0  # e^−27 of a term is rounding
 STRICT = 1e-9  # margin by which a label has to win to count as predictable
 
 
@@ -196,14 +197,15 @@ class LawSolver(PairSolver):
         # at the largest ε there is no interior point: only the truths of largest gap remain
         columns = support & (gap >= limit * (1 - 1e-12)) if tight else support
         q, p, w, nu = self._conic(order, gap, eps, columns, support, tight)
-        q = _law_with_gap(q, gap, eps, support)
         p = self._decoded(p, j, order, support)
+        q = _law_with_gap(q, gap, eps, self._dominated(support, p, gap, eps))
         if tight:  # the multiplier that makes every other truth too expensive
             below = gap[support & ~columns]
-            nu = 60.0 / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
+            nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
         if self.divergence == "KL":
-            w = w + ray * 1e3
-            free = np.array([float(p @ np.exp(np.minimum(nu * (gap - eps), 700.0)))])
+            tilted = np.exp(np.minimum(nu * (gap - eps), 700.0))
+            free = np.array([float(p @ tilted)])
+            w = w + ray * _ray_multiple(ray @ order, w @ order, tilted / free[0], support)
         else:
             free = q - p
             nu = nu if not tight else hull_slope(gap, free, eps)
@@ -211,6 +213,15 @@ class LawSolver(PairSolver):
         if self.divergence == "KL" and not proof.upper - proof.lower <= ENOUGH * proof.upper:
             proof = self._polish(proof, j, support, tight)
         return proof
+
+    def _dominated(
+        self, support: np.ndarray, p: FloatArray, gap: FloatArray, eps: float
+    ) -> np.ndarray:
+        """Truths that q may have: for KL those with p > 0, if they leave q feasible."""
+        if self.divergence == "squares":
+            return support
+        positive = support & (p > 0)
+        return positive if positive.any() and gap[positive].max() >= eps else support
 
     def _polish(self, start: LawProof, j: int, support: np.ndarray, tight: bool) -> LawProof:
         """Newton on the optimality conditions, for several guesses of what is active."""
@@ -229,7 +240,8 @@ class LawSolver(PairSolver):
             p, w, nu, x = found
             p = self._decoded(p, j, start.order, support)
             q = p * np.exp(np.clip(nu * (start.gap - start.eps) - x, -700.0, 700.0))
-            q = _law_with_gap(q, start.gap, start.eps, support)
+            allowed = self._dominated(support, p, start.gap, start.eps)
+            q = _law_with_gap(q, start.gap, start.eps, allowed)
             free = np.array([math.exp(min(max(x, -700.0), 700.0))])
             polished = LawProof(
                 "KL", start.order, start.gap, start.eps, q, p, np.maximum(w, 0.0), nu, free
@@ -346,6 +358,15 @@ class LawSolver(PairSolver):
             if level > best.level + 1e-12:
                 best = Witness(level, (i, j), q)
         return best
+
+
+def _ray_multiple(ray: FloatArray, a: FloatArray, tilted: FloatArray, support: np.ndarray) -> float:
+    """How often the ray must be added for truths outside the support not to matter."""
+    outside = ~support & (ray > 0)
+    if not outside.any():
+        return 0.0
+    least = float((a - tilted)[support].min())
+    return max(0.0, float(((least + tilted - a)[outside] / ray[outside]).max())) * (1 + 1e-6) + 1.0
 
 
 def _tighter(one: LawProof, other: LawProof) -> LawProof:
