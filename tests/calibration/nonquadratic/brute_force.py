@@ -6,6 +6,8 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp, softmax
 
+from consistruct.protocols import FloatArray
+
 
 def excess_ab(name, L, q, f):
     """(1/k) Σ ℓ a(f) + b(f), less its minimum over all f, from the formulas of a and b."""
@@ -69,6 +71,10 @@ def multistart(excess, L, eps, decoded, rng, starts=2, n_scores=None):
     k, m = L.shape
     n = n_scores or k
     best = np.inf
+
+    def objective(x: FloatArray) -> float:
+        return excess(L, softmax(x[:m]), x[m:])
+
     for j in range(k):
         for i in range(k):
             gap = L[j] - L[i]
@@ -85,7 +91,7 @@ def multistart(excess, L, eps, decoded, rng, starts=2, n_scores=None):
                 start = np.concatenate([3 * gap / np.ptp(gap), np.zeros(n)])
                 start = start + rng.normal(scale=0.7, size=m + n)
                 found = minimize(
-                    lambda x: excess(L, softmax(x[:m]), x[m:]),
+                    objective,
                     start,
                     method="SLSQP",
                     constraints=constraints,

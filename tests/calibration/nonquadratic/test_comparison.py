@@ -77,7 +77,8 @@ def test_the_figure_does_not_depend_on_the_units_of_the_surrogate():
 
     loss = cs.losses.CostMatrix(L[:2])
     found = compare_surrogates(loss, (scaled(1.0, 1.0), scaled(7.0, 1.0), scaled(1.0, 0.5)), [0.5])
-    values = [curve.draws[0] for curve in found.curves]
+    values = [draws for curve in found.curves for draws in curve.draws if draws is not None]
+    assert len(values) == 3
     heights = [curve.points[0].lower for curve in found.curves]
     assert heights[1] == pytest.approx(7 * heights[0], rel=1e-4)
     for lower, upper in values[1:]:
@@ -96,8 +97,13 @@ def test_rows_and_plot():
     assert len(rows) == 6
     assert {row["surrogate"] for row in rows} == {"quadratic", "log, Bayes decoding", "hinge"}
     assert [row["draws_most"] for row in rows if row["surrogate"] == "hinge"] == [None, None]
-    legend = [text.get_text() for text in found.plot().get_legend().get_texts()]
-    assert legend == ["quadratic", "log, Bayes decoding", "hinge (no scale-free figure)"]
+    legend = found.plot().get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "quadratic",
+        "log, Bayes decoding",
+        "hinge (no scale-free figure)",
+    ]
     own = found.plot(scale_free=False)
     assert own.get_ylabel().startswith("H(ε)")
     with pytest.raises(ValueError, match="at least one surrogate"):

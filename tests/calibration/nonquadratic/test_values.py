@@ -13,6 +13,7 @@ from scipy.special import softmax
 import consistruct as cs
 from consistruct.calibration import ABSurrogate
 from consistruct.calibration.nonquadratic.closed import bracket
+from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CapabilityError, CertificateError, ConsistructError
 from tests.calibration.nonquadratic import brute_force
 
@@ -104,6 +105,8 @@ def test_the_witness_of_crammer_singer_is_one():
     """Under the witness law all-equal scores are optimal for the hinge, and j is worse by ½."""
     H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate="hinge")
     witness, L = H.witness, 1 - np.eye(3)
+    assert witness.pair is not None
+    assert witness.law is not None
     i, j = witness.pair
     assert (L @ witness.law)[j] - (L @ witness.law)[i] == pytest.approx(0.5)
     least = brute_force.optimal_hinge(L, witness.law, 3)
@@ -152,7 +155,10 @@ def test_log_loss_agrees_with_multistart(decoding):
         H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="log", decoding=decoding)
         level = H.consistency_level
         assert (level == 0) == (decoding == "bayes")
-        decoded = (lambda t: t) if decoding == "argmax" else (lambda t, L=L: -L @ softmax(t))
+
+        def decoded(scores, L=L):
+            return scores if decoding == "argmax" else -L @ softmax(scores)
+
         for share in (0.3, 0.8):
             eps = level + share * (H.max_eps - level)
             found = brute_force.multistart(brute_force.excess_log, L, eps, decoded, rng)
@@ -188,6 +194,7 @@ def test_polyhedral_values_are_attained(surrogate):
         H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
         eps = 0.5 * (H.consistency_level + H.max_eps)
         certificate = H.certificate(eps)
+        assert isinstance(certificate, PairsCertificate)
         certificate.check()
         i, j = certificate.pair
         q = certificate.law
@@ -271,6 +278,7 @@ def test_false_certificates_are_refused():
     for surrogate in ("log", "logistic", "hinge"):
         H = cs.calibration_function(zero_one(3), surrogate=surrogate)
         good = H.certificate(0.75)
+        assert isinstance(good, PairsCertificate)
         good.check()
         with pytest.raises(CertificateError, match="lower bound"):
             replace(good, lower=good.lower * 1.01).check()
@@ -361,7 +369,7 @@ def test_surrogates_that_score_the_truth_name_what_is_missing():
     with pytest.raises(CapabilityError, match="truth_as_prediction"):
         cs.calibration_function(loss, surrogate="hinge")
     with pytest.raises(ValueError, match="scores must be None or 'full' with Bayes decoding"):
-        cs.calibration_function(loss, loss.score_space, surrogate="log", decoding="bayes")
+        cs.calibration_function(loss, np.eye(2), surrogate="log", decoding="bayes")
 
 
 def test_a_window_that_is_too_small_is_refused():
