@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linprog, minimize
 from scipy.special import logsumexp, softmax
@@ -81,7 +83,7 @@ def multistart(excess, L, eps, decoded, rng, starts=2, n_scores=None):
             if i == j or gap.max() < eps:
                 continue
             for _ in range(starts):
-                constraints = [
+                constraints: list[Any] = [
                     {"type": "ineq", "fun": lambda x, g=gap: g @ softmax(x[:m]) - eps},
                     {
                         "type": "ineq",

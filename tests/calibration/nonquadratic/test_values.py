@@ -166,6 +166,15 @@ def test_log_loss_agrees_with_multistart(decoding):
             H.certificate(eps).check()
 
 
+def test_a_kink_at_the_threshold_does_not_stop_the_proof():
+    """The optimum has an expected loss equal to τ, where the set of active terms changes."""
+    L = np.array([[0, 2, 2, 2], [0, 1, 1, 2], [2, 0, 0, 2], [1, 2, 1, 0]], dtype=float)
+    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="logistic")
+    (point,) = H.curve([0.4472131081914684])
+    assert point.status == "certified"
+    H.certificate(point.eps).check()
+
+
 def test_rectangular_losses_have_bayes_decoding():
     L = np.array([[0.0, 1.0, 2.0, 0.5], [1.0, 0.0, 1.0, 0.7]])
     rng = np.random.default_rng(3)

@@ -58,7 +58,7 @@ class ABSurrogate:
     >>> import numpy as np, consistruct as cs
     >>> from consistruct.calibration import ABSurrogate
     >>> square = ABSurrogate(
-    ...     lambda f: f, lambda f: f**2 / 2, np.ones_like, lambda f: f, "square", jointly_convex=True
+    ...     lambda f: f, lambda f: f**2 / 2, np.ones_like, lambda f: f, "sq", jointly_convex=True
     ... )
     >>> H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate=square)
     >>> round(H(0.6), 7)     # the quadratic surrogate: ε²/4k

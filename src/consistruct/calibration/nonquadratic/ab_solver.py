@@ -29,6 +29,7 @@ __all__ = ["ABSolver"]
 GOAL = 2e-8  # relative width at which the search over thresholds stops
 GOAL_PLAIN = 5e-7  # the same without a bound on the curvature, where intervals are many
 NEWTON_STEPS = 40
+RESTARTS = 4
 INWARDS = 1e-3  # share of a central law that a start gets
 COARSE = 6  # thresholds tried before the local search
 MAX_INTERVALS = 4000
@@ -54,9 +55,20 @@ class ABSolver(PairSolver):
         columns = np.flatnonzero(gap >= (gap.max() * (1 - 1e-12) if tight else -np.inf))
         q, tau = self._logistic(pair, columns) if self.conic else self._search(pair, columns)
         if self.family.surrogate.jointly_convex:
-            nothing = np.zeros(0, dtype=np.int64)
-            return ABProof(pair, q, tau, np.zeros(0), nothing, [])
+            return self._by_plane(pair, q, tau, columns)
         return self._prove(pair, q, tau, columns, incumbent)
+
+    def _by_plane(self, pair: ABPair, q: FloatArray, tau: float, columns: np.ndarray) -> ABProof:
+        """A tangent plane at q; at a kink (ℓ_c = τ) Newton may need another start to settle."""
+        nothing = np.zeros(0, dtype=np.int64)
+        best = ABProof(pair, q, tau, np.zeros(0), nothing, [])
+        for _ in range(RESTARTS):
+            if best.upper - best.lower <= GOAL * best.upper:
+                break
+            q, tau = self._refined(pair, q, columns)
+            trial = ABProof(pair, q, tau, np.zeros(0), nothing, [])
+            best = trial if trial.upper - trial.lower < best.upper - best.lower else best
+        return best
 
     # --- upper bounds ---
 
