@@ -12,16 +12,37 @@ from consistruct.calibration.bounds import (
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
+from consistruct.calibration.nonquadratic import SURROGATES, ABSurrogate
+from consistruct.calibration.nonquadratic.comparison import (
+    SurrogateComparison,
+    SurrogateCurve,
+    compare_surrogates,
+)
+from consistruct.calibration.nonquadratic.conditions import (
+    Condition,
+    ConditionsReport,
+    check_conditions,
+    paper_examples,
+)
 from consistruct.calibration.point import CurvePoint
 
 __all__ = [
+    "SURROGATES",
+    "ABSurrogate",
     "Bound",
     "CalibrationFunction",
+    "Condition",
+    "ConditionsReport",
     "CurvePoint",
     "Envelope",
     "LabelOrderWarning",
+    "SurrogateComparison",
+    "SurrogateCurve",
     "calibration_function",
+    "check_conditions",
+    "compare_surrogates",
     "inconsistent_lower_bound",
     "lower_bound",
+    "paper_examples",
     "upper_bound",
 ]

@@ -17,6 +17,7 @@ from consistruct.calibration.envelope import (
     theorem_7_envelope,
 )
 from consistruct.calibration.methods import Method, Progress
+from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.structured.closed_forms import Quadratic
@@ -49,11 +50,18 @@ class CalibrationFunction:
     """
 
     def __init__(
-        self, loss: Loss, scores: BaseScoreSpace, method: Method, refusals: tuple[str, ...]
+        self,
+        loss: Loss,
+        scores: BaseScoreSpace,
+        method: Method,
+        refusals: tuple[str, ...],
+        surrogate: str = "quadratic",
+        decoding: str = "argmax",
     ) -> None:
         self.loss = loss
         self.scores = scores
-        self.surrogate = "quadratic"
+        self.surrogate = surrogate
+        self.decoding = decoding
         self._method = method
         self.refusals = refusals
         self._cache: dict[float, CurvePoint] = {}
@@ -130,10 +138,23 @@ class CalibrationFunction:
         """What is lost because only some labels can be predicted, in the worst case."""
         return self._method.approximation_error
 
+    @property
+    def witness(self) -> Witness:
+        """The law at the consistency level and its pair, for other surrogates than the quadratic.
+
+        Under this law the surrogate's optimum predicts j though i is better by the level.
+        """
+        if not isinstance(self._method, PairsMethod):
+            raise ConsistructError(f"the method '{self.method}' gives no witness")
+        return self._method.witness
+
     @cached_property
     def effective_classes(self) -> EffectiveClasses | None:
-        """k_eff with H ≥ ε²/(4 k_eff); None where the scores do not express the loss."""
-        if not expresses(self.loss, self.scores):
+        """k_eff with H ≥ ε²/(4 k_eff); None where the scores do not express the loss.
+
+        None too for other surrogates than the quadratic.
+        """
+        if self.surrogate != "quadratic" or not expresses(self.loss, self.scores):
             return None
         return self.scores.effective_classes()
 
@@ -143,6 +164,11 @@ class CalibrationFunction:
 
         Raises ConsistructError where the curve is not resolved exactly.
         """
+        if self.surrogate != "quadratic":
+            raise ConsistructError(
+                f"only the quadratic surrogate has quadratic pieces, not {self.surrogate!r}; "
+                f"use interval(eps)"
+            )
         factor = math.exp(self._method.log_scale)
         if factor == 0:
             raise ConsistructError(

@@ -11,6 +11,8 @@ import numpy as np
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.methods import choose_method
+from consistruct.calibration.nonquadratic import ABSurrogate, check_surrogate, choose
+from consistruct.calibration.nonquadratic.choice import default_scores
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
@@ -28,7 +30,7 @@ class LabelOrderWarning(UserWarning):
 def calibration_function(
     loss: Loss,
     scores: BaseScoreSpace | str | Any = None,
-    surrogate: str = "quadratic",
+    surrogate: str | ABSurrogate = "quadratic",
     decoding: str = "argmax",
     *,
     jobs: int = 1,
@@ -43,10 +45,14 @@ def calibration_function(
     ----------
     loss : Loss
     scores : None, "full", ScoreSpace or (k, r) array
-        None: the loss's own span (always consistent). "full": one score per label.
-        An array is F itself, one row per prediction.
-    surrogate : "quadratic"
-    decoding : "argmax"
+        None: the loss's own span (always consistent); for other surrogates than the quadratic,
+        what they are trained with: full scores, or one score per part and state for the log loss
+        on `Hamming`. "full": one score per label. An array is F itself, one row per prediction.
+    surrogate : str or ABSurrogate
+        "quadratic", "logistic", "exponential", "log" (CRF), "sparsemax", "hinge" (Crammer–Singer,
+        structured SVM), "max-min-margin", or functions a and b.
+    decoding : "argmax" or "bayes"
+        "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
     jobs : int
         Threads for explicit cost matrices with full scores.
 
@@ -64,16 +70,16 @@ def calibration_function(
     >>> H = cs.calibration_function(cs.losses.Mixed((2, 2, 2), 0.2), cs.scores.Blocks((2, 2, 2)))
     >>> H.consistency_level, H.approximation_error
     (0.1, 0.2)
+    >>> H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate="hinge")   # Crammer–Singer
+    >>> round(H.consistency_level, 9), round(H(0.75), 9)
+    (0.5, 0.5)
     """
     if not isinstance(loss, Loss):
         raise TypeError(
             f"loss must be a consistruct loss, got {type(loss).__name__}; "
             f"wrap a matrix in losses.CostMatrix"
         )
-    if surrogate != "quadratic":
-        raise ValueError(f"surrogate must be 'quadratic', got {surrogate!r}")
-    if decoding != "argmax":
-        raise ValueError(f"decoding must be 'argmax', got {decoding!r}")
+    name = check_surrogate(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if loss.n_labels is None:
@@ -83,7 +89,8 @@ def calibration_function(
             f"the calibration function needs finitely many truths, but those of {loss!r} are "
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
-    space = _as_space(loss, scores)
+    other = surrogate != "quadratic"
+    space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
     if space.predictions.size is None:
         raise FamilyError(space, "be compared with a loss")
     if space.predictions.size != loss.n_labels:
@@ -91,6 +98,11 @@ def calibration_function(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
         )
     _warn_of_label_order(loss, space)
+    if other:
+        method, refusals = choose(
+            loss, space, name if isinstance(surrogate, str) else surrogate, decoding
+        )
+        return CalibrationFunction(loss, space, method, refusals, name, decoding)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 

@@ -13,7 +13,12 @@ import typer
 from rich.console import Console
 
 from consistruct._atomic import atomic_write
-from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
+from consistruct.calibration import (
+    SURROGATES,
+    CalibrationFunction,
+    LabelOrderWarning,
+    calibration_function,
+)
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError, LossSpecError
 from consistruct.losses import parse_loss
@@ -34,6 +39,8 @@ def analyze(
     scores: str = typer.Option(
         "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
     ),
+    surrogate: str = typer.Option("quadratic", help=f"One of {', '.join(SURROGATES)}."),
+    decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int = typer.Option(21, min=2, help="Number of grid values from 0 to max_eps."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
@@ -48,7 +55,7 @@ def analyze(
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
     task = parse_loss(loss, rows=cast(Literal["pred", "true"] | None, rows or None))
-    curve = _curve(task, scores, jobs)
+    curve = _curve(task, scores, surrogate, decoding, jobs)
     grid = _grid(eps, points, curve)
     with progress_bar("calibration function") as step:
         report = calibration_report(curve, grid, progress=step)
@@ -63,11 +70,18 @@ def analyze(
         console.print(f"plot written to {plot}")
 
 
-def _curve(task: Loss, scores: str, jobs: int) -> CalibrationFunction:
-    """The curve; what the result depends on is told in one line on stderr."""
+def _curve(
+    task: Loss, scores: str, surrogate: str, decoding: str, jobs: int
+) -> CalibrationFunction:
+    """The curve; what the result depends on is told in one line on stderr.
+
+    Own scores of another surrogate than the quadratic are those that it is trained with.
+    """
+    other = surrogate != "quadratic"
+    space = None if other and scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
-        curve = calibration_function(task, parse_scores(scores, task), jobs=jobs)
+        curve = calibration_function(task, space, surrogate, decoding, jobs=jobs)
     for warning in caught:
         typer.echo(f"consistruct: warning: {warning.message}", err=True)
     return curve

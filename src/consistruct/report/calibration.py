@@ -24,6 +24,7 @@ class CalibrationReport:
     loss: str
     scores: str
     surrogate: str
+    decoding: str
     measure: str
     method: str
     n_labels: int
@@ -45,6 +46,7 @@ class CalibrationReport:
             "loss": self.loss,
             "scores": self.scores,
             "surrogate": self.surrogate,
+            "decoding": self.decoding,
             "measure": self.measure,
             "method": self.method,
             "n_labels": str(self.n_labels),
@@ -53,8 +55,8 @@ class CalibrationReport:
             "effective_classes": _finite(self.effective_classes),
             "effective_classes_log": _finite(self.effective_classes_log),
             "effective_classes_exact": self.effective_classes_exact,
-            "consistency_level": self.consistency_level,
-            "approximation_error": self.approximation_error,
+            "consistency_level": _finite(self.consistency_level),
+            "approximation_error": _finite(self.approximation_error),
             "max_eps": self.max_eps,
             "curve": [
                 {
@@ -98,6 +100,7 @@ def calibration_report(
         loss=repr(curve.loss),
         scores=repr(curve.scores),
         surrogate=curve.surrogate,
+        decoding=curve.decoding,
         measure=curve.measure,
         method=curve.method,
         n_labels=curve.loss.n_labels or 0,

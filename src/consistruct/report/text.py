@@ -19,6 +19,7 @@ def calibration_text(report: CalibrationReport) -> Group:
     lines = [
         ("loss", report.loss),
         ("scores", f"{report.scores} (rank {report.rank})"),
+        ("surrogate", f"{report.surrogate}, {report.decoding} decoding"),
         ("predictions", _predictions(report)),
         ("consistent", _consistency(report)),
         ("how hard", _hardness(report)),
@@ -26,7 +27,7 @@ def calibration_text(report: CalibrationReport) -> Group:
         ("method", f"{report.method}, reference measure {report.measure}"),
     ]
     if report.approximation_error > 0:
-        lines.insert(4, ("approximation error", f"up to {report.approximation_error:g}"))
+        lines.insert(5, ("approximation error", f"up to {report.approximation_error:g}"))
     facts = Table.grid(padding=(0, 2))
     for name, value in lines:
         facts.add_row(Text(name, style="bold"), Text(value))
@@ -41,6 +42,8 @@ def _predictions(report: CalibrationReport) -> str:
 
 
 def _consistency(report: CalibrationReport) -> str:
+    if math.isnan(report.consistency_level):
+        return "not known: only bounds on the calibration function are"
     if report.consistency_level == 0:
         return "yes: enough data make the task risk as small as it can be"
     return (
@@ -50,6 +53,8 @@ def _consistency(report: CalibrationReport) -> str:
 
 
 def _hardness(report: CalibrationReport) -> str:
+    if report.surrogate != "quadratic":
+        return "see the curve; an effective number of classes is for the quadratic surrogate"
     if report.effective_classes is None:
         return "no effective number of classes: the scores do not express the loss"
     if math.isinf(report.effective_classes) and report.effective_classes_log is not None:
@@ -65,19 +70,17 @@ def _curve(report: CalibrationReport) -> Table:
     table.add_column("ε", justify="right")
     table.add_column("log H ≥" if small else "H ≥", justify="right")
     table.add_column("log H ≤" if small else "H ≤", justify="right")
-    table.add_column("ε²/4H", justify="right")
+    quadratic = report.surrogate == "quadratic"  # the equivalent k of the 0-1 loss
+    if quadratic:
+        table.add_column("ε²/4H", justify="right")
     table.add_column("status")
     table.add_column("worst pair (better, predicted)", overflow="ellipsis", max_width=44)
     for point in report.curve:
         low, high = (point.log_lower, point.log_upper) if small else (point.lower, point.upper)
         pair = "" if point.pair is None else " , ".join(_short(report, p) for p in point.pair)
+        classes = [_equivalent_classes(point.eps, point.log_lower)] if quadratic else []
         table.add_row(
-            f"{point.eps:.4g}",
-            f"{low:.8g}",
-            f"{high:.8g}",
-            _equivalent_classes(point.eps, point.log_lower),
-            point.status,
-            Text(pair),
+            f"{point.eps:.4g}", f"{low:.8g}", f"{high:.8g}", *classes, point.status, Text(pair)
         )
     return table
 

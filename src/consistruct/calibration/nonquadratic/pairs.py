@@ -1,0 +1,190 @@
+"""H as a minimum over pairs (i, j), whatever the surrogate.
+
+j is predicted though i is better by ε: H(ε) = min over i ≠ j of H_ij(ε), ε > 0. That i be optimal
+need not be asked. A `PairSolver` bounds one H_ij from both sides by points that plain arithmetic
+evaluates; `PairsMethod` runs over the pairs and turns the bounds into a curve.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.exceptions import CertificateError, ConsistructError
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+
+__all__ = ["PairProof", "PairSolver", "PairsCertificate", "PairsMethod", "Witness"]
+
+AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
+NOTHING = 1e-14  # absolute: differences of numbers of order one
+
+
+class PairProof(ABC):
+    """lower ≤ H_ij(ε)·exp(−log_scale) ≤ upper, with the points that show it."""
+
+    lower: float
+    upper: float
+    law: FloatArray  # (m,) law of the truth of the upper bound
+
+    @abstractmethod
+    def recompute(self) -> tuple[float, float]:
+        """(lower, upper) from the stored points and the loss, in plain arithmetic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A law under which the surrogate's optimum predicts j though i is better by `level`."""
+
+    level: float
+    pair: tuple[int, int] | None
+    law: FloatArray | None
+
+
+class PairSolver(ABC):
+    """Bounds H_ij for one surrogate and one loss matrix (k, m)."""
+
+    name: str
+    log_scale: float = 0.0
+
+    def __init__(self, L: FloatArray) -> None:
+        self.L = L
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """(k, k): at [i, j] the largest ε at which the pair is feasible; −inf if it never is."""
+        limits = np.stack([(self.L - row).max(axis=1) for row in self.L])
+        np.fill_diagonal(limits, -np.inf)
+        return limits
+
+    def quick_lower(self, i: int, j: int, eps: float) -> float:
+        """A lower bound on H_ij(ε) by a formula, 0 if there is none."""
+        return 0.0
+
+    @abstractmethod
+    def solve(self, i: int, j: int, eps: float, incumbent: float) -> PairProof:
+        """Bound H_ij(ε); the work may stop once the lower bound passes `incumbent`."""
+
+    @cached_property
+    def witness(self) -> Witness:
+        """The consistency level sup{ε : H(ε) = 0} and what attains it."""
+        return Witness(0.0, None, None)
+
+
+@dataclass(eq=False)
+class PairsMethod(Method):
+    """All pairs of listed labels, one convex problem (or search) each."""
+
+    loss: Loss
+    solver: PairSolver
+
+    def __post_init__(self) -> None:
+        self.name = self.solver.name
+        self.log_scale = self.solver.log_scale
+        self._winners: list[tuple[int, int]] = []
+        self._found: dict[float, PairsCertificate] = {}
+
+    @property
+    def max_eps(self) -> float:
+        return max(float(self.solver.limits.max(initial=0.0)), 0.0)
+
+    @property
+    def consistency_level(self) -> float:
+        return self.solver.witness.level
+
+    @property
+    def witness(self) -> Witness:
+        """Where the surrogate's optimum goes wrong, if it does."""
+        return self.solver.witness
+
+    def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        return each(eps, self._point, progress)
+
+    def _point(self, eps: float) -> CurvePoint:
+        if eps <= self.consistency_level:
+            pair = self._labels(self.witness.pair) if self.witness.pair else None
+            return CurvePoint(eps, 0.0, 0.0, self.log_scale, self.name, "certified", pair)
+        found = self._solve(eps)
+        status = status_of(found.lower, found.upper, 1.0)
+        pair = self._labels(found.winner)
+        return CurvePoint(eps, found.lower, found.upper, self.log_scale, self.name, status, pair)
+
+    def _labels(self, pair: tuple[int, int]) -> tuple[Any, Any]:
+        labels = self.loss.predictions.unindex(np.array(pair))
+        one, other = labels.tolist()
+        return (tuple(one), tuple(other)) if labels.ndim > 1 else (one, other)
+
+    def _solve(self, eps: float) -> PairsCertificate:
+        if eps in self._found:
+            return self._found[eps]
+        solver = self.solver
+        pairs = [(int(i), int(j)) for i, j in np.argwhere(solver.limits >= eps)]
+        quick = {pair: solver.quick_lower(*pair, eps) for pair in pairs}
+        recent = {pair: age for age, pair in enumerate(reversed(self._winners))}
+        pairs.sort(key=lambda pair: (recent.get(pair, len(recent)), quick[pair]))
+        proofs: dict[tuple[int, int], PairProof] = {}
+        incumbent, winner = math.inf, pairs[0]
+        for pair in pairs:
+            if quick[pair] >= incumbent:
+                continue
+            proof = proofs[pair] = solver.solve(*pair, eps, incumbent)
+            if proof.upper < incumbent:
+                incumbent, winner = proof.upper, pair
+        lower = min(proofs[pair].lower if pair in proofs else quick[pair] for pair in pairs)
+        if winner in self._winners:
+            self._winners.remove(winner)
+        self._winners.append(winner)
+        found = PairsCertificate(
+            solver, eps, lower, incumbent, self._labels(winner), winner, proofs, self.log_scale
+        )
+        self._found[eps] = found
+        return found
+
+    def certificate(self, eps: float) -> PairsCertificate:
+        if eps <= self.consistency_level:
+            raise ConsistructError(
+                f"H({eps:g}) = 0: ε is not above the consistency level {self.consistency_level:g}; "
+                f"the law that shows it is H.witness"
+            )
+        return self._solve(eps)
+
+
+@dataclass(frozen=True, eq=False)
+class PairsCertificate:
+    """One proof per feasible pair; bounds are H·exp(−log_scale)."""
+
+    solver: PairSolver
+    eps: float
+    lower: float
+    upper: float
+    pair: tuple[Any, Any]
+    winner: tuple[int, int]
+    proofs: dict[tuple[int, int], PairProof]
+    log_scale: float
+
+    @property
+    def law(self) -> FloatArray:
+        """The law of the truth under which j is wrongly predicted at the least cost."""
+        return self.proofs[self.winner].law
+
+    def check(self) -> None:
+        """Recompute every bound in plain arithmetic; raise CertificateError if one fails."""
+        lower = math.inf
+        for i, j in np.argwhere(self.solver.limits >= self.eps).tolist():
+            proof = self.proofs.get((i, j))
+            quick = self.solver.quick_lower(i, j, self.eps)
+            lower = min(lower, quick if proof is None else max(quick, proof.recompute()[0]))
+        upper = self.proofs[self.winner].recompute()[1]
+        if self.lower > lower * (1 + AGREEMENT) + NOTHING:
+            raise CertificateError(f"the lower bound {self.lower!r} is not proved, only {lower!r}")
+        if self.upper < upper * (1 - AGREEMENT) - NOTHING:
+            raise CertificateError(
+                f"the upper bound {self.upper!r} is not attained, only {upper!r}"
+            )
