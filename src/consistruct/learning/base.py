@@ -135,7 +135,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.loss_, self.label_encoding_, codes = prepare_labels(
             self.loss, y, classes=classes, structured=structured
         )
-        self.surrogate_ = make_surrogate(self.surrogate, self.loss_, self.scores)
+        name = "quadratic" if self.surrogate == "auto" else self.surrogate
+        self.surrogate_ = make_surrogate(name, self.loss_, self.scores)
         return codes
 
     def _encode_again(self, y: Any) -> LabelArray:

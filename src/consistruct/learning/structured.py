@@ -8,32 +8,54 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from consistruct.decoding import ChainScores
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream
+from consistruct.learning.sequences.delegation import fit_sequences, takes_sequences
 from consistruct.learning.weights import check_sample_weight
 
 __all__ = ["StructuredPredictor"]
 
 
+def _is_chain(estimator: Any) -> bool:
+    """Marginals exist for sequences only."""
+    return hasattr(estimator, "sequence_predictor_")
+
+
+def _refuse_groups(groups: Any) -> None:
+    if groups is not None:
+        raise ValueError(
+            "groups mark the sequences of a Hamming loss without a fixed length; use "
+            "loss='hamming' or Hamming(None, n_states), or leave groups out"
+        )
+
+
 class StructuredPredictor(BasePredictor):
-    """Predicts bit vectors, state vectors, orders, matchings or classes for any task loss.
+    """Predicts bit vectors, state vectors, orders, matchings, classes or sequences for a task loss.
 
     It minimises the same risk as `TaskLossClassifier`, over the label set of the loss; `score` is
-    minus the mean task loss.
+    minus the mean task loss. Given sequences of different lengths and a Hamming loss ("hamming" or
+    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.sequences`.
 
     Parameters
     ----------
     loss : Loss or str
         A spec ("hamming", "zero_one") takes its sizes from y, whose states may then be of any
         type; a Loss object takes labels as its label set writes them.
-    surrogate, decoding, scores, features, kernel, bandwidth, degree, coef0, n_components, \
+    surrogate : "auto", str or class
+        "auto": quadratic for labels of fixed shape, log loss for sequences. Sequences also take
+        "hinge", "softmax_margin" and "quadratic".
+    decoding, scores, features, kernel, bandwidth, degree, coef0, n_components, \
 standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, verbose
-        As in `TaskLossClassifier`.
+        As in `TaskLossClassifier`. For sequences decoding="argmax" is Viterbi and "bayes" takes the
+        state of largest marginal; features are "auto" (linear), "linear" or "random".
 
     Attributes
     ----------
     loss_, surrogate_, coef_, intercept_, alpha_, path_, n_iter_, n_features_in_
         As in `TaskLossClassifier`.
+    sequence_predictor_ : SequencePredictor
+        The chain, where sequences were given.
 
     Examples
     --------
@@ -50,7 +72,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         self,
         loss: Any = "hamming",
         *,
-        surrogate: Any = "quadratic",
+        surrogate: Any = "auto",
         decoding: str = "argmax",
         scores: Any = None,
         features: Any = "auto",
@@ -96,20 +118,28 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from inputs and structured labels.
 
         Parameters
         ----------
-        X : (n, n_features) array, CSR or DataFrame
-        y : (n, …) array
+        X : (n, n_features) array, CSR or DataFrame; or sequences
+            Sequences: a list of (T_i, d) arrays, of lists of feature dicts or strings per token,
+            packed tokens, or all tokens as rows with `groups`.
+        y : (n, …) array, or the tags of each sequence
         sample_weight : (n,) array, optional
-            How often each row counts.
+            How often each row or sequence counts.
+        groups : (N,) array, optional
+            The sequence that each row of X belongs to; rows of a sequence stand together.
 
         Returns
         -------
         self
         """
+        self.__dict__.pop("sequence_predictor_", None)
+        if takes_sequences(self.loss, X, groups):
+            return fit_sequences(self, X, y, groups, sample_weight)
+        _refuse_groups(groups)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=True)
         self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
@@ -135,6 +165,57 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         codes = self._prepare(y, None, structured=True) if first else self._encode_again(y)
         self._partial_fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
         return self
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        """Predictions written like the labels of `fit`; for sequences a list, flat with `groups`.
+
+        Parameters
+        ----------
+        X, groups
+            As in `fit`.
+        """
+        if hasattr(self, "sequence_predictor_"):
+            return self.sequence_predictor_.predict(X, groups)
+        _refuse_groups(groups)
+        return super().predict(X)
+
+    def score_parameters(self, X: Any, groups: Any = None) -> Any:
+        """θ(x), (n, width); for sequences `ChainScores`: unary scores, transitions, offsets.
+
+        Parameters
+        ----------
+        X, groups
+            As in `fit`.
+        """
+        if hasattr(self, "sequence_predictor_"):
+            scores: ChainScores = self.sequence_predictor_.score_parameters(X, groups)
+            return scores
+        _refuse_groups(groups)
+        return super().score_parameters(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Minus the mean task loss: greater is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As in `fit`.
+        """
+        if hasattr(self, "sequence_predictor_"):
+            return float(self.sequence_predictor_.score(X, y, groups, sample_weight))
+        _refuse_groups(groups)
+        return super().score(X, y, sample_weight)
+
+    @available_if(_is_chain)  # type: ignore[untyped-decorator]
+    def predict_marginals(self, X: Any, groups: Any = None) -> Any:
+        """P(tag of each token), a list of (T_i, s) arrays; flat with `groups`. Needs log loss.
+
+        Parameters
+        ----------
+        X, groups
+            As in `fit`.
+        """
+        return self.sequence_predictor_.predict_marginals(X, groups)
 
     def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         if y is None:

@@ -1,8 +1,8 @@
-"""The hand-over from StructuredPredictor, exercised by a subclass that holds its two lines."""
+"""The hand-over from StructuredPredictor to the chain estimator."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,32 +11,11 @@ from consistruct.labels import Ragged
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.sequences import PackedTokens, token_error
 from consistruct.learning.sequences.delegation import (
-    fit_sequences,
     sequence_predictor_for,
     takes_sequences,
 )
 from consistruct.losses import Hamming, ZeroOne
 from consistruct.scores import Chain, Separable
-
-
-class Delegating(StructuredPredictor):
-    def __init__(self, loss: Any = "hamming", *, surrogate: Any = "log", **settings: Any) -> None:
-        StructuredPredictor.__init__(self, loss, surrogate=surrogate, **settings)
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return StructuredPredictor._get_param_names()
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        if takes_sequences(self.loss, X, groups):
-            return fit_sequences(self, X, y, groups, sample_weight)
-        return super().fit(X, y, sample_weight)
-
-    def predict(self, X: Any, groups: Any = None) -> Any:
-        if hasattr(self, "sequence_predictor_"):
-            return self.sequence_predictor_.predict(X, groups)
-        return super().predict(X)
-
 
 ROWS = [np.eye(3)[[0, 1, 2]], np.eye(3)[[2, 2]], np.eye(3)[[1, 0, 1, 2]]] * 10
 TAGS = [[("a", "b", "c")[i] for i in row.argmax(axis=1)] for row in ROWS]
@@ -46,7 +25,7 @@ GROUPS = np.repeat(np.arange(len(ROWS)), [len(row) for row in ROWS])
 @pytest.mark.parametrize("loss", ["hamming", Hamming(None, 3)])
 @pytest.mark.parametrize("surrogate", ["log", "hinge", "softmax_margin", "quadratic"])
 def test_lists_of_arrays_reach_the_chain(loss: Any, surrogate: str) -> None:
-    model = Delegating(loss, surrogate=surrogate, random_state=0).fit(ROWS, TAGS)
+    model = StructuredPredictor(loss, surrogate=surrogate, random_state=0).fit(ROWS, TAGS)
     assert token_error(TAGS, model.predict(ROWS)) == 0.0
     assert model.loss_ == Hamming(None, 3)
     assert model.coef_.shape == (3, 3)
@@ -54,14 +33,14 @@ def test_lists_of_arrays_reach_the_chain(loss: Any, surrogate: str) -> None:
 
 def test_groups_reach_the_chain() -> None:
     flat = [tag for row in TAGS for tag in row]
-    model = Delegating(random_state=0).fit(np.concatenate(ROWS), flat, groups=GROUPS)
+    model = StructuredPredictor(random_state=0).fit(np.concatenate(ROWS), flat, groups=GROUPS)
     assert model.predict(np.concatenate(ROWS), groups=GROUPS).tolist() == flat
 
 
 def test_plain_arrays_do_not() -> None:
     X = np.linspace(0, 1, 40)[:, None]
     y = np.column_stack([X[:, 0] > 0.3, X[:, 0] > 0.6]).astype(int)
-    model = Delegating(surrogate="quadratic").fit(X, y)
+    model = StructuredPredictor(surrogate="quadratic").fit(X, y)
     assert not hasattr(model, "sequence_predictor_")
     assert model.predict(X).shape == y.shape
 
@@ -120,4 +99,32 @@ def test_settings_that_sequences_do_not_have_are_named(
     settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        Delegating(**settings).fit(ROWS, TAGS)
+        StructuredPredictor(**settings).fit(ROWS, TAGS)
+
+
+def test_scores_marginals_and_scoring_come_from_the_chain() -> None:
+    model = StructuredPredictor(random_state=0).fit(ROWS, TAGS)
+    assert model.sequence_predictor_.surrogate == "log"  # what "auto" means for sequences
+    assert model.score(ROWS, TAGS) == 0.0
+    wrong = [["a"] * len(tags) for tags in TAGS]
+    expected = -np.mean([np.mean([tag != "a" for tag in tags]) for tags in TAGS])
+    assert model.score(ROWS, wrong) == pytest.approx(expected)
+    marginals = model.predict_marginals(ROWS[:2])
+    assert [m.shape for m in marginals] == [(3, 3), (2, 3)]
+    np.testing.assert_allclose(marginals[0].sum(axis=1), 1.0)
+    assert model.score_parameters(ROWS[:2]).unary.shape == (5, 3)
+
+
+def test_a_refit_on_plain_rows_forgets_the_chain() -> None:
+    model = StructuredPredictor(random_state=0).fit(ROWS, TAGS)
+    X = np.linspace(0, 1, 40)[:, None]
+    y = np.column_stack([X[:, 0] > 0.3, X[:, 0] > 0.6]).astype(int)
+    model.fit(X, y)
+    assert not hasattr(model, "predict_marginals")
+    assert model.predict(X).shape == y.shape
+
+
+def test_groups_need_a_loss_without_length() -> None:
+    X = np.zeros((4, 2))
+    with pytest.raises(ValueError, match="groups mark the sequences of a Hamming loss"):
+        StructuredPredictor(ZeroOne(2)).fit(X, [0, 1, 0, 1], groups=[0, 0, 1, 1])

@@ -1,13 +1,4 @@
-"""How `StructuredPredictor` hands sequences of different lengths over to the chain estimator.
-
-Two lines in each of its methods::
-
-    if takes_sequences(self.loss, X, groups):
-        return fit_sequences(self, X, y, groups, sample_weight)      # sets sequence_predictor_
-    …
-    if hasattr(self, "sequence_predictor_"):
-        return self.sequence_predictor_.predict(X, groups)
-"""
+"""How `StructuredPredictor` hands sequences of different lengths over to the chain estimator."""
 
 from __future__ import annotations
 
@@ -80,8 +71,9 @@ def sequence_predictor_for(estimator: Any) -> SequencePredictor:
     if isinstance(alpha, str):  # "auto"; the reference solver needs some penalty to end
         alpha = 0.0 if solver == "sgd" else 1.0
     bandwidth = parameters["bandwidth"]
+    surrogate = parameters["surrogate"]
     return SequencePredictor(
-        parameters["surrogate"],
+        "log" if surrogate == "auto" else surrogate,
         DECODING[parameters["decoding"]],
         random_features=random_features,
         bandwidth="median" if isinstance(bandwidth, str) else bandwidth,
