@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,7 +158,7 @@ class PaperSGD(BaseSolver):
         return rng.integers(n, size=n_steps)
 
 
-class _Steps:
+class _Steps(ABC):
     """One pass of the algorithm over explicit features or kernel expansions."""
 
     def __init__(self, score_map: ScoreMap, inputs: Any, surrogate: BaseSurrogate) -> None:
@@ -169,11 +170,13 @@ class _Steps:
         """Fᵀ∇Φ at one example, (width,)."""
         return self.surrogate.value_and_gradient(theta[None], label)[1][0]
 
+    @abstractmethod
     def largest_square_norm(self) -> float:
-        raise NotImplementedError
+        """R², the largest ‖φ(x)‖² of the data."""
 
+    @abstractmethod
     def run(self, order: LabelArray, labels: LabelArray, constants: StepConstants) -> FloatArray:
-        raise NotImplementedError
+        """The averaged weights after visiting the examples in `order`."""
 
 
 class _ExplicitSteps(_Steps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,13 +39,14 @@ class SolverResult:
     path: dict[str, FloatArray] = field(default_factory=dict)
 
 
-class BaseSolver(Member):
+class BaseSolver(Member, ABC):
     """A solver is an immutable value; what it needs of a surrogate stands in `requires`."""
 
     @property
     def requires(self) -> tuple[type, ...]:
         return (BaseSurrogate,)
 
+    @abstractmethod
     def solve(
         self,
         surrogate: Any,
@@ -56,7 +58,7 @@ class BaseSolver(Member):
         init: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> SolverResult:
-        raise NotImplementedError(f"{type(self).__name__} must define solve")
+        """Minimise the surrogate risk over the weights of the score map."""
 
 
 def require(solver: BaseSolver, surrogate: object, instead: str) -> None:
