@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from consistruct import calibration_function
 from consistruct.calibration.explicit import explicit_curve
-from consistruct.calibration.hard_pairs import HardPairs
+from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.oracle import OracleMethod
 from consistruct.calibration.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.symmetry import Symmetry
-from consistruct.losses import Abstain, Block, CostMatrix, Hamming, Mixed, Ordinal, Tree, ZeroOne
+from consistruct.exceptions import CertificateError
+from consistruct.losses import (
+    NDCG,
+    Abstain,
+    Block,
+    CostMatrix,
+    FBeta,
+    Hamming,
+    Kendall,
+    Matching,
+    Mixed,
+    Ordinal,
+    PrecisionAt,
+    SpearmanFootrule,
+    Tree,
+    ZeroOne,
+)
 from consistruct.scores import Blocks, Chain, Dense, Full, Separable
 
 SYMMETRIC = [
@@ -104,7 +121,7 @@ def test_oracle_against_listed_labels(T):
     loss, space = Hamming(T), Chain(T, 2)
     explicit = calibration_function(loss, space)
     assert explicit.method == "explicit quadratic programs"
-    oracle = OracleMethod(loss, space)
+    oracle = OracleMethod(loss, space, HardPairs(space))
     grid = np.array([0.2, 0.5, 0.9, 1.0])
     for point, high in zip(oracle.points(grid), explicit.interval(grid)[1], strict=True):
         assert point.lower <= high * (1 + 1e-6)
@@ -114,7 +131,7 @@ def test_oracle_against_listed_labels(T):
 def test_oracle_with_three_states_against_listed_labels():
     loss, space = Hamming(3, 3), Chain(3, 3)
     explicit = calibration_function(loss, space)
-    oracle = OracleMethod(loss, space)
+    oracle = OracleMethod(loss, space, HardPairs(space))
     for point in oracle.points(np.array([0.3, 0.8])):
         low, high = explicit.interval(point.eps)
         assert point.lower <= high * (1 + 1e-6)
@@ -157,3 +174,39 @@ def test_oracle_needs_an_exact_decoder(monkeypatch):
     monkeypatch.setattr(type(space.decoder()), "exact", False)
     with pytest.raises(CapabilityError, match="exact decoder"):
         OraclePair(Hamming(4), space, np.zeros(4, int), np.ones(4, int))
+
+
+@pytest.mark.parametrize(
+    ("loss", "certified"),
+    [
+        (Matching(4), True),
+        (PrecisionAt(4, 2), True),
+        (SpearmanFootrule(3), True),
+        (Kendall(4), False),
+        (NDCG(4), False),
+        (FBeta(3), False),
+    ],
+    ids=repr,
+)
+def test_oracle_without_known_structure_against_listed_labels(loss, certified):
+    space = loss.score_space
+    explicit = calibration_function(loss)
+    assert explicit.method == "explicit quadratic programs"
+    oracle = OracleMethod(loss, space, SampledPairs(loss, space))
+    for point in oracle.points(np.array([0.2, 0.5]) * explicit.max_eps):
+        low, high = explicit.interval(point.eps)
+        assert point.lower <= high * (1 + 1e-6)
+        assert point.upper >= low * (1 - 1e-6)
+        if certified:
+            assert point.status == "certified"
+
+
+@pytest.mark.parametrize("loss", [Matching(12), PrecisionAt(30, 5)], ids=repr)
+def test_more_permutations_than_can_be_listed(loss):
+    curve = calibration_function(loss)
+    assert curve.method == "oracle cutting planes"
+    (point,) = curve.curve(0.5)
+    assert point.status == "certified"
+    curve.certificate(0.5).check()
+    with pytest.raises(CertificateError):
+        replace(curve.certificate(0.5), lower=1.01 * point.upper).check()  # type: ignore[type-var]

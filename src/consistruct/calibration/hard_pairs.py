@@ -1,17 +1,33 @@
-"""Which pairs of product labels lie farthest apart in score space."""
+"""Which pairs of labels lie farthest apart in score space: where a mistake is cheapest."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 
 from consistruct.exceptions import FamilyError
-from consistruct.protocols import IntArray
+from consistruct.losses.base import Loss
+from consistruct.protocols import IntArray, LabelArray
 from consistruct.scores import Chain, Separable
+from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["HardPairs"]
+__all__ = ["HardPairs", "PairGuesses", "SampledPairs"]
+
+N_DRAWN = 24  # labels whose opposites are tried where nothing is known of the structure
+N_TRIED = 4  # pairs that are solved
+
+
+class PairGuesses(Protocol):
+    """A bound that covers every pair at once, and pairs that may attain it."""
+
+    def lower_bound(self, eps: float) -> float:
+        """H(ε) ≥ this."""
+
+    def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
+        """Labels (i, j) worth solving at ε, the most promising first."""
 
 
 class HardPairs:
@@ -36,6 +52,10 @@ class HardPairs:
         """Theorem 7 over the pairs that can differ by ε at all: it covers every pair at once."""
         farthest = float(self.largest_distance(self.least_difference(eps)))
         return eps**2 / (2 * farthest) * (1 - 1e-12)
+
+    def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
+        """The farthest pairs that can differ by ε."""
+        return list(self.candidates(self.least_difference(eps)))
 
     def largest_distance(self, needed: int) -> Fraction:
         """Largest squared distance over pairs that differ in at least `needed` parts."""
@@ -93,3 +113,31 @@ class HardPairs:
         distinct = {pattern.tobytes(): pattern for pattern in patterns}
         zeros = np.zeros(self.T, dtype=np.int64)
         return [(zeros, pattern.astype(np.int64)) for pattern in distinct.values()]
+
+
+class SampledPairs:
+    """Pairs of a label set of which only the oracles are known.
+
+    The label least like j under the scores, argmin_c F_cᵀḠ⁺F_j, is one call of the decoder; it is
+    tried for some drawn j. Theorem 7 covers all pairs.
+    """
+
+    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+        self.loss, self.space = loss, space
+
+    def lower_bound(self, eps: float) -> float:
+        """Theorem 7."""
+        log = 2 * math.log(eps) - math.log(4) - self.space.effective_classes().log
+        return math.exp(log) * (1 - 1e-12) if log > -700 else 0.0
+
+    def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
+        """The farthest of the pairs that were tried."""
+        drawn = self.loss.predictions.sample(N_DRAWN, np.random.default_rng(0))
+        embedded = self.space.embed(drawn)
+        gram = self.space.gram()
+        opposite = self.space.decoder()(-gram.solve(embedded))
+        gap = self.space.embed(opposite) - embedded
+        distance = (gap * gram.solve(gap)).sum(axis=1)
+        order = np.argsort(-distance, kind="stable")[:N_TRIED]
+        found = [(opposite[n], drawn[n]) for n in order if distance[n] > 0]
+        return found + [(j, i) for i, j in found]

@@ -153,11 +153,14 @@ class OraclePair:
         rival = self.space.decoder()(theta[None])
         violation = float(((self.space.embed(rival) - self._embedded_j) @ theta)[0])
         if violation > 0:
-            # towards F_j the label j gains most: raise it by what is missing
-            raised = theta + self._embedded_j[0] * violation
-            winner = self.space.decoder()(raised[None])
-            left = float(((self.space.embed(winner) - self._embedded_j) @ raised)[0])
-            theta = raised if left <= 1e-12 else theta
+            # towards F_j the label j gains on all others (embeddings of equal length): raise it by
+            # what is missing, and by more where others are nearly parallel
+            for step in (1.0, 8.0, 64.0, 512.0):
+                raised = theta + self._embedded_j[0] * (step * violation)
+                winner = self.space.decoder()(raised[None])
+                left = float(((self.space.embed(winner) - self._embedded_j) @ raised)[0])
+                if left <= 1e-12:
+                    return raised, rival
         return theta, rival
 
     def _upper(self, theta: FloatArray, targets: FloatArray, q: FloatArray) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from consistruct.calibration.certificate import Line, dual_line, hull_slope, primal_value
 from consistruct.calibration.explicit import ExplicitCurve, Multipliers, verify
-from consistruct.calibration.hard_pairs import HardPairs
+from consistruct.calibration.hard_pairs import PairGuesses
 from consistruct.calibration.oracle import OraclePair, OracleSolution
 from consistruct.calibration.pool import ListedPairs
 from consistruct.calibration.problem import ExplicitProblem, PairProblem
@@ -25,7 +25,6 @@ from consistruct.calibration.structured.hamming import HammingFull
 from consistruct.exceptions import CertificateError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.scores import Chain, Separable
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = [
@@ -365,24 +364,24 @@ class HammingCertificate:
 
 @dataclass(frozen=True, eq=False)
 class OracleCertificate:
-    """Product label sets: few truths, few rivals, and two oracles over all the rest.
+    """Labels that are never listed: few truths, few rivals, and two oracles over all the rest.
 
-    `others` says what covers all pairs from below, solved or not: `check` recomputes it.
+    `guesses` gives the bound of Theorem 7 that covers all pairs, solved or not: `check` recomputes
+    it.
     """
 
     oracle: OraclePair
     solution: OracleSolution
+    guesses: PairGuesses
     eps: float
     lower: float
     upper: float
-    pair: tuple[tuple[int, ...], tuple[int, ...]]
-    others: str
+    pair: tuple[Any, Any]
     log_scale: float = 0.0
 
     def check(self) -> None:
         oracle, solution = self.oracle, self.solution
         space, loss = oracle.space, oracle.loss
-        assert isinstance(space, Separable | Chain)
         j = space.embed(np.array([self.pair[1]]))
         truths, q, theta = solution.truths, solution.law, solution.theta
         if (q < 0).any() or abs(q.sum() - 1) > 1e-9:
@@ -396,4 +395,4 @@ class OracleCertificate:
         if float(((winner - j) @ theta)[0]) > 1e-9:
             raise CertificateError("j does not win under the scores")
         upper = oracle._upper(theta, oracle._targets(truths), q)
-        _confirm((self.lower, self.upper), (HardPairs(space).lower_bound(self.eps), upper))
+        _confirm((self.lower, self.upper), (self.guesses.lower_bound(self.eps), upper))

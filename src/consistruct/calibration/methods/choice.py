@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
@@ -14,6 +15,7 @@ from consistruct.calibration.methods.structured import (
     HammingMethod,
     OrbitMethod,
 )
+from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.structured import (
     BlockOrbits,
@@ -99,9 +101,17 @@ def _try_pool(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
 
 
 def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    if not isinstance(loss, Hamming) or not isinstance(space, Separable | Chain):
-        return "needs a Hamming loss with separable or chain scores"
-    return OracleMethod(loss, space)
+    if isinstance(loss, Hamming) and isinstance(space, Separable | Chain):
+        return OracleMethod(loss, space, HardPairs(space))
+    try:
+        if not expresses(loss, space):
+            return "the oracles need scores that express the loss"
+        guesses = SampledPairs(loss, space)
+        for i, j in guesses.pairs(loss.max_value)[:1]:
+            OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles answer?
+    except ConsistructError as error:  # a missing capability, or labels that must be listed
+        return str(error)
+    return OracleMethod(loss, space, guesses)
 
 
 def _try_bounds(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:

@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from consistruct.calibration.hard_pairs import HardPairs
+import numpy as np
+
+from consistruct.calibration.hard_pairs import PairGuesses
 from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
 from consistruct.calibration.oracle import OraclePair, OracleSolution
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate, OracleCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
-from consistruct.losses.hamming import Hamming
-from consistruct.protocols import FloatArray
-from consistruct.scores import Chain, Separable
+from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["BoundsMethod", "OracleMethod"]
@@ -23,62 +23,78 @@ __all__ = ["BoundsMethod", "OracleMethod"]
 
 @dataclass(eq=False)
 class OracleMethod(PairedMethod):
-    """Product label sets whose scores express the loss: decoder and truth oracle."""
+    """Scores that express the loss, an exact decoder and an oracle over truths: no enumeration.
 
-    loss: Hamming
-    space: Separable | Chain
+    The lower end is that of `guesses` (Theorem 7), the upper one the best pair that was solved.
+    Where they meet the value is certified; elsewhere they are bounds and say so.
+    """
+
+    loss: Loss
+    space: BaseScoreSpace
+    guesses: PairGuesses
 
     def __post_init__(self) -> None:
         self.name = "oracle cutting planes"
         self.only_theorem_7 = True
-        self._hard = HardPairs(self.space)
-        self._solved: dict[float, tuple[OracleSolution, OraclePair, float]] = {}
+        self._solved: dict[float, tuple[tuple[OracleSolution, OraclePair] | None, float]] = {}
 
     @property
     def max_eps(self) -> float:
-        return 1.0
+        return self.loss.max_value
 
-    def _solve(self, eps: float) -> tuple[OracleSolution, OraclePair, float]:
+    def _solve(self, eps: float) -> tuple[tuple[OracleSolution, OraclePair] | None, float]:
         if eps not in self._solved:
-            needed = self._hard.least_difference(eps)
-            bound = self._hard.lower_bound(eps)
+            bound = self.guesses.lower_bound(eps)
             best: tuple[OracleSolution, OraclePair] | None = None
-            for i, j in self._hard.candidates(needed):
+            for i, j in self.guesses.pairs(eps):
                 pair = OraclePair(self.loss, self.space, i, j)
                 found = pair.solve(eps, cutoff=math.inf if best is None else best[0].upper)
                 if found is not None and (best is None or found.upper < best[0].upper):
                     best = found, pair
                 if best is not None and best[0].upper <= bound * (1 + 1e-7):
                     break
-            assert best is not None
-            self._solved[eps] = (*best, bound)
+            self._solved[eps] = best, bound
         return self._solved[eps]
 
     def pair_at(self, eps: float) -> tuple[Any, Any] | None:
-        i, j = self._hard.candidates(self._hard.least_difference(eps))[0]
-        return tuple(i.tolist()), tuple(j.tolist())
+        guesses = self.guesses.pairs(eps)
+        return (_plain(guesses[0][0]), _plain(guesses[0][1])) if guesses else None
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            solution, pair, bound = self._solve(value)
+            best, bound = self._solve(value)
+            if best is None:  # no pair that was tried can differ by ε
+                return CurvePoint(value, bound, math.inf, 0.0, self.name, "bounds")
+            solution, pair = best
             status = status_of(bound, solution.upper, 1.0)
-            labels = tuple(pair.i[0].tolist()), tuple(pair.j[0].tolist())
             status = "bounds" if status == "loose" else status
+            labels = _plain(pair.i[0]), _plain(pair.j[0])
             return CurvePoint(value, bound, solution.upper, 0.0, self.name, status, labels)
 
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        solution, pair, bound = self._solve(eps)
+        best, bound = self._solve(eps)
+        if best is None:
+            raise ConsistructError(
+                f"no pair that was tried differs by ε = {eps}: only the bound of Theorem 7 is known"
+            )
+        solution, pair = best
         return OracleCertificate(
             pair,
             solution,
+            self.guesses,
             eps,
             bound,
             solution.upper,
-            (tuple(pair.i[0].tolist()), tuple(pair.j[0].tolist())),
-            "Theorem 7 over all pairs that differ in at least εT parts",
+            (_plain(pair.i[0]), _plain(pair.j[0])),
         )
+
+
+def _plain(label: LabelArray) -> Any:
+    """A label as plain Python: an int, or a tuple of them."""
+    values = np.asarray(label).tolist()
+    return tuple(values) if isinstance(values, list) else values
 
 
 @dataclass(eq=False)
