@@ -8,30 +8,38 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
+from consistruct.cli import sequences
+from consistruct.cli.choices import (
+    choose_estimator,
+    choose_loss,
+    choose_solver,
+    count_or_file,
+    parse_alpha,
+)
 from consistruct.cli.options import (
     AsJson,
     DataFile,
     Format,
+    HashBits,
     Labels,
     LabelsAt,
     ModelPath,
     Part,
+    TagScheme,
     Target,
+    Template,
 )
+from consistruct.cli.output import check_writable, one_line_errors, show
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
-from consistruct.losses import parse_loss
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
@@ -41,8 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-SCHEMA_VERSION = 1
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
@@ -51,6 +57,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
+    context: typer.Context,
     data: DataFile,
     model: Annotated[Path, typer.Option(help="Where to write the model.")],
     target: Target = None,
@@ -65,8 +72,19 @@ def fit(
         str | None,
         typer.Option(help="What the rows of a cost file are: pred or true."),
     ] = None,
-    surrogate: Annotated[str, typer.Option(help="quadratic, logistic, log, …")] = "quadratic",
-    decoding: Annotated[str, typer.Option(help="argmax or bayes.")] = "argmax",
+    surrogate: Annotated[
+        str | None,
+        typer.Option(
+            help="quadratic (default), logistic, log, …; for column files log (default), hinge, "
+            "softmax_margin or quadratic."
+        ),
+    ] = None,
+    decoding: Annotated[
+        str | None,
+        typer.Option(
+            help="argmax (default) or bayes; for column files viterbi (default) or marginals."
+        ),
+    ] = None,
     features: Annotated[
         str, typer.Option(help="auto, linear, rbf, laplace, poly, nystroem or random.")
     ] = "auto",
@@ -90,6 +108,9 @@ def fit(
     labels: Labels = None,
     labels_at: LabelsAt = "end",
     part: Part = None,
+    template: Template = None,
+    tag_scheme: TagScheme = None,
+    hash_bits: HashBits = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
 ) -> None:
@@ -97,12 +118,39 @@ def fit(
 
     Example: consistruct fit animals.csv --target kind --loss cost:costs.csv --rows true
     --model animals.safetensors
+
+    Sequences: consistruct fit train.conll --template chunking.txt --tag-scheme bio --model
+    chunks.safetensors
     """
     from consistruct.learning.data_files import read_data
     from consistruct.learning.persistence import save
 
-    with _one_line_errors():
-        _check_writable(model)
+    with one_line_errors():
+        if sequences.is_column_file(data, format):
+            allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
+            sequences.refuse_options(context, allowed, reason)
+            result = sequences.fit_columns(
+                data,
+                model,
+                template=template,
+                target=target,
+                checkpoint=checkpoint,
+                solver=solver,
+                alpha=parse_alpha(alpha),
+                epochs=epochs,
+                surrogate=surrogate or "log",
+                decoding=decoding or "viterbi",
+                random_state=seed,
+                tag_scheme=tag_scheme,
+                hash_bits=hash_bits,
+            )
+            show(result, as_json)
+            return
+        others = set(context.params) - set(sequences.COLUMN_OPTIONS)
+        sequences.refuse_options(
+            context, others, "is about column files (.conll, or --format conll)"
+        )
+        check_writable(model)
         with activity(f"reading {data.name}"):
             examples = read_data(
                 data,
@@ -110,19 +158,19 @@ def fit(
                 target=target or (),
                 groups=groups,
                 ignore=ignore or (),
-                labels=_count_or_file(labels),
+                labels=count_or_file(labels),
                 labels_at=labels_at,
                 part=part,
             )
-        estimator = _estimator(
+        estimator = choose_estimator(
             examples,
-            loss=_loss(loss, rows),
-            surrogate=surrogate,
-            decoding=decoding,
+            loss=choose_loss(loss, rows),
+            surrogate=surrogate or "quadratic",
+            decoding=decoding or "argmax",
             features=features,
             n_components=n_components,
-            solver=_solver(solver, _alpha(alpha), epochs, checkpoint),
-            alpha=_alpha(alpha),
+            solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
+            alpha=parse_alpha(alpha),
             random_state=seed,
             n_jobs=jobs,
         )
@@ -132,7 +180,7 @@ def fit(
         seconds = time.perf_counter() - start
         save(estimator, model, notes={"layout": examples.layout.as_dict()})
         losses = estimator.task_losses(examples.X, examples.y)
-    _show(
+    show(
         {
             "command": "fit",
             "data": str(data),
@@ -151,10 +199,15 @@ def fit(
 
 
 def predict(
+    context: typer.Context,
     model: ModelPath,
     data: DataFile,
     out: Annotated[
-        Path | None, typer.Option(help="CSV file for the predictions; default: stdout.")
+        Path | None,
+        typer.Option(
+            help="File for the predictions (CSV; of a column file its columns and the predicted "
+            "tag); default: stdout."
+        ),
     ] = None,
     expected_loss: Annotated[
         bool, typer.Option("--expected-loss", help="Add the estimated loss of each prediction.")
@@ -168,20 +221,30 @@ def predict(
     Example: consistruct predict animals.safetensors new.csv --out predictions.csv
     """
     from consistruct.learning.data_files import read_data
+    from consistruct.learning.persistence import read_model
 
-    with _one_line_errors():
-        stored, layout = _read_model(model)
+    predictions: Any
+    expected = None
+    with one_line_errors():
+        stored = read_model(model)
         if out is not None:
-            _check_writable(out)
-        with activity(f"reading {data.name}"):
-            examples = read_data(
-                data, format=format or _format(layout, data), part=part, like=layout,
-                with_target=False,
-            )  # fmt: skip
-        with activity(f"predicting {_shape(examples)}"):
-            predictions = np.asarray(stored.estimator.predict(examples.X))
-            expected = stored.estimator.predict_expected_loss(examples.X) if expected_loss else None
-        text = _predictions_csv(predictions, expected, layout)
+            check_writable(out)
+        if sequences.is_sequence_model(stored, model, data, format):
+            allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
+            sequences.refuse_options(context, allowed, reason)
+            text, predictions = sequences.predict_columns(stored, model, data)
+        else:
+            layout = _layout(stored, model)
+            with activity(f"reading {data.name}"):
+                examples = read_data(
+                    data, format=format or _format(layout, data), part=part, like=layout,
+                    with_target=False,
+                )  # fmt: skip
+            with activity(f"predicting {_shape(examples)}"):
+                predictions = np.asarray(stored.estimator.predict(examples.X))
+                if expected_loss:
+                    expected = stored.estimator.predict_expected_loss(examples.X)
+            text = _predictions_csv(predictions, expected, layout)
         if out is not None:
             with atomic_write(out) as stream:
                 stream.write(text.encode())
@@ -195,10 +258,11 @@ def predict(
         if out is not None:
             result["out"] = str(out)
         else:
-            result["predictions"] = predictions.tolist()
+            listed = predictions if isinstance(predictions, list) else predictions.tolist()
+            result["predictions"] = listed
             if expected is not None:
                 result["expected_loss"] = expected.tolist()
-        _show(result, as_json)
+        show(result, as_json)
     elif out is None:
         typer.echo(text, nl=False)
     else:
@@ -206,11 +270,15 @@ def predict(
 
 
 def evaluate(
+    context: typer.Context,
     model: ModelPath,
     data: DataFile,
     target: Target = None,
     at_most: Annotated[
-        float | None, typer.Option(help="Exit with code 1 if the mean loss is greater.")
+        float | None,
+        typer.Option(
+            help="Exit with code 1 if the mean loss (of sequences: the token error) is greater."
+        ),
     ] = None,
     part: Part = None,
     format: Format = None,  # noqa: A002
@@ -220,102 +288,67 @@ def evaluate(
 
     Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
     """
+    from consistruct.learning.persistence import read_model
+
+    with one_line_errors():
+        stored = read_model(model)
+        if sequences.is_sequence_model(stored, model, data, format):
+            allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
+            sequences.refuse_options(context, allowed, reason)
+            result = sequences.evaluate_columns(stored, model, data)
+            name, judged = "token error", result["token_error"]
+        else:
+            result = _evaluate_rows(stored, model, data, target, part, format)
+            name, judged = "mean loss", result["mean_loss"]
+    passed = at_most is None or judged <= at_most
+    if at_most is not None:
+        result |= {"at_most": at_most, "passed": passed}
+    show(result, as_json)
+    if not passed:
+        typer.echo(f"consistruct: {name} {judged:.6g} is above --at-most {at_most:g}", err=True)
+        raise typer.Exit(1)
+
+
+def _evaluate_rows(
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    target: list[str] | None,
+    part: str | None,
+    format: str | None,  # noqa: A002
+) -> dict[str, Any]:
     from consistruct.learning.data_files import read_data
 
-    with _one_line_errors():
-        stored, layout = _read_model(model)
-        with activity(f"reading {data.name}"):
-            examples = read_data(
-                data, format=format or _format(layout, data), target=target or (), part=part,
-                like=layout,
-            )  # fmt: skip
-        with activity(f"evaluating on {_shape(examples)}"):
-            losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y))
-    mean = float(losses.mean())
-    # standard error of a mean of independent losses; none for a single example
-    error = float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
-    passed = at_most is None or mean <= at_most
-    result: dict[str, Any] = {
+    layout = _layout(stored, model)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data, format=format or _format(layout, data), target=target or (), part=part,
+            like=layout,
+        )  # fmt: skip
+    with activity(f"evaluating on {_shape(examples)}"):
+        losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y))
+    return {
         "command": "evaluate",
         "model": str(model),
         "data": str(data),
         "loss": repr(stored.estimator.loss_),
         "n_examples": len(losses),
-        "mean_loss": mean,
-        "standard_error": error,
+        "mean_loss": float(losses.mean()),
+        # of a mean of independent losses; none for a single example
+        "standard_error": (
+            float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
+        ),
     }
-    if at_most is not None:
-        result |= {"at_most": at_most, "passed": passed}
-    _show(result, as_json)
-    if not passed:
-        typer.echo(f"consistruct: mean loss {mean:.6g} is above --at-most {at_most:g}", err=True)
-        raise typer.Exit(1)
 
 
-# --- from options to objects ---------------------------------------------------------------------
+# --- the layout of files ---------------------------------------------------------------------
 
 
-def _loss(spec: str, rows: str | None) -> Any:
-    """A cost file is read here, because only the command line knows its orientation."""
-    if rows not in (None, "pred", "true"):
-        raise ValueError(f"--rows must be pred or true, got {rows!r}")
-    if spec.partition(":")[0].strip().lower() == "cost":
-        return parse_loss(spec, rows=rows)  # type: ignore[arg-type]
-    if rows is not None:
-        raise ValueError(f"--rows is about cost files (cost:FILE.csv), the loss is {spec!r}")
-    return spec
-
-
-def _estimator(examples: DataSet, **parameters: Any) -> Any:
-    """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
-    from consistruct.learning import StructuredPredictor, TaskLossClassifier
-
-    y = examples.y
-    assert y is not None
-    indicator = y.ndim == 2 and y.dtype.kind == "i" and set(np.unique(y)) <= {0, 1}
-    vectors = str(parameters["loss"]).replace("_", "-").startswith("cost-vectors")
-    face = TaskLossClassifier if (y.ndim == 1 or indicator) and not vectors else StructuredPredictor
-    return face(**parameters)
-
-
-def _solver(name: str, alpha: str | float, epochs: int | None, checkpoint: Path | None) -> Any:
-    if epochs is None and checkpoint is None:
-        return name
-    if name != "sgd":
-        option = "--epochs" if epochs is not None else "--checkpoint"
-        raise ValueError(f"{option} needs --solver sgd, got --solver {name}")
-    from consistruct.learning import AveragedSGD
-
-    if checkpoint is not None:
-        _check_writable(checkpoint)
-    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
-    return AveragedSGD(
-        alpha=alpha, checkpoint=None if checkpoint is None else str(checkpoint), **options
-    )
-
-
-def _alpha(text: str) -> str | float:
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--alpha must be auto or a number, got {text!r}") from None
-
-
-def _count_or_file(labels: str | None) -> int | Path | None:
-    if labels is None:
-        return None
-    return int(labels) if labels.lstrip("-").isdigit() else Path(labels)
-
-
-def _read_model(path: Path) -> tuple[ModelFile, Layout]:
+def _layout(stored: ModelFile, path: Path) -> Layout:
     from consistruct.learning.data_files import Layout
-    from consistruct.learning.persistence import read_model
 
-    stored = read_model(path)
     try:
-        return stored, Layout.from_dict(stored.notes["layout"])
+        return Layout.from_dict(stored.notes["layout"])
     except (KeyError, TypeError, AttributeError):
         raise ModelFileError(
             f"{path} does not say which columns it was fitted on; it was saved from Python, "
@@ -326,13 +359,6 @@ def _read_model(path: Path) -> tuple[ModelFile, Layout]:
 def _format(layout: Layout, data: Path) -> str | None:
     """The format of the training file for a file whose suffix says nothing."""
     return None if data.suffix else layout.format
-
-
-def _check_writable(path: Path) -> None:
-    """Before hours of work, not after."""
-    if path.is_dir() or not path.resolve().parent.is_dir():
-        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-        raise ValueError(f"cannot write {path}: it {reason}")
 
 
 # --- rendering -----------------------------------------------------------------------------------
@@ -357,28 +383,3 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout) -> str:
 
 def _shape(examples: DataSet) -> str:
     return f"{examples.X.shape[0]} examples x {examples.X.shape[1]} features"
-
-
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"schema_version": SCHEMA_VERSION, **result}))
-        return
-    width = max(map(len, result))
-    for name, value in result.items():
-        if name != "command":
-            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            typer.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
-
-
-@contextmanager
-def _one_line_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        _fail(error)
-
-
-def _fail(error: Exception) -> NoReturn:
-    line = " ".join(str(error).split()) or type(error).__name__
-    typer.echo(f"consistruct: {line}", err=True)
-    raise typer.Exit(2) from None

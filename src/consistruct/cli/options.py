@@ -7,15 +7,32 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = ["AsJson", "DataFile", "Format", "Labels", "LabelsAt", "ModelPath", "Part", "Target"]
+__all__ = [
+    "AsJson",
+    "DataFile",
+    "Format",
+    "HashBits",
+    "Labels",
+    "LabelsAt",
+    "ModelPath",
+    "Part",
+    "TagScheme",
+    "Target",
+    "Template",
+]
 
 DataFile = Annotated[
-    Path, typer.Argument(help="Data: .csv, .tsv, .parquet, .svm (svmlight), .arff or .npz.")
+    Path,
+    typer.Argument(
+        help="Data: .csv, .tsv, .parquet, .svm (svmlight), .arff, .npz or .conll (column file)."
+    ),
 ]
 ModelPath = Annotated[Path, typer.Argument(help="Model file that `consistruct fit` wrote.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="csv, tsv, parquet, svmlight, arff or npz; default: by suffix."),
+    typer.Option(
+        "--format", help="csv, tsv, parquet, svmlight, arff, npz or conll; default: by suffix."
+    ),
 ]
 Target = Annotated[
     list[str] | None,
@@ -33,3 +50,13 @@ LabelsAt = Annotated[
 ]
 Part = Annotated[str | None, typer.Option(help="NPZ with several parts: train or test.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Template = Annotated[
+    Path | None,
+    typer.Option(help="Column file: template with one feature per line, such as w:%x[0,0]."),
+]
+TagScheme = Annotated[
+    str | None, typer.Option(help="Column file: bio or iobes, forbids tags that break the scheme.")
+]
+HashBits = Annotated[
+    int | None, typer.Option(help="Column file: hash feature names into 2^bits columns.")
+]

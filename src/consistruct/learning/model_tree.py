@@ -10,6 +10,7 @@ models must predict bit for bit what they predicted before.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +41,13 @@ _BIT_GENERATORS: dict[str, Any] = {
 _INT64 = 2**63
 
 
+def _is_plain(entry: Any) -> bool:
+    """Whether an entry of an array of objects is a string, a number or a tuple of them."""
+    if type(entry) is tuple:
+        return all(map(_is_plain, entry))
+    return entry is None or isinstance(entry, bool | int | float | str)
+
+
 class Encoder:
     """Turns values into nodes and collects their arrays in `arrays`."""
 
@@ -59,6 +67,10 @@ class Encoder:
         if type(value) in (list, tuple):
             entries = [self.encode(entry, f"{where}.{i}") for i, entry in enumerate(value)]
             return {"t": type(value).__name__, "v": entries}
+        if type(value) in (set, frozenset):
+            entries = [self.encode(entry, f"{where}.entry") for entry in value]
+            # the order of a set changes from process to process, that of a file must not
+            return {"t": type(value).__name__, "v": sorted(entries, key=json.dumps)}
         if type(value) is dict:
             return {"t": "dict", "v": self._pairs(value, where)}
         if isinstance(value, np.generic):
@@ -113,9 +125,7 @@ class Encoder:
 
     def _listed(self, value: NDArray[Any], where: str) -> dict[str, Any]:
         entries = value.ravel().tolist()
-        if not all(
-            entry is None or isinstance(entry, bool | int | float | str) for entry in entries
-        ):
+        if not all(map(_is_plain, entries)):
             raise ModelFileError(
                 f"cannot save {where}: it holds Python objects other than strings and numbers"
             )
@@ -180,6 +190,12 @@ class Decoder:
     def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(self._list(node))
 
+    def _set(self, node: dict[str, Any]) -> set[Any]:
+        return set(self._list(node))
+
+    def _frozenset(self, node: dict[str, Any]) -> frozenset[Any]:
+        return frozenset(self._list(node))
+
     def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
         return {self.decode(key): self.decode(value) for key, value in node["v"]}
 
@@ -200,7 +216,8 @@ class Decoder:
     def _objects(self, node: dict[str, Any]) -> NDArray[Any]:
         entries = self._list(node)
         values = np.empty(len(entries), dtype=object)
-        values[:] = entries
+        for position, entry in enumerate(entries):  # one by one: tuples would be taken for rows
+            values[position] = entry
         return values.reshape(node["shape"])
 
     def _sparse(self, node: dict[str, Any]) -> Any:
@@ -236,6 +253,8 @@ class Decoder:
         "float": _float,
         "list": _list,
         "tuple": _tuple,
+        "set": _set,
+        "frozenset": _frozenset,
         "dict": _dict,
         "scalar": _scalar,
         "array": _array,

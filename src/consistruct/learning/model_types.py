@@ -14,7 +14,15 @@ from typing import Any
 
 from consistruct.exceptions import ModelFileError
 
-__all__ = ["ModelType", "TypeTable", "model_types"]
+__all__ = [
+    "ModelType",
+    "Parts",
+    "TypeTable",
+    "estimator_type",
+    "model_types",
+    "plain_type",
+    "value_type",
+]
 
 Parts = tuple[dict[str, Any], dict[str, Any]]  # constructor arguments, further state
 
@@ -82,7 +90,7 @@ class TypeTable:
 
 
 def value_type(name: str, cls: type, cached: tuple[str, ...] = ()) -> ModelType:
-    """A frozen dataclass: its fields, through its constructor, which validates them again.
+    """A dataclass: its fields, through its constructor, which validates them again.
 
     `cached` names numerically chosen bases (left singular vectors of a loss matrix, say). Another
     LAPACK may choose another basis of the same space, and the learned weights are coordinates in
@@ -169,6 +177,7 @@ def model_types() -> TypeTable:
     from consistruct.labels.partition import Partition
     from consistruct.learning import label_encoding
     from consistruct.learning.feature_maps import Scaling
+    from consistruct.learning.sequences.stored_types import sequence_types
     from consistruct.learning.sgd_state import SGDState
     from consistruct.losses.explicit import MatrixLoss
     from consistruct.scores.linear import MatrixMap
@@ -211,4 +220,5 @@ def model_types() -> TypeTable:
         estimator_type(f"learning.{cls.__name__}", cls)
         for cls in (learning.TaskLossClassifier, learning.StructuredPredictor)
     ]
+    entries += sequence_types()
     return TypeTable(entries)

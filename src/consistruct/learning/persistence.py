@@ -57,7 +57,7 @@ def save(estimator: Any, path: str | Path, *, notes: Mapping[str, Any] | None = 
 
     Parameters
     ----------
-    estimator : TaskLossClassifier or StructuredPredictor
+    estimator : TaskLossClassifier, StructuredPredictor or SequencePredictor
         Fitted or not. Parameters may be losses, label sets, score spaces, numbers, strings, arrays
         and random generators; scikit-learn transformers are refused.
     path : path

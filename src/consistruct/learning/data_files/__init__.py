@@ -12,7 +12,7 @@ from consistruct.learning.data_files.npz import read_npz
 from consistruct.learning.data_files.svmlight import read_svmlight
 from consistruct.learning.data_files.tables import read_csv, read_parquet, read_tsv
 
-__all__ = ["FORMATS", "DataSet", "Layout", "read_data"]
+__all__ = ["FORMATS", "SUFFIXES", "DataSet", "Layout", "read_data"]
 
 FORMATS: dict[str, Callable[[Path, Request], DataSet]] = {
     "csv": read_csv,
@@ -22,7 +22,7 @@ FORMATS: dict[str, Callable[[Path, Request], DataSet]] = {
     "arff": read_arff,
     "npz": read_npz,
 }
-_SUFFIXES = {
+SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
@@ -88,12 +88,13 @@ def read_data(
     (array([[4. , 4. ], [0.1, 2. ]]), array(['cat', 'bird'], dtype='<U4'))
     """
     file = Path(path)
-    kind = format or _SUFFIXES.get(file.suffix.lower())
+    kind = format or SUFFIXES.get(file.suffix.lower())
     if kind not in FORMATS:
         given = f"the format {format!r}" if format else f"the suffix {file.suffix!r}"
         raise DataFileError(
             f"{file}: {given} is not known; formats are {', '.join(FORMATS)}, "
-            f"to be given with --format where the file name does not tell"
+            f"to be given with --format where the file name does not tell "
+            f"(on the command line also conll, for column files of sequences)"
         )
     if labels_at not in ("end", "start"):
         raise DataFileError(f"labels_at must be 'end' or 'start', got {labels_at!r}")

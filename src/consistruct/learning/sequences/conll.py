@@ -24,7 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-__all__ = ["CHUNKING_TEMPLATE", "ColumnFile", "FeatureTemplate", "read_columns", "write_columns"]
+from consistruct._atomic import atomic_write
+
+__all__ = [
+    "CHUNKING_TEMPLATE",
+    "ColumnFile",
+    "FeatureTemplate",
+    "columns_text",
+    "read_columns",
+    "write_columns",
+]
 
 REFERENCE = re.compile(r"%x\[\s*([+-]?\d+)\s*,\s*(\d+)\s*\]")
 
@@ -75,27 +84,58 @@ def read_columns(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Co
     sequences: list[list[tuple[str, ...]]] = []
     current: list[tuple[str, ...]] = []
     n_columns = 0
-    with Path(path).open(encoding=encoding) as file:
-        for number, line in enumerate(file, start=1):
-            cells = tuple(line.split())
-            if not cells or cells[0] == "-DOCSTART-":
-                if current:
-                    sequences.append(current)
-                    current = []
-                continue
-            if n_columns == 0:
-                n_columns = len(cells)
-            elif len(cells) != n_columns:
-                raise ValueError(
-                    f"{path}, line {number}: {len(cells)} columns, the lines before have "
-                    f"{n_columns}; separate columns by blanks or tabs, sequences by empty lines"
-                )
-            current.append(cells)
+    try:
+        with Path(path).open(encoding=encoding) as file:
+            for number, line in enumerate(file, start=1):
+                cells = tuple(line.split())
+                if not cells or cells[0] == "-DOCSTART-":
+                    if current:
+                        sequences.append(current)
+                        current = []
+                    continue
+                if n_columns == 0:
+                    n_columns = len(cells)
+                elif len(cells) != n_columns:
+                    raise ValueError(
+                        f"{path}, line {number}: {len(cells)} columns, the lines before have "
+                        f"{n_columns}; separate columns by blanks or tabs, sequences by empty lines"
+                    )
+                current.append(cells)
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{path}, line {_undecodable_line(path, encoding)}: not text in {encoding}; "
+            f"convert the file, for example with iconv"
+        ) from None
     if current:
         sequences.append(current)
     if not sequences:
         raise ValueError(f"{path} holds no tokens; one token per line, columns separated by blanks")
     return ColumnFile(sequences, n_columns)
+
+
+def _undecodable_line(path: str | os.PathLike[str], encoding: str) -> int:
+    """Number of the first line that is not text; the reader knows its place in a buffer only."""
+    content = Path(path).read_bytes()
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        return content[: error.start].decode(encoding).count("\n") + 1
+    raise AssertionError("the file changed while it was read")
+
+
+def columns_text(
+    sequences: Iterable[Sequence[Sequence[str]]], tags: Iterable[Sequence[object]]
+) -> str:
+    """Tokens with their tags as a further last column, as conlleval reads it.
+
+    >>> columns_text([[("The", "DT"), ("cat", "NN")]], [["B-NP", "I-NP"]])
+    'The DT B-NP\\ncat NN I-NP\\n\\n'
+    """
+    lines = []
+    for sequence, own in zip(sequences, tags, strict=True):
+        lines += [" ".join([*token, str(tag)]) for token, tag in zip(sequence, own, strict=True)]
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def write_columns(
@@ -105,12 +145,9 @@ def write_columns(
     *,
     encoding: str = "utf-8",
 ) -> None:
-    """Write tokens with their tags as a further last column, as conlleval reads it."""
-    with Path(path).open("w", encoding=encoding) as file:
-        for sequence, own in zip(sequences, tags, strict=True):
-            for token, tag in zip(sequence, own, strict=True):
-                file.write(" ".join([*token, str(tag)]) + "\n")
-            file.write("\n")
+    """Write `columns_text` to a file, whole or not at all."""
+    with atomic_write(os.fspath(path)) as file:
+        file.write(columns_text(sequences, tags).encode(encoding))
 
 
 @dataclass(frozen=True)
@@ -155,8 +192,13 @@ class FeatureTemplate:
 
     @property
     def n_columns(self) -> int:
-        """Columns that the template reads."""
-        return 1 + max(column for _, references, _ in self.lines for _, column in references)
+        """Columns that a file must have for the template."""
+        return 1 + max(self.columns)
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """Numbers of the columns that the template reads."""
+        return frozenset(column for _, references, _ in self.lines for _, column in references)
 
     def features(self, sequence: Sequence[Sequence[str]]) -> list[list[str]]:
         """Feature strings of each token of one sequence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ __all__ = [
     "SEQUENCE_SCORERS",
     "ChunkScore",
     "chunk_f1",
+    "chunk_scheme",
     "chunk_score",
     "chunks",
     "sequence_error",
@@ -101,6 +102,20 @@ def chunks(tags: Sequence[str], scheme: str = "bio") -> set[tuple[int, int, str]
     if start >= 0:
         found.add((start, len(tags), kind))
     return found
+
+
+def chunk_scheme(tags: Iterable[str]) -> str | None:
+    """The scheme that all tags follow: "bio", "iobes", or None if they are no chunk tags.
+
+    >>> chunk_scheme(["B-NP", "I-NP", "O"]), chunk_scheme(["S-NP", "O"]), chunk_scheme(["NN"])
+    ('bio', 'iobes', None)
+    """
+    letters = {tag.partition("-")[0] for tag in set(tags)}
+    if letters <= {"O"}:
+        return None
+    if letters <= set("BIO"):
+        return "bio"
+    return "iobes" if letters <= set("BIOES") else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,277 @@
+"""fit, predict and evaluate on CoNLL column files: called by the commands on data files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from consistruct.cli.output import check_writable
+from consistruct.cli.progress import activity
+from consistruct.exceptions import DataFileError, ModelFileError
+
+if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+    from consistruct.learning.persistence import ModelFile
+    from consistruct.learning.sequences.column_layout import ColumnLayout
+    from consistruct.learning.sequences.conll import ColumnFile
+
+__all__ = [
+    "evaluate_columns",
+    "fit_columns",
+    "is_column_file",
+    "is_sequence_model",
+    "predict_columns",
+    "refuse_options",
+]
+
+COLUMN_OPTIONS = ("template", "tag_scheme", "hash_bits")  # of `fit`, for column files only
+# options of the three commands that say something about sequences
+FIT_OPTIONS = (
+    "data",
+    "model",
+    "format",
+    "as_json",
+    "target",
+    "surrogate",
+    "decoding",
+    "solver",
+    "alpha",
+    "epochs",
+    "checkpoint",
+    "seed",
+    *COLUMN_OPTIONS,
+)
+PREDICT_OPTIONS = ("model", "data", "out", "format", "as_json")
+EVALUATE_OPTIONS = ("model", "data", "at_most", "format", "as_json")
+
+
+def is_column_file(data: Path, format: str | None) -> bool:  # noqa: A002
+    """By the option, or by the suffix where there is none."""
+    return (format or data.suffix.lower().lstrip(".")) == "conll"
+
+
+def is_sequence_model(
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    format: str | None,  # noqa: A002
+) -> bool:
+    """Whether the model reads column files; a model and data of different kinds are refused."""
+    from consistruct.learning.data_files import SUFFIXES
+    from consistruct.learning.sequences import SequencePredictor
+
+    kind = type(stored.estimator).__name__
+    reads_columns = isinstance(stored.estimator, SequencePredictor)
+    if is_column_file(data, format) and not reads_columns:
+        raise ModelFileError(
+            f"{model} holds a {kind}, which does not read column files; fit a model on a .conll "
+            f"file with --template"
+        )
+    if is_column_file(data, format) or not reads_columns:
+        return reads_columns
+    other = format or SUFFIXES.get(data.suffix.lower())
+    if other is not None:
+        raise ModelFileError(
+            f"{model} holds a {kind}, which reads column files, but {data} is read as {other}; "
+            f"give --format conll if it is one"
+        )
+    return True  # .txt, .data, .bio, … may be column files
+
+
+def refuse_options(context: typer.Context, allowed: Iterable[str], reason: str) -> None:
+    """Raise if an option outside `allowed` was given: it would have no effect."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in allowed and source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--{name.replace('_', '-')} {reason}")
+
+
+def fit_columns(
+    data: Path,
+    model: Path,
+    *,
+    template: Path | None,
+    target: list[str] | None,
+    checkpoint: Path | None,
+    solver: str,
+    alpha: str | float,
+    epochs: int | None,
+    **parameters: Any,
+) -> dict[str, Any]:
+    """Fit a `SequencePredictor`, save it with its layout, and say how it went."""
+    from consistruct.learning.persistence import save
+    from consistruct.learning.sequences import SequencePredictor, token_error
+    from consistruct.learning.sequences.column_layout import ColumnLayout
+
+    if template is None:
+        raise ValueError(
+            "a column file needs --template FILE with one feature per line, such as w:%x[0,0]"
+        )
+    text = _template_text(template)
+    column = _tag_column(target)
+    check_writable(model)
+    solver = "sgd" if solver == "auto" else solver
+    if checkpoint is not None:
+        if solver != "sgd":
+            raise ValueError(f"--checkpoint needs --solver sgd, got --solver {solver}")
+        check_writable(checkpoint)
+    if isinstance(alpha, str):  # "auto"; the reference solver needs some penalty to end
+        alpha = 0.0 if solver == "sgd" else 1.0
+    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
+    file = _read(data)
+    file.column(column)  # refuses a number that the file does not have
+    try:
+        layout = ColumnLayout(text, column % file.n_columns, file.n_columns)
+    except ValueError as error:
+        raise ValueError(f"{template}: {error}") from None
+    estimator = SequencePredictor(
+        solver=solver,
+        alpha=alpha,
+        checkpoint=None if checkpoint is None else str(checkpoint),
+        **options,
+        **parameters,
+    )
+    start = time.perf_counter()
+    with activity(f"fitting {_size(file)}"):
+        X, y = layout.features(file), layout.tags(file)
+        estimator.fit(X, y)
+    seconds = time.perf_counter() - start
+    save(estimator, model, notes={"columns": layout.as_dict()})
+    return {
+        "command": "fit",
+        "data": str(data),
+        "model": str(model),
+        "estimator": "SequencePredictor",
+        "surrogate": estimator.surrogate,
+        "decoding": estimator.decoding,
+        **_counts(file),
+        "n_features": int(estimator.n_features_in_),
+        "n_tags": len(estimator.classes_),
+        "n_iter": int(estimator.n_iter_),
+        "training_token_error": token_error(y, _predict(estimator, X)),
+        "seconds": seconds,
+    }
+
+
+def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, list[list[str]]]:
+    """The columns of the file with the predicted tags as a further one, and the tags alone."""
+    from consistruct.learning.sequences.conll import columns_text
+
+    layout, file = _layout(stored, model), _read(data)
+    with activity(f"predicting {_size(file)}"):
+        tags = _predict(stored.estimator, _features(layout, file, data))
+    return columns_text(file.sequences, tags), tags
+
+
+def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, Any]:
+    """Errors on tokens and sequences, and F1 of chunks where the tags follow a chunk scheme."""
+    from consistruct.learning.sequences import chunk_score, sequence_error, token_error
+    from consistruct.learning.sequences.sequence_metrics import chunk_scheme
+
+    layout, file = _layout(stored, model), _read(data)
+    try:
+        true = layout.tags(file)
+    except DataFileError as error:
+        raise DataFileError(f"{data}: {error}") from None
+    with activity(f"evaluating on {_size(file)}"):
+        pred = _predict(stored.estimator, _features(layout, file, data))
+    scheme = chunk_scheme(tag for tags in (*true, *pred) for tag in tags)
+    chunks = None if scheme is None else chunk_score(true, pred, scheme)
+    return {
+        "command": "evaluate",
+        "model": str(model),
+        "data": str(data),
+        **_counts(file),
+        "token_error": token_error(true, pred),
+        "sequence_error": sequence_error(true, pred),
+        "tag_scheme": scheme,
+        "chunk_precision": None if chunks is None else chunks.precision,
+        "chunk_recall": None if chunks is None else chunks.recall,
+        "chunk_f1": None if chunks is None else chunks.f1,
+    }
+
+
+# --- from files to objects -----------------------------------------------------------------------
+
+
+def _read(data: Path) -> ColumnFile:
+    from consistruct.learning.sequences.conll import read_columns
+
+    if not data.exists():
+        raise DataFileError(f"there is no file {str(data)!r}")
+    if data.is_dir():
+        raise DataFileError(f"{data} is a folder; give a column file")
+    with activity(f"reading {data.name}"):
+        return read_columns(data)
+
+
+def _template_text(path: Path) -> str:
+    """The text of a template file that can be parsed."""
+    from consistruct.learning.sequences.conll import FeatureTemplate
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise DataFileError(f"there is no template file {str(path)!r}") from None
+    except OSError as error:
+        raise DataFileError(f"{path} could not be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataFileError(f"{path} is not a template: it is not text in utf-8") from None
+    try:
+        FeatureTemplate.parse(text)
+    except ValueError as error:
+        raise DataFileError(f"{path}: {error}") from None
+    return text
+
+
+def _tag_column(target: list[str] | None) -> int:
+    """Number of the column of tags, the last if none is named."""
+    if not target:
+        return -1
+    if len(target) > 1:
+        raise ValueError(f"a column file has one column of tags, got --target {len(target)} times")
+    try:
+        return int(target[0])
+    except ValueError:
+        raise ValueError(
+            f"--target must be the number of a column (0 is the first, -1 the last), "
+            f"got {target[0]!r}: column files have no names"
+        ) from None
+
+
+def _layout(stored: ModelFile, model: Path) -> ColumnLayout:
+    from consistruct.learning.sequences.column_layout import ColumnLayout
+
+    try:
+        return ColumnLayout.from_dict(stored.notes["columns"])
+    except (KeyError, TypeError):
+        raise ModelFileError(
+            f"{model} does not say which columns and template it was fitted on; it was saved from "
+            f"Python, where load(path).predict(X) takes features"
+        ) from None
+
+
+def _features(layout: ColumnLayout, file: ColumnFile, data: Path) -> list[list[list[str]]]:
+    try:
+        return layout.features(file)
+    except DataFileError as error:
+        raise DataFileError(f"{data}: {error}") from None
+
+
+def _predict(estimator: Any, X: list[list[list[str]]]) -> list[list[str]]:
+    return [tags.tolist() for tags in estimator.predict(X)]
+
+
+def _counts(file: ColumnFile) -> dict[str, int]:
+    return {
+        "n_sequences": len(file.sequences),
+        "n_tokens": sum(map(len, file.sequences)),
+    }
+
+
+def _size(file: ColumnFile) -> str:
+    counts = _counts(file)
+    return f"{counts['n_sequences']} sequences with {counts['n_tokens']} tokens"
