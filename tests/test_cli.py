@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from consistruct import __version__, cli
 from consistruct.exceptions import LossSpecError
+from consistruct.losses import read_cost_csv
 
 
 def test_demo_analyses_learns_and_draws(tmp_path):
@@ -22,6 +24,11 @@ def test_demo_analyses_learns_and_draws(tmp_path):
     pictures = sorted(folder.glob("*.png"))
     assert len(pictures) == 2
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_the_demo_matrix_is_the_one_that_ships():
+    shipped = Path(__file__).parents[1] / "examples" / "kdd99_costs.csv"
+    assert read_cost_csv(shipped) == cli.demo.INTRUSION
 
 
 def test_version_and_module():

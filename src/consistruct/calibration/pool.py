@@ -162,7 +162,6 @@ class PoolPoint:
     upper: float
     pair: int  # number of the winning pair, −1 if all are infeasible
     solution: PairSolution | None
-    n_solved: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +204,7 @@ class PairPool:
         lower = self.lower_bounds(eps)
         feasible = np.flatnonzero(np.isfinite(lower))
         if len(feasible) == 0:
-            return PoolPoint(eps, math.inf, math.inf, -1, None, 0)
+            return PoolPoint(eps, math.inf, math.inf, -1, None)
         order = feasible[np.argsort(lower[feasible], kind="stable")].tolist()
         recent = [number for number in self._recent if math.isfinite(lower[number])]
         best: PairSolution | None = None
@@ -235,4 +234,4 @@ class PairPool:
         if winner >= 0:
             self._recent = [winner, *[number for number in self._recent if number != winner]][:8]
         upper = math.inf if best is None else best.upper
-        return PoolPoint(eps, min(float(lower.min()), upper), upper, winner, best, len(solved))
+        return PoolPoint(eps, min(float(lower.min()), upper), upper, winner, best)
