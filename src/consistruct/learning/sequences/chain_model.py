@@ -79,9 +79,7 @@ class ChainModel:
 
     def forbid(self, edges: FloatArray, start: FloatArray, end: FloatArray) -> Self:
         """The model with −inf wherever the masks hold it (0 elsewhere); weights are not copied."""
-        return replace(
-            self, edges=self.edges + edges, start=self.start + start, end=self.end + end
-        )
+        return replace(self, edges=self.edges + edges, start=self.start + start, end=self.end + end)
 
     def scores(self, features: Any, offsets: IntArray) -> ChainScores:
         """θ of packed sequences with features (N, d), array or CSR."""

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from consistruct.decoding import boundary_scores
 from consistruct.learning.sequences.chain_model import ChainModel
+from consistruct.learning.sequences.tokens import is_sparse
 from consistruct.learning.sequences.training_set import TrainingSet
 from consistruct.protocols import IntArray
 from consistruct.surrogates.chain import ChainGradient, ChainSurrogate
@@ -38,9 +39,7 @@ def per_edge_steps(
     for first in range(0, len(part), batch_size):
         rows = part[first : first + batch_size]
         batch = data.tokens.take(rows)
-        positions = np.concatenate(
-            [np.arange(*data.tokens.offsets[row : row + 2]) for row in rows]
-        )
+        positions = np.concatenate([np.arange(*data.tokens.offsets[row : row + 2]) for row in rows])
         phi, columns = _own_columns(data.features(batch.features, batch.offsets))
         local = ChainModel(
             model.weights[columns],
@@ -87,7 +86,7 @@ def per_edge_steps(
 
 def _own_columns(features: Any) -> tuple[Any, Any]:
     """Features without the columns that are zero throughout (sparse), and which were kept."""
-    if not sp.issparse(features):
+    if not is_sparse(features):
         return features, slice(None)
     columns, place = np.unique(features.indices, return_inverse=True)
     shape = (features.shape[0], len(columns))

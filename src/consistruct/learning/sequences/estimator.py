@@ -83,7 +83,7 @@ class SequencePredictor(ChainPredictor):
     max_epochs : int
         Passes over the data (iterations of L-BFGS: 25 times as many).
     alpha : float
-        Penalty (alpha/2)‖W‖² (all weights on features) against the sum of the surrogate over sequences.
+        Penalty (alpha/2)‖W‖², W all weights on features, against the sum over sequences.
     early_stopping : bool
         Hold out `validation_fraction` of the sequences; stop when their token error has not
         improved for `n_iter_no_change` epochs and keep the best average.
@@ -280,7 +280,9 @@ class SequencePredictor(ChainPredictor):
         if self.solver not in ("sgd", "lbfgs"):
             raise ValueError(f"solver must be 'sgd' or 'lbfgs', got {self.solver!r}")
         if self.transitions not in ("shared", "features"):
-            raise ValueError(f"transitions must be 'shared' or 'features', got {self.transitions!r}")
+            raise ValueError(
+                f"transitions must be 'shared' or 'features', got {self.transitions!r}"
+            )
         check_count(self.max_epochs, "max_epochs")
         check_number(self.alpha, "alpha", low=0.0)
         check_number(self.transition_step, "transition_step", low=0.0)
