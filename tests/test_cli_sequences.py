@@ -103,6 +103,7 @@ def examples(path: Path) -> tuple[Any, list[list[str]]]:
             {"surrogate": "quadratic", "max_epochs": 2},
         ),
         (["--tag-scheme", "bio", "--hash-bits", "10"], {"tag_scheme": "bio", "hash_bits": 10}),
+        (["--transitions", "features"], {"transitions": "features"}),
         (["--solver", "lbfgs"], {"solver": "lbfgs", "alpha": 1.0}),
         (["--alpha", "0.5", "--solver", "sgd"], {"alpha": 0.5}),
     ],
@@ -251,6 +252,7 @@ def test_chunk_schemes_are_recognised(tags, scheme):
         (["--target", "7"], "column 7 does not exist: the file has 3 columns"),
         (["--target", "1"], "template.txt: the template reads column 1, which holds the tags"),
         (["--tag-scheme", "nonsense"], "must be 'bio' or 'iobes'"),
+        (["--transitions", "own"], "transitions must be 'shared' or 'features'"),
         (["--hash-bits", "50"], "bits must be at most 30"),
     ],
 )

@@ -36,6 +36,7 @@ from consistruct.cli.options import (
     TagScheme,
     Target,
     Template,
+    Transitions,
 )
 from consistruct.cli.output import check_writable, one_line_errors, show
 from consistruct.cli.progress import activity
@@ -110,6 +111,7 @@ def fit(
     part: Part = None,
     template: Template = None,
     tag_scheme: TagScheme = None,
+    transitions: Transitions = "shared",
     hash_bits: HashBits = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
@@ -142,6 +144,7 @@ def fit(
                 decoding=decoding or "viterbi",
                 random_state=seed,
                 tag_scheme=tag_scheme,
+                transitions=transitions,
                 hash_bits=hash_bits,
             )
             show(result, as_json)

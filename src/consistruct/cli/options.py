@@ -19,6 +19,7 @@ __all__ = [
     "TagScheme",
     "Target",
     "Template",
+    "Transitions",
 ]
 
 DataFile = Annotated[
@@ -53,6 +54,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Template = Annotated[
     Path | None,
     typer.Option(help="Column file: template with one feature per line, such as w:%x[0,0]."),
+]
+Transitions = Annotated[
+    str,
+    typer.Option(help="For column files: shared, or features (each edge has scores of its own)."),
 ]
 TagScheme = Annotated[
     str | None, typer.Option(help="Column file: bio or iobes, forbids tags that break the scheme.")

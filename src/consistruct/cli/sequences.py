@@ -27,7 +27,12 @@ __all__ = [
     "refuse_options",
 ]
 
-COLUMN_OPTIONS = ("template", "tag_scheme", "hash_bits")  # of `fit`, for column files only
+COLUMN_OPTIONS = (
+    "template",
+    "tag_scheme",
+    "transitions",
+    "hash_bits",
+)  # of `fit`, for column files only
 # options of the three commands that say something about sequences
 FIT_OPTIONS = (
     "data",

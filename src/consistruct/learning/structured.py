@@ -11,7 +11,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from consistruct.decoding import ChainScores
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream
-from consistruct.learning.sequences.delegation import fit_sequences, takes_sequences
+from consistruct.learning.sequences.delegation import (
+    fit_sequences,
+    refuse_sequence_settings,
+    takes_sequences,
+)
 from consistruct.learning.weights import check_sample_weight
 
 __all__ = ["StructuredPredictor"]
@@ -49,6 +53,9 @@ class StructuredPredictor(BasePredictor):
 standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, verbose
         As in `TaskLossClassifier`. For sequences decoding="argmax" is Viterbi and "bayes" takes the
         state of largest marginal; features are "auto" (linear), "linear" or "random".
+    window, transitions, tag_scheme, forbidden_transitions
+        For sequences, as in `SequencePredictor`: features of so many neighbours on each side;
+        transitions "shared" or "features"; "bio" or "iobes"; pairs of tags never seen in a row.
 
     Attributes
     ----------
@@ -89,6 +96,10 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        window: int = 0,
+        transitions: str = "shared",
+        tag_scheme: str | None = None,
+        forbidden_transitions: Any = None,
     ) -> None:
         super().__init__(
             loss,
@@ -110,6 +121,10 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
             n_jobs,
             verbose,
         )
+        self.window = window
+        self.transitions = transitions
+        self.tag_scheme = tag_scheme
+        self.forbidden_transitions = forbidden_transitions
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -140,6 +155,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         if takes_sequences(self.loss, X, groups):
             return fit_sequences(self, X, y, groups, sample_weight)
         _refuse_groups(groups)
+        refuse_sequence_settings(self)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=True)
         self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))

@@ -128,3 +128,33 @@ def test_groups_need_a_loss_without_length() -> None:
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match="groups mark the sequences of a Hamming loss"):
         StructuredPredictor(ZeroOne(2)).fit(X, [0, 1, 0, 1], groups=[0, 0, 1, 1])
+
+
+def test_settings_of_chains_reach_the_chain() -> None:
+    model = StructuredPredictor(
+        window=1,
+        transitions="features",
+        forbidden_transitions=[("a", "a")],
+        random_state=0,
+    ).fit(ROWS, TAGS)
+    chain = model.sequence_predictor_
+    assert (chain.window, chain.transitions) == (1, "features")
+    assert model.coef_.shape == (9, 3)
+    assert np.isneginf(model.score_parameters(ROWS).edges[0, 0, 0])
+    tags = [[f"B-{tag}" for tag in row] for row in TAGS]
+    assert StructuredPredictor(tag_scheme="bio").fit(ROWS, tags).predict(ROWS)[0][0] == "B-a"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("window", 1),
+        ("transitions", "features"),
+        ("tag_scheme", "bio"),
+        ("forbidden_transitions", [(0, 1)]),
+    ],
+)
+def test_settings_of_chains_are_refused_elsewhere(name: str, value: Any) -> None:
+    X, y = np.eye(4), np.eye(4, dtype=int)
+    with pytest.raises(ValueError, match=f"{name}=.* is for sequences"):
+        StructuredPredictor(**{name: value}).fit(X, y)

@@ -52,6 +52,8 @@ def round_trip(model: Any, path: Path, inputs: Any) -> Any:
     [
         ({}, DENSE, NEW),
         ({"window": 1}, DENSE, NEW),
+        ({"transitions": "features"}, DENSE, NEW),
+        ({"transitions": "features"}, NAMES, NEW_NAMES),
         ({"random_features": 20}, DENSE, NEW),
         ({"random_features": 20, "window": 2, "bandwidth": 0.7}, DENSE, NEW),
         ({}, [sp.csr_array(row) for row in DENSE], [sp.csr_array(row) for row in NEW]),
@@ -173,7 +175,7 @@ def test_structured_predictor_with_feature_names(tmp_path) -> None:
 
 
 def test_arrays_are_stored_once(tmp_path) -> None:
-    model = SequencePredictor(hash_bits=12, random_state=0, max_epochs=1).fit(NAMES, TAGS)
+    model = SequencePredictor(hash_bits=14, random_state=0, max_epochs=1).fit(NAMES, TAGS)
     save(model, tmp_path / "model")
     # the last iterate and the average, which coef_, model_ and state_ share
     assert (tmp_path / "model").stat().st_size < 2.2 * model.coef_.nbytes

@@ -48,6 +48,64 @@ FLAT_X, FLAT_Y = np.concatenate(X), np.concatenate(Y)
 GROUPS = np.repeat(np.arange(len(X)), [len(row) for row in X])
 
 
+def switched_chains(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Two states; a feature says "keep the state" or "change it", nothing tells the state itself.
+
+    Only the first token shows its state, so no scores of single tokens and no matrix shared by all
+    edges can tell the others.
+    """
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        change = rng.integers(2, size=6)
+        states = np.cumsum(change) % 2
+        row = np.eye(2)[change]
+        X.append(np.column_stack([row, np.arange(6) == 0]) * [1, 1, 0])
+        X[-1][0] = [0, 0, 2 * states[0] - 1]
+        y.append(states)
+    return X, y
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("surrogate", "solver"),
+    [("log", "sgd"), ("hinge", "sgd"), ("softmax_margin", "sgd"), ("log", "lbfgs")],
+)
+def test_transitions_that_see_features_learn_what_shared_ones_cannot(
+    surrogate: str, solver: str, sparse: bool
+) -> None:
+    train, test = switched_chains(300, 0), switched_chains(100, 1)
+    if sparse:
+        train, test = (([sp.csr_array(row) for row in rows], y) for rows, y in (train, test))
+    options = {"solver": solver, "alpha": 0.01, "random_state": 0}
+    shared = SequencePredictor(surrogate, **options).fit(*train)
+    assert token_error(test[1], shared.predict(test[0])) > 0.25
+    model = SequencePredictor(surrogate, transitions="features", **options).fit(*train)
+    assert token_error(test[1], model.predict(test[0])) < 0.01
+    assert model.transition_coef_.shape == (3, 2, 2)
+    keep, change = model.transition_coef_[:2]
+    assert keep[0, 0] - keep[0, 1] > 1
+    assert change[0, 1] - change[0, 0] > 1
+
+
+def test_bad_transitions_are_refused() -> None:
+    with pytest.raises(ValueError, match="transitions must be 'shared' or 'features', got 'own'"):
+        SequencePredictor(transitions="own").fit(X, Y)
+    rows = [sp.csr_array((4, 2**26)) for _ in range(3)]
+    y = [["ant", "bee", "cat", "ant"]] * 3
+    with pytest.raises(ValueError, match="67108864 features · 3² tags = 603979776 weights"):
+        SequencePredictor(transitions="features").fit(rows, y)
+
+
+def test_training_with_features_on_transitions_continues_from_a_checkpoint(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"transitions": "features", "random_state": 0}
+    whole = SequencePredictor(max_epochs=4, **options).fit(X, Y)
+    file = tmp_path / "state"
+    SequencePredictor(max_epochs=2, checkpoint=file, **options).fit(X, Y)
+    again = SequencePredictor(max_epochs=4, checkpoint=file, **options).fit(X, Y)
+    np.testing.assert_array_equal(again.transition_coef_, whole.transition_coef_)
+
+
 @pytest.mark.parametrize("surrogate", ["log", "hinge", "softmax_margin"])
 def test_transitions_are_learnt_and_help(surrogate: str) -> None:
     model = SequencePredictor(surrogate, random_state=0).fit(X, Y)

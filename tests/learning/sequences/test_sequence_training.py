@@ -33,7 +33,7 @@ def make_data(sparse: bool = False, n: int = 12, seed: int = 0, window: int = 0)
     )
 
 
-def random_model(d: int, seed: int = 1) -> ChainModel:
+def random_model(d: int, seed: int = 1, per_edge: bool = False) -> ChainModel:
     rng = np.random.default_rng(seed)
     return ChainModel(
         rng.normal(size=(d, S)).astype(np.float32),
@@ -41,6 +41,7 @@ def random_model(d: int, seed: int = 1) -> ChainModel:
         rng.normal(size=(S, S)),
         rng.normal(size=S),
         rng.normal(size=S),
+        rng.normal(size=(d if per_edge else 0, S * S)).astype(np.float32),
     )
 
 
@@ -55,39 +56,51 @@ def full_gradient(
         model.scores(phi, tokens.offsets), Ragged(data.states, tokens.offsets), data.weights
     )
     bias = result.unary.sum(axis=0)
-    gradient = [phi.T @ result.unary, bias, result.edges, result.start, result.end]
+    edges, edge_weights = result.edges, np.zeros((0, S * S))
+    if model.per_edge:  # the long way: token by token, but for the last of each sequence
+        edges, edge_weights = np.zeros((S, S)), np.zeros((phi.shape[1], S * S))
+        for row in range(len(tokens)):
+            for t in range(tokens.offsets[row], tokens.offsets[row + 1] - 1):
+                edges += result.edges[t]
+                edge_weights += np.outer(phi[t + 1], result.edges[t])
+    gradient = [phi.T @ result.unary, bias, edges, result.start, result.end, edge_weights]
     return float(data.weights @ result.values), gradient
 
 
 # sparse windows are made before training, see test_tokens
+@pytest.mark.parametrize("per_edge", [False, True])
 @pytest.mark.parametrize(("sparse", "window"), [(False, 0), (False, 1), (True, 0)])
 @pytest.mark.parametrize("name", sorted(CHAIN_SURROGATES))
-def test_one_step_on_everything_is_the_gradient(name: str, sparse: bool, window: int) -> None:
+def test_one_step_on_everything_is_the_gradient(
+    name: str, sparse: bool, window: int, per_edge: bool
+) -> None:
     data = make_data(sparse, window=window)
     surrogate = CHAIN_SURROGATES[name]()
-    model = random_model(data.n_features)
+    model = random_model(data.n_features, per_edge=per_edge)
     solver = AveragedSGD(surrogate, batch_size=len(data.tokens))
     moved = model.copy()
     step = 1e-3
-    value = solver._visit(data)(moved, np.arange(len(data.tokens)), step, 2 * step)
+    value = solver._visit(data, per_edge)(moved, np.arange(len(data.tokens)), step, 2 * step)
     expected_value, gradient = full_gradient(surrogate, data, model)
     assert value == pytest.approx(expected_value, rel=1e-5)
     for before, after, slope, size in zip(
-        model.arrays(), moved.arrays(), gradient, [1, 2, 2, 2, 2], strict=True
+        model.arrays(), moved.arrays(), gradient, [1, 2, 2, 2, 2, 0.5], strict=True
     ):
         np.testing.assert_allclose(after - before, -size * step * slope, atol=2e-6)
 
 
+@pytest.mark.parametrize("per_edge", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_batches_visit_every_sequence_once(sparse: bool) -> None:
+def test_batches_visit_every_sequence_once(sparse: bool, per_edge: bool) -> None:
     # without steps the value of a pass is the value over all data, whatever the batches
     data = make_data(sparse)
-    model = random_model(D)
+    model = random_model(D, per_edge=per_edge)
     expected, _ = full_gradient(ChainLogLoss(), data, model)
     for batch in (1, 5, 12, 50):
         solver = AveragedSGD(ChainLogLoss(), batch_size=batch)
         order = np.random.default_rng(0).permutation(len(data.tokens))
-        assert solver._visit(data)(model, order, 0.0, 0.0) == pytest.approx(expected, rel=1e-5)
+        value = solver._visit(data, per_edge)(model, order, 0.0, 0.0)
+        assert value == pytest.approx(expected, rel=1e-5)
 
 
 def test_boundaries_can_be_left_out() -> None:
@@ -145,30 +158,46 @@ def test_the_average_has_weights_that_grow_with_a_power() -> None:
     np.testing.assert_allclose(average.weights, expected, atol=1e-6)
 
 
-def test_lbfgs_finds_a_point_without_slope() -> None:
-    data = make_data()
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("per_edge", [False, True])
+def test_lbfgs_finds_a_point_without_slope(per_edge: bool, sparse: bool) -> None:
+    data = make_data(sparse)
     mask = ChainModel.zeros(0, S)
     model, n_iter, value = minimise_lbfgs(
-        ChainLogLoss(), data, mask, alpha=0.5, boundaries=True, max_iter=500, tol=1e-7
+        ChainLogLoss(),
+        data,
+        mask,
+        alpha=0.5,
+        boundaries=True,
+        max_iter=500,
+        per_edge=per_edge,
+        tol=1e-7,
     )
     expected, gradient = full_gradient(ChainLogLoss(), data, model)
-    assert value == pytest.approx(expected + 0.25 * (model.weights**2).sum(), rel=1e-9)
+    penalty = 0.25 * ((model.weights**2).sum() + (model.edge_weights**2).sum())
+    assert value == pytest.approx(expected + penalty, rel=1e-6)
     np.testing.assert_allclose(gradient[0] + 0.5 * model.weights, 0.0, atol=1e-3)
+    np.testing.assert_allclose(gradient[5] + 0.5 * model.edge_weights, 0.0, atol=1e-3)
     assert n_iter > 5
+
+
+def test_lbfgs_refuses_the_hinge() -> None:
+    data, mask = make_data(), ChainModel.zeros(0, S)
     with pytest.raises(ValueError, match="lbfgs' needs a differentiable surrogate"):
         minimise_lbfgs(
             CHAIN_SURROGATES["hinge"](), data, mask, alpha=1.0, boundaries=True, max_iter=5
         )
 
 
-def test_stochastic_training_comes_close_to_lbfgs() -> None:
+@pytest.mark.parametrize("per_edge", [False, True])
+def test_stochastic_training_comes_close_to_lbfgs(per_edge: bool) -> None:
     data = make_data(n=200)
     mask = ChainModel.zeros(0, S)
     _, _, best = minimise_lbfgs(
-        ChainLogLoss(), data, mask, alpha=0.0, boundaries=True, max_iter=300
+        ChainLogLoss(), data, mask, alpha=0.0, boundaries=True, max_iter=300, per_edge=per_edge
     )
     rng = np.random.default_rng(0)
-    state = TrainingState.zeros(D, S)
+    state = TrainingState.zeros(D, S, per_edge=per_edge)
     solver = AveragedSGD(ChainLogLoss(), step=0.2, transition_step=0.02, batch_size=1)
     for _ in range(30):
         state = solver.run_epoch(state, data, rng)

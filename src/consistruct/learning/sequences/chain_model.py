@@ -1,8 +1,8 @@
-"""The weights of a linear chain: θ_t = Wᵀx_t + bias, shared transitions, start and end scores."""
+"""The weights of a linear chain: θ_t = Wᵀx_t + bias, transitions, start and end scores."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,8 @@ class ChainModel:
         ``edges[a, b]`` scores state a followed by state b.
     start, end : (s,) array
         Scores of the first and of the last state.
+    edge_weights : (d, s²) array, or (0, s²) where transitions are shared
+        V: the edge into token t scores ``edges[a, b]`` + ⟨V[:, s·a + b], x_t⟩.
     """
 
     weights: NDArray[Any]
@@ -33,9 +35,18 @@ class ChainModel:
     edges: FloatArray
     start: FloatArray
     end: FloatArray
+    edge_weights: NDArray[Any]
 
     @classmethod
-    def zeros(cls, n_features: int, n_states: int, dtype: Any = np.float32) -> Self:
+    def zeros(
+        cls,
+        n_features: int,
+        n_states: int,
+        *,
+        per_edge: bool = False,
+        dtype: Any = np.float32,
+    ) -> Self:
+        """Scores nothing; `per_edge` gives transitions weights of their own on the features."""
         s = n_states
         return cls(
             np.zeros((n_features, s), dtype=dtype),
@@ -43,11 +54,22 @@ class ChainModel:
             np.zeros((s, s)),
             np.zeros(s),
             np.zeros(s),
+            np.zeros((n_features if per_edge else 0, s * s), dtype=dtype),
         )
 
     @property
     def n_states(self) -> int:
         return len(self.bias)
+
+    @property
+    def per_edge(self) -> bool:
+        """Whether each edge has a matrix of its own, that looks at the features."""
+        return len(self.edge_weights) > 0
+
+    @property
+    def tokens_at_once(self) -> int:
+        """How many tokens to score together, so that their matrices of transitions stay small."""
+        return max(1, 2**24 // self.n_states**2) if self.per_edge else 2**16
 
     def arrays(self) -> list[NDArray[Any]]:
         return [getattr(self, field.name) for field in fields(self)]
@@ -57,22 +79,31 @@ class ChainModel:
 
     def forbid(self, edges: FloatArray, start: FloatArray, end: FloatArray) -> Self:
         """The model with −inf wherever the masks hold it (0 elsewhere); weights are not copied."""
-        return type(self)(
-            self.weights, self.bias, self.edges + edges, self.start + start, self.end + end
-        )
+        return replace(self, edges=self.edges + edges, start=self.start + start, end=self.end + end)
 
     def scores(self, features: Any, offsets: IntArray) -> ChainScores:
         """θ of packed sequences with features (N, d), array or CSR."""
         unary = np.asarray(features @ self.weights, dtype=np.float64)
         unary += self.bias
-        return ChainScores(
-            boundary_scores(unary, offsets, self.start, self.end), self.edges, offsets
-        )
+        unary = boundary_scores(unary, offsets, self.start, self.end)
+        return ChainScores(unary, self.edge_scores(features), offsets)
+
+    def edge_scores(self, features: Any) -> FloatArray:
+        """(s, s), or (N, s, s) where transitions look at the features: entry t leaves token t."""
+        if not self.per_edge:
+            return self.edges
+        n_tokens, s = features.shape[0], self.n_states
+        scores = np.zeros((n_tokens, s, s))
+        # the edge that leaves t looks at t + 1; entries of last tokens belong to no edge
+        scores[:-1] = np.asarray(features[1:] @ self.edge_weights).reshape(-1, s, s)
+        scores += self.edges
+        return scores
 
     def move_towards(self, other: ChainModel, share: float) -> None:
         """self += share · (other − self); forbidden entries (−inf in both) stay as they are."""
         _mix(self.weights, other.weights, share)
-        for mine, theirs in zip(self.arrays()[1:], other.arrays()[1:], strict=True):
+        _mix(self.edge_weights, other.edge_weights, share)
+        for mine, theirs in zip(self.arrays()[1:-1], other.arrays()[1:-1], strict=True):
             finite = np.isfinite(theirs)
             mine[finite] += share * (theirs[finite] - mine[finite])
 

@@ -13,7 +13,7 @@ from consistruct.learning.sequences.sgd import TrainingState
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
 COUNTERS = ("epoch", "n_snapshots", "step_factor", "history", "best_error", "epochs_since_best")
-ARRAYS = ("weights", "bias", "edges", "start", "end")
+ARRAYS = ("weights", "bias", "edges", "start", "end", "edge_weights")
 
 
 def save_checkpoint(

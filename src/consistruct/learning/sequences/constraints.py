@@ -11,7 +11,20 @@ from consistruct.learning.sequences.chain_model import ChainModel
 from consistruct.learning.sequences.tags import TagSet, scheme_transitions
 from consistruct.protocols import IntArray
 
-__all__ = ["refuse_broken_constraints", "transition_mask"]
+__all__ = ["refuse_broken_constraints", "refuse_too_many_weights", "transition_mask"]
+
+MAX_EDGE_WEIGHTS = 2**28  # 1 GiB in single precision; the average and a trial take as much again
+
+
+def refuse_too_many_weights(n_features: int, n_states: int, transitions: str) -> None:
+    """Raise if transitions that look at the features would need more than a few GiB."""
+    size = n_features * n_states**2
+    if transitions == "features" and size > MAX_EDGE_WEIGHTS:
+        raise ValueError(
+            f"transitions='features' needs {n_features} features · {n_states}² tags = {size} "
+            f"weights, more than {MAX_EDGE_WEIGHTS}; use transitions='shared' or fewer features "
+            f"(hash_bits)"
+        )
 
 
 def transition_mask(

@@ -12,12 +12,24 @@ from consistruct.learning.sequences.tokens import PackedTokens, is_sparse
 from consistruct.losses import Hamming
 from consistruct.scores import Chain
 
-__all__ = ["fit_sequences", "sequence_predictor_for", "takes_sequences"]
+__all__ = [
+    "fit_sequences",
+    "refuse_sequence_settings",
+    "sequence_predictor_for",
+    "takes_sequences",
+]
 
 Estimator = TypeVar("Estimator")
 
 DECODING = {"argmax": "viterbi", "bayes": "marginals"}
 DEFAULT_RANDOM_FEATURES = 2000
+# what StructuredPredictor takes for sequences alone, with the value that says nothing
+SEQUENCE_SETTINGS: dict[str, Any] = {
+    "window": 0,
+    "transitions": "shared",
+    "tag_scheme": None,
+    "forbidden_transitions": None,
+}
 
 
 def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
@@ -45,6 +57,17 @@ def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
     return isinstance(first, list | tuple) and (
         len(first) == 0 or isinstance(first[0], list | tuple | dict | set | frozenset | np.ndarray)
     )
+
+
+def refuse_sequence_settings(estimator: Any) -> None:
+    """Raise if settings of chains are given where the labels have a fixed shape."""
+    for name, unset in SEQUENCE_SETTINGS.items():
+        value = getattr(estimator, name)
+        if value != unset:
+            raise ValueError(
+                f"{name}={value!r} is for sequences, but X holds one row per label; give X as a "
+                f"list of (T_i, d) arrays or with groups=, or leave {name} out"
+            )
 
 
 def sequence_predictor_for(estimator: Any) -> SequencePredictor:
@@ -75,8 +98,12 @@ def sequence_predictor_for(estimator: Any) -> SequencePredictor:
     return SequencePredictor(
         "log" if surrogate == "auto" else surrogate,
         DECODING[parameters["decoding"]],
+        window=parameters["window"],
         random_features=random_features,
         bandwidth="median" if isinstance(bandwidth, str) else bandwidth,
+        transitions=parameters["transitions"],
+        tag_scheme=parameters["tag_scheme"],
+        forbidden_transitions=parameters["forbidden_transitions"],
         solver=solver,
         alpha=alpha,
         random_state=parameters["random_state"],

@@ -15,7 +15,11 @@ from consistruct._validation import check_count, check_number
 from consistruct.decoding import Viterbi
 from consistruct.learning.sequences.chain_model import ChainModel
 from consistruct.learning.sequences.checkpoints import load_checkpoint, save_checkpoint
-from consistruct.learning.sequences.constraints import refuse_broken_constraints, transition_mask
+from consistruct.learning.sequences.constraints import (
+    refuse_broken_constraints,
+    refuse_too_many_weights,
+    transition_mask,
+)
 from consistruct.learning.sequences.lbfgs import minimise_lbfgs
 from consistruct.learning.sequences.prediction import ChainPredictor
 from consistruct.learning.sequences.sgd import AveragedSGD, TrainingState
@@ -35,7 +39,8 @@ class SequencePredictor(ChainPredictor):
     """Tags for sequences, by a linear chain trained for the Hamming loss.
 
     The score of tags y for x is Σ_t ⟨w_{y_t}, φ(x_t)⟩ + Σ_t transition(y_t, y_{t+1}) plus start
-    and end scores; weights are shared along the sequence. Time per epoch is linear in tokens
+    and end scores; weights are shared along the sequence, and transitions may look at the features
+    too. Time per epoch is linear in tokens
     and non-zero features and quadratic in tags.
 
     Parameters
@@ -60,6 +65,9 @@ class SequencePredictor(ChainPredictor):
         Feature names are hashed into 2^hash_bits columns; None indexes them exactly.
     boundaries : bool
         Learn scores of the first and the last tag.
+    transitions : {"shared", "features"}
+        "shared": one matrix for all edges. "features": the edge into token t adds ⟨v_{ab}, φ(x_t)⟩,
+        so each edge has a matrix of its own, at n_outputs · s² weights: for few features and tags.
     tag_scheme : {None, "bio", "iobes"}
         Forbid transitions that break the scheme.
     forbidden_transitions : iterable of (tag, tag), optional
@@ -71,11 +79,11 @@ class SequencePredictor(ChainPredictor):
         ("quadratic": 1). Halved if training explodes, so that nothing has to be tuned.
     transition_step : float
     batch_size : int or "auto"
-        Sequences per step; "auto" is 8 for dense and 1 for sparse features.
+        Sequences per step; "auto" is 8, and 1 for sparse features with shared transitions.
     max_epochs : int
         Passes over the data (iterations of L-BFGS: 25 times as many).
     alpha : float
-        Penalty (alpha/2)‖W‖² against the sum of the surrogate over sequences.
+        Penalty (alpha/2)‖W‖², W all weights on features, against the sum over sequences.
     early_stopping : bool
         Hold out `validation_fraction` of the sequences; stop when their token error has not
         improved for `n_iter_no_change` epochs and keep the best average.
@@ -91,6 +99,7 @@ class SequencePredictor(ChainPredictor):
     ----------
     classes_ : array of tags, in the order of the columns of marginals
     coef_ : (n_outputs, s), intercept_ : (s,), transitions_ : (s, s), start_ and end_ : (s,)
+    transition_coef_ : (n_outputs, s, s), or (0, s, s) where transitions are shared
     n_iter_ : int
     history_ : list of float, mean surrogate per token in each epoch
 
@@ -115,6 +124,7 @@ class SequencePredictor(ChainPredictor):
         bandwidth: float | str = "median",
         hash_bits: int | None = None,
         boundaries: bool = True,
+        transitions: str = "shared",
         tag_scheme: str | None = None,
         forbidden_transitions: Iterable[tuple[Any, Any]] | None = None,
         solver: str = "sgd",
@@ -138,6 +148,7 @@ class SequencePredictor(ChainPredictor):
         self.bandwidth = bandwidth
         self.hash_bits = hash_bits
         self.boundaries = boundaries
+        self.transitions = transitions
         self.tag_scheme = tag_scheme
         self.forbidden_transitions = forbidden_transitions
         self.solver = solver
@@ -183,6 +194,7 @@ class SequencePredictor(ChainPredictor):
                 mask,
                 alpha=self.alpha,
                 boundaries=self.boundaries,
+                per_edge=self.transitions == "features",
                 max_iter=25 * self.max_epochs,
             )
             self.history_ = [value / tokens.n_tokens]
@@ -267,6 +279,10 @@ class SequencePredictor(ChainPredictor):
         self._check_decoding(surrogate)
         if self.solver not in ("sgd", "lbfgs"):
             raise ValueError(f"solver must be 'sgd' or 'lbfgs', got {self.solver!r}")
+        if self.transitions not in ("shared", "features"):
+            raise ValueError(
+                f"transitions must be 'shared' or 'features', got {self.transitions!r}"
+            )
         check_count(self.max_epochs, "max_epochs")
         check_number(self.alpha, "alpha", low=0.0)
         check_number(self.transition_step, "transition_step", low=0.0)
@@ -310,6 +326,7 @@ class SequencePredictor(ChainPredictor):
 
     def _mask(self, surrogate: ChainSurrogate, data: TrainingSet) -> ChainModel:
         """0 where scores are learnt, −inf where they are forbidden (always in `decoding_mask_`)."""
+        refuse_too_many_weights(data.n_features, len(self.tag_set_), self.transitions)
         mask = transition_mask(self.tag_set_, self.tag_scheme, self.forbidden_transitions)
         self.decoding_mask_ = mask
         refuse_broken_constraints(mask, data.states, data.tokens.offsets, self.tag_set_)
@@ -318,7 +335,8 @@ class SequencePredictor(ChainPredictor):
         return mask
 
     def _initial_state(self, data: TrainingSet, mask: ChainModel) -> TrainingState:
-        state = TrainingState.zeros(data.n_features, len(self.tag_set_))
+        per_edge = self.transitions == "features"
+        state = TrainingState.zeros(data.n_features, len(self.tag_set_), per_edge=per_edge)
         state.model = state.model.forbid(mask.edges, mask.start, mask.end)
         state.average = state.average.forbid(mask.edges, mask.start, mask.end)
         return state
@@ -327,7 +345,8 @@ class SequencePredictor(ChainPredictor):
         sparse = data.tokens.is_sparse
         long_steps = sparse and surrogate.flattens
         step = (4.0 if long_steps else 1.0) if isinstance(self.step, str) else self.step
-        batch = (1 if sparse else 8) if isinstance(self.batch_size, str) else self.batch_size
+        one_by_one = sparse and self.transitions == "shared"
+        batch = (1 if one_by_one else 8) if isinstance(self.batch_size, str) else self.batch_size
         return AveragedSGD(
             surrogate,
             step=check_number(step, "step", low=0.0, open_low=True),

@@ -26,16 +26,17 @@ def minimise_lbfgs(
     alpha: float,
     boundaries: bool,
     max_iter: int,
+    per_edge: bool = False,
     tol: float = 1e-5,
 ) -> tuple[ChainModel, int, float]:
-    """Minimise Σ_i weight_i Φ_i + (alpha/2)‖W‖² over all weights: model, iterations, value."""
+    """Minimise Σ_i weight_i Φ_i + (alpha/2)‖(W, V)‖² over all weights: model, iterations, value."""
     if surrogate.name == "hinge":
         raise ValueError(
             "solver='lbfgs' needs a differentiable surrogate, and the hinge is not; "
             "use solver='sgd' or surrogate='softmax_margin'"
         )
     s = len(mask.bias)
-    shapes = [(data.n_features, s), (s,), (s, s), (s,), (s,)]
+    shapes = [array.shape for array in _zeros(data, s, per_edge).arrays()]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
 
     def unpack(flat: FloatArray) -> ChainModel:
@@ -48,8 +49,8 @@ def minimise_lbfgs(
     def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         model = unpack(flat)
         total = 0.0
-        gradient = ChainModel.zeros(data.n_features, s, dtype=np.float64)
-        for first, last in data.tokens.runs():
+        gradient = _zeros(data, s, per_edge)
+        for first, last in data.tokens.runs(model.tokens_at_once):
             begin, stop = data.tokens.offsets[first], data.tokens.offsets[last]
             offsets = data.tokens.offsets[first : last + 1] - begin
             phi = data.features(data.tokens.features[begin:stop], offsets)
@@ -60,12 +61,20 @@ def minimise_lbfgs(
             total += float(weights @ result.values)
             gradient.weights += phi.T @ result.unary
             gradient.bias += result.unary.sum(axis=0)
-            gradient.edges += result.edges
+            if per_edge:
+                gradient.edges += result.edges.sum(axis=0)
+                gradient.edge_weights += phi[1:].T @ result.edges[:-1].reshape(-1, s * s)
+            else:
+                gradient.edges += result.edges
             if boundaries:
                 gradient.start += result.start
                 gradient.end += result.end
-        total += 0.5 * alpha * float((model.weights**2).sum())
-        gradient.weights += alpha * model.weights
+        for penalised, slope in (
+            (model.weights, gradient.weights),
+            (model.edge_weights, gradient.edge_weights),
+        ):
+            total += 0.5 * alpha * float((penalised**2).sum())
+            slope += alpha * penalised
         return total, np.concatenate([part.ravel() for part in gradient.arrays()])
 
     result = scipy.optimize.minimize(
@@ -78,3 +87,7 @@ def minimise_lbfgs(
     if not result.success:
         logger.warning("L-BFGS stopped after %d iterations: %s", result.nit, result.message)
     return unpack(result.x), int(result.nit), float(result.fun)
+
+
+def _zeros(data: TrainingSet, n_states: int, per_edge: bool) -> ChainModel:
+    return ChainModel.zeros(data.n_features, n_states, per_edge=per_edge, dtype=np.float64)

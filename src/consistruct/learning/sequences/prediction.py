@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +38,13 @@ class ChainPredictor(BaseEstimator):  # type: ignore[misc]
     token_map_: TokenMap
     model_: ChainModel
     n_features_in_: int
+
+    @property
+    def transition_coef_(self) -> NDArray[Any]:
+        """Weights of transitions on the features, (n_outputs, s, s); (0, s, s) if shared."""
+        check_is_fitted(self, "model_")
+        s = self.model_.n_states
+        return self.model_.edge_weights.reshape(-1, s, s)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Any:
         """Tags of each sequence, a list of arrays; one flat array if `groups` is given."""
@@ -71,7 +78,10 @@ class ChainPredictor(BaseEstimator):  # type: ignore[misc]
         return law if groups is not None else np.split(law, tokens.offsets[1:-1])
 
     def score_parameters(self, X: Any, groups: ArrayLike | None = None) -> ChainScores:
-        """θ: unary scores (N, s), boundary scores included, transitions (s, s) and offsets."""
+        """θ: unary scores (N, s), boundary scores included, transitions and offsets.
+
+        Transitions are (s, s) where they are shared, else (N, s, s).
+        """
         tokens = self._encode(X, groups, fit=False)
         phi = self.token_map_.transform(tokens.features, tokens.offsets)
         return self.model_.scores(phi, tokens.offsets)
@@ -132,7 +142,7 @@ class ChainPredictor(BaseEstimator):  # type: ignore[misc]
         return tokens
 
     def _score_chunks(self, tokens: PackedTokens) -> Iterator[ChainScores]:
-        for first, last in tokens.runs():
+        for first, last in tokens.runs(self.model_.tokens_at_once):
             begin, stop = tokens.offsets[first], tokens.offsets[last]
             offsets = tokens.offsets[first : last + 1] - begin
             phi = self.token_map_.transform(tokens.features[begin:stop], offsets)

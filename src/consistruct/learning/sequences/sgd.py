@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from consistruct.learning.sequences._sgd_kernels import gather_batch, sparse_steps
 from consistruct.learning.sequences.chain_model import ChainModel
+from consistruct.learning.sequences.edge_steps import per_edge_steps
 from consistruct.learning.sequences.training_set import TrainingSet
 from consistruct.protocols import IntArray
 from consistruct.surrogates.chain import ChainSurrogate
@@ -49,8 +50,9 @@ class TrainingState:
     epochs_since_best: int = 0
 
     @classmethod
-    def zeros(cls, n_features: int, n_states: int) -> TrainingState:
-        return cls(ChainModel.zeros(n_features, n_states), ChainModel.zeros(n_features, n_states))
+    def zeros(cls, n_features: int, n_states: int, *, per_edge: bool = False) -> TrainingState:
+        model = ChainModel.zeros(n_features, n_states, per_edge=per_edge)
+        return cls(model, model.copy())
 
     def copy(self) -> TrainingState:
         """A state whose next epoch leaves this one as it is (the best model is never changed)."""
@@ -78,7 +80,7 @@ class AveragedSGD:
     boundaries : bool
         Whether start and end scores are learnt.
     alpha : float
-        Penalty (alpha/2)‖W‖² on the sum of the surrogate over sequences.
+        Penalty (alpha/2)‖(W, V)‖² on the sum of the surrogate over sequences.
     snapshots : int
         Snapshots per epoch that enter the average.
     """
@@ -160,7 +162,7 @@ class AveragedSGD:
             # transitions (each with both ends) move the same score.
             step /= 4.0 * self.batch_size * float(lengths.mean())
             transition_step = step * square_norm
-        visit = self._visit(data)
+        visit = self._visit(data, state.model.per_edge)
         total, mass = 0.0, 0.0
         for first in range(0, len(order), chunk):
             part = order[first : first + chunk]
@@ -169,6 +171,7 @@ class AveragedSGD:
             if self.alpha:
                 shrink = step * self.alpha * len(part) / len(order)
                 state.model.weights *= 1.0 / (1.0 + shrink)
+                state.model.edge_weights *= 1.0 / (1.0 + shrink)
             # a chunk is too short to judge by its mean alone: only an explosion ends it early
             if not total <= 20.0 * limit * max(mass, 1.0):
                 return np.inf if np.isnan(total) else total / max(mass, 1e-300)
@@ -177,8 +180,29 @@ class AveragedSGD:
             state.average.move_towards(state.model, (power + 1) / (k + power))
         return total / max(mass, 1e-300)
 
-    def _visit(self, data: TrainingSet) -> Callable[[ChainModel, IntArray, float, float], float]:
+    def _visit(
+        self, data: TrainingSet, per_edge: bool
+    ) -> Callable[[ChainModel, IntArray, float, float], float]:
+        if per_edge:
+            return self._per_edge_visit(data)
         return self._sparse_visit(data) if data.tokens.is_sparse else self._dense_visit(data)
+
+    def _per_edge_visit(
+        self, data: TrainingSet
+    ) -> Callable[[ChainModel, IntArray, float, float], float]:
+        def visit(model: ChainModel, part: IntArray, step: float, transition_step: float) -> float:
+            return per_edge_steps(
+                self.surrogate,
+                model,
+                data,
+                part,
+                step=step,
+                transition_step=transition_step,
+                batch_size=self.batch_size,
+                boundaries=self.boundaries,
+            )
+
+        return visit
 
     def _sparse_visit(
         self, data: TrainingSet
