@@ -64,8 +64,14 @@ def epoch_seconds(n_tokens: int, n_active: int, n_states: int) -> float:
 def scaling(folder: Path | None = None) -> Section:
     series: list[tuple[str, list[int], Callable[[int], float], int]] = [
         ("tokens", [10_000, 20_000, 40_000, 80_000], lambda n: epoch_seconds(n, 20, 20), 1),
-        ("active features per token", [20, 40, 80, 160], lambda n: epoch_seconds(10_000, n, 20), 1),
-        ("states", [20, 40, 80, 160], lambda n: epoch_seconds(10_000, 2, n), 2),
+        # many, so that they and not the chain take the time
+        (
+            "active features per token",
+            [160, 320, 640, 1280],
+            lambda n: epoch_seconds(4_000, n, 20),
+            1,
+        ),
+        ("states", [40, 80, 160, 320], lambda n: epoch_seconds(4_000, 2, n), 2),
     ]
     epoch_seconds(2_000, 5, 5)  # compile for these types
     rows, curves = [], []
