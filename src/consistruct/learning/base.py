@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
-from consistruct.learning.label_encoding import LabelEncoding, RawLabels, prepare_labels
+from consistruct.learning.label_encoding import (
+    ClassLabels,
+    LabelEncoding,
+    PartLabels,
+    prepare_labels,
+)
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.sgd_state import SGDState
 from consistruct.learning.solver import BaseSolver, SolverResult
@@ -142,7 +147,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     def _encode_again(self, y: Any) -> LabelArray:
         """Codes of a later batch; labels that the first call did not announce are refused."""
         codes = self.label_encoding_.encode(y, self.loss_)
-        if not isinstance(self.label_encoding_, RawLabels) and (codes < 0).any():
+        if isinstance(self.label_encoding_, ClassLabels | PartLabels) and (codes < 0).any():
             unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0].tolist()[0]
             raise ValueError(
                 f"y holds {unseen!r}, which the first call of partial_fit did not announce; "

@@ -214,6 +214,7 @@ def model_types() -> TypeTable:
             label_encoding.RawLabels,
             label_encoding.ClassLabels,
             label_encoding.PartLabels,
+            label_encoding.SetLabels,
         )
     ]
     entries += [
