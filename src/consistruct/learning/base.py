@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
-from consistruct.learning.label_encoding import LabelEncoding, RawLabels, prepare_labels
+from consistruct.learning.label_encoding import (
+    ClassLabels,
+    LabelEncoding,
+    PartLabels,
+    prepare_labels,
+)
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.sgd_state import SGDState
 from consistruct.learning.solver import BaseSolver, SolverResult
@@ -23,10 +29,12 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate
 
-__all__ = ["BasePredictor", "can_stream"]
+__all__ = ["BasePredictor", "can_stream", "verbosity"]
 
 
 logger = logging.getLogger(__name__)
+
+THETA_BYTES = 64 * 2**20  # scores that are decoded at a time
 
 
 class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -142,7 +150,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     def _encode_again(self, y: Any) -> LabelArray:
         """Codes of a later batch; labels that the first call did not announce are refused."""
         codes = self.label_encoding_.encode(y, self.loss_)
-        if not isinstance(self.label_encoding_, RawLabels) and (codes < 0).any():
+        if isinstance(self.label_encoding_, ClassLabels | PartLabels) and (codes < 0).any():
             unseen = np.asarray(y)[codes.reshape(np.shape(y)) < 0].tolist()[0]
             raise ValueError(
                 f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
@@ -166,7 +174,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     def _fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
         """Choose features, solve, and store what was learned."""
         rng = generator(self.random_state)
-        with _verbosity(self.verbose):
+        with verbosity(self.verbose):
             positive = weight > 0
             if not positive.all():
                 X, codes, weight = X[positive], codes[positive], weight[positive]
@@ -211,7 +219,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         state = None if first else self.sgd_state_
         run = SGDRun(solver, self.surrogate_, score_map, X, codes, weight, rng, state)
-        with _verbosity(self.verbose):
+        with verbosity(self.verbose):
             risk = run.epoch(rng)
             logger.info("SGD batch %d: risk %.6g", run.state.epoch, risk)
         self.sgd_state_ = run.state
@@ -255,9 +263,23 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         theta : (n, width) array
         """
-        inputs = self._inputs(X)
-        score_map = ScoreMap(self.feature_map_, fit_intercept=True)
-        return score_map.apply(np.vstack([self.coef_.T, self.intercept_]), inputs)
+        return self._score(self._inputs(X), self._weights())
+
+    def _weights(self) -> FloatArray:
+        return np.vstack([self.coef_.T, self.intercept_])
+
+    def _score(self, inputs: Any, weights: FloatArray) -> FloatArray:
+        return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, inputs)
+
+    def _by_chunks(self, X: Any, answer: Callable[[FloatArray], LabelArray]) -> LabelArray:
+        """`answer` of θ for all rows; θ itself is held for few rows at a time, as it may be wide."""
+        inputs, weights = self._inputs(X), self._weights()
+        size = max(1, THETA_BYTES // (8 * weights.shape[1]))
+        parts = [
+            answer(self._score(inputs[start : start + size], weights))
+            for start in range(0, inputs.shape[0], size)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _predict_codes(self, theta: FloatArray) -> LabelArray:
         return self.surrogate_.decode(theta, self.decoding)
@@ -273,8 +295,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         y : (n,) or (n, …) array
         """
-        theta = self.score_parameters(X)
-        return self.label_encoding_.decode(self._predict_codes(theta))
+        return self.label_encoding_.decode(self._by_chunks(X, self._predict_codes))
 
     def predict_expected_loss(self, X: Any) -> FloatArray:
         """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,): how sure the model is.
@@ -288,8 +309,11 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         expected : (n,) array
             Not clipped to the range of the loss: the estimate is linear in the scores.
         """
-        theta = self.score_parameters(X)
-        return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+
+        def expected(theta: FloatArray) -> FloatArray:
+            return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+
+        return self._by_chunks(X, expected)
 
     def task_losses(self, X: Any, y: Any) -> FloatArray:
         """Task loss of each row, (n,); a truth never seen in training counts as wrong.
@@ -304,8 +328,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         losses : (n,) array
         """
-        theta = self.score_parameters(X)
-        return self.label_encoding_.losses(self.loss_, self._predict_codes(theta), np.asarray(y))
+        codes = self._by_chunks(X, self._predict_codes)
+        return self.label_encoding_.losses(self.loss_, codes, np.asarray(y))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean task loss: greater is better, 0 is perfect.
@@ -331,7 +355,7 @@ def can_stream(estimator: BasePredictor) -> bool:
     raise AttributeError(f"partial_fit needs solver='sgd' or 'auto', got {estimator.solver!r}")
 
 
-class _verbosity:  # noqa: N801 - used like a function
+class verbosity:  # noqa: N801 - used like a function
     """Show the package's messages while fitting: 1 for progress, 2 for details."""
 
     def __init__(self, verbose: int) -> None:
