@@ -14,9 +14,9 @@ from consistruct.learning.label_encoding import (
     PartLabels,
     RawLabels,
     SetLabels,
-    lookup_codes,
     prepare_labels,
 )
+from consistruct.learning.label_names import lookup_codes
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
