@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
+from consistruct.learning.cost_tables import cost_table, is_cost_table
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
 from consistruct.learning.label_encoding import (
     ClassLabels,
@@ -134,6 +135,13 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             setattr(self, name, dataclasses.replace(member, **changes))  # type: ignore[type-var]
         return self
 
+    def stored_parameters(self) -> dict[str, Any]:
+        """Parameters as a model file keeps them: a table of costs becomes a loss."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if is_cost_table(params["loss"]):
+            params["loss"] = cost_table(params["loss"])
+        return params
+
     # --- fitting ---
 
     def _prepare(self, y: Any, classes: Any, structured: bool) -> LabelArray:
@@ -143,9 +151,12 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.loss_, self.label_encoding_, codes = prepare_labels(
             self.loss, y, classes=classes, structured=structured
         )
+        self._settle_surrogate()
+        return codes
+
+    def _settle_surrogate(self) -> None:
         name = "quadratic" if self.surrogate == "auto" else self.surrogate
         self.surrogate_ = make_surrogate(name, self.loss_, self.scores)
-        return codes
 
     def _encode_again(self, y: Any) -> LabelArray:
         """Codes of a later batch; labels that the first call did not announce are refused."""
@@ -272,7 +283,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, inputs)
 
     def _by_chunks(self, X: Any, answer: Callable[[FloatArray], LabelArray]) -> LabelArray:
-        """`answer` of θ for all rows; θ itself is held for few rows at a time, as it may be wide."""
+        """`answer` of θ for all rows; θ itself, which may be wide, is held for few at a time."""
         inputs, weights = self._inputs(X), self._weights()
         size = max(1, THETA_BYTES // (8 * weights.shape[1]))
         parts = [
@@ -329,7 +340,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         losses : (n,) array
         """
         codes = self._by_chunks(X, self._predict_codes)
-        return self.label_encoding_.losses(self.loss_, codes, np.asarray(y))
+        return self.label_encoding_.losses(self.loss_, codes, y)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean task loss: greater is better, 0 is perfect.

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from consistruct.decoding import ChainScores
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream, verbosity
+from consistruct.learning.label_encoding import takes_any_labels
 from consistruct.learning.rankings.estimator import (
     fit_queries,
     item_scores,
@@ -25,6 +26,7 @@ from consistruct.learning.sequences.delegation import (
     takes_sequences,
 )
 from consistruct.learning.weights import check_sample_weight
+from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
 __all__ = ["StructuredPredictor"]
@@ -177,7 +179,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         _refuse_groups(groups)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=True)
-        self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
+        self._fit_weights(X, codes, check_sample_weight(sample_weight, len(codes)))
         return self
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
@@ -298,10 +300,12 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        y = check_array(
-            y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
-        )
+        if not takes_any_labels(self.loss):
+            y = check_array(
+                y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
+            )
         check_consistent_length(X, y)
-        if isinstance(getattr(self.loss, "truths", None), Classes) and y.shape[1:] == (1,):
+        over_classes = isinstance(self.loss, Loss) and isinstance(self.loss.truths, Classes)
+        if over_classes and y.shape[1:] == (1,):
             y = y[:, 0]
         return X, y
