@@ -10,28 +10,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
-from consistruct._sparse import squared_entries, to_dense
+from consistruct._sparse import to_dense
+from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
+from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
 from consistruct.learning.normal_equations import accumulate
 from consistruct.learning.ridge_path import (
     OutputPenalty,
-    PathScores,
     Spectrum,
     evaluate_path,
+    left_out_share,
     relative_grid,
 )
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.solver import BaseSolver, SolverResult, check_alpha, require
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["ClosedForm", "DualRidge", "left_out_share"]
+__all__ = ["ClosedForm"]
 
 logger = logging.getLogger(__name__)
 
+# expansion (n, width), intercept, alpha, path
+_DualSolution = tuple[FloatArray, FloatArray, float, dict[str, FloatArray]]
+
 SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
-KERNEL_DECADES = (-9.0, 1.0)  # relative penalties tried by alpha="auto"
+EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,14 +159,34 @@ class ClosedForm(BaseSolver):
         features = score_map.features.transform(inputs)
         exact_kernel = isinstance(score_map.features, KernelFeatures)
         kernel = features if exact_kernel else _inner_products(features)
+        if len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0:
+            expansion, intercept, alpha, path = self._by_cholesky(
+                kernel, surrogate, true, weight, penalty, score_map.fit_intercept, rng
+            )
+        else:
+            expansion, intercept, alpha, path = self._by_eigenvalues(
+                kernel, surrogate, true, weight, penalty, score_map.fit_intercept, rng
+            )
+        coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
+        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+
+    def _by_eigenvalues(
+        self,
+        kernel: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        weight: FloatArray,
+        penalty: OutputPenalty,
+        fit_intercept: bool,
+        rng: np.random.Generator,
+    ) -> _DualSolution:
         problem = DualRidge(
-            kernel, surrogate.target(true), weight, penalty, fit_intercept=score_map.fit_intercept
+            kernel, surrogate.target(true), weight, penalty, fit_intercept=fit_intercept
         )
         chosen = self._selection_rows(len(weight), rng)
-        rows = None if chosen is None else problem.rows[chosen]
         alpha, path = self._choose(
             problem.spectrum,
-            rows,
+            None if chosen is None else problem.rows[chosen],
             chosen,
             weight,
             surrogate,
@@ -170,10 +195,56 @@ class ClosedForm(BaseSolver):
             float(np.finfo(np.float64).eps),
         )
         expansion = problem.expansion(alpha)
-        coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
-        return SolverResult(
-            _with_intercept(score_map, coef, problem.intercept(kernel, expansion)), alpha, 1, path
+        return expansion, problem.intercept(kernel, expansion), alpha, path
+
+    def _by_cholesky(
+        self,
+        kernel: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        weight: FloatArray,
+        penalty: OutputPenalty,
+        fit_intercept: bool,
+        rng: np.random.Generator,
+    ) -> _DualSolution:
+        """A path on some of the rows tells where to start; Nα, not α, is alike for more rows."""
+        n = len(weight)
+        sample = np.sort(rng.choice(n, size=min(n, SELECTION_ROWS), replace=False))
+        part = DualRidge(
+            kernel[np.ix_(sample, sample)],
+            surrogate.target(true[sample]),
+            weight[sample],
+            penalty,
+            fit_intercept=fit_intercept,
         )
+        share = part.spectrum.total_weight / float(weight.sum())
+        problem = CholeskyRidge(
+            kernel,
+            surrogate.target(true),
+            weight,
+            penalty,
+            fit_intercept=fit_intercept,
+            largest_eigenvalue=float(part.spectrum.eigenvalues.max(initial=0.0)) / share,
+        )
+        alphas = check_alpha(self.alpha)
+        path: dict[str, FloatArray] = {}
+        if not isinstance(alphas, float):
+            guess, _ = self._choose(
+                part.spectrum,
+                part.rows,
+                np.arange(len(sample)),
+                weight[sample],
+                surrogate,
+                true[sample],
+                part.target_squares,
+                float(np.finfo(np.float64).eps),
+            )
+            del part
+            alphas, path = choose_penalty(
+                problem, alphas, guess * share, self.selection, surrogate, true
+            )
+        expansion = problem.expansion(alphas)
+        return expansion, problem.intercept(expansion), alphas, path
 
     def _selection_rows(self, n: int, rng: np.random.Generator) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
@@ -199,7 +270,7 @@ class ClosedForm(BaseSolver):
         if isinstance(alphas, float):
             return alphas, {}
         if alphas is None:
-            alphas = relative_grid(spectrum, precision, KERNEL_DECADES)
+            alphas = relative_grid(spectrum, precision)
         if self.selection == "gcv":
             scores = _generalised_cross_validation(spectrum, target_squares, alphas)
             best = int(np.lexsort((-alphas, scores))[0])
@@ -221,85 +292,7 @@ class ClosedForm(BaseSolver):
             len(alphas),
             found.task_loss[best],
         )
-        return float(alphas[best]), _path(found)
-
-
-class DualRidge:
-    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centred.
-
-    K̃ = P W^{1/2} K W^{1/2} P with P projecting off √w (with an intercept) is decomposed as
-    Q diag(s) Qᵀ; the coordinates of row i are z_i = √s ∘ Q_i / √w_i.
-    """
-
-    def __init__(
-        self,
-        kernel: FloatArray,  # (n, n)
-        target: Target,  # (n, width): u, array or CSR
-        weight: FloatArray,  # (n,), positive
-        penalty: OutputPenalty,
-        *,
-        fit_intercept: bool,
-    ) -> None:
-        self.weight = weight
-        self._root = np.sqrt(weight)
-        total = float(weight.sum())
-        centred = kernel * self._root[:, None] * self._root
-        # rounding is relative to the kernel before centring, which may take most of it away
-        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
-        unit = self._root / np.sqrt(total)
-        if fit_intercept:
-            image = centred @ unit
-            centred -= unit[:, None] * image
-            centred -= (image - (unit @ image) * unit)[:, None] * unit
-        values, vectors = symmetric_eigen(centred)
-        kept = values > noise
-        self._values, self._vectors = values[kept], vectors[:, kept]
-        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
-            self._vectors -= np.outer(unit, unit @ self._vectors)
-        mean = np.zeros(target.shape[1])
-        if fit_intercept:
-            mean = -np.asarray(target.T @ weight).ravel() / total
-        # Qᵀ W^{1/2}(y − ȳ) with y = −u, without writing u densely
-        weighted = self._vectors * self._root[:, None]
-        self._moments = -np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
-        squares = squared_entries(target)
-        self.target_squares = float((squares.T @ weight).sum()) - total * float(mean @ mean)
-        self.spectrum = Spectrum(
-            self._values,
-            np.sqrt(self._values)[:, None] * penalty.into(self._moments),
-            total,
-            mean,
-            fit_intercept,
-            penalty,
-        )
-
-    @property
-    def rows(self) -> FloatArray:
-        """z_i, (n, p)."""
-        return self._vectors * np.sqrt(self._values) / self._root[:, None]
-
-    def expansion(self, alpha: float) -> FloatArray:
-        """Coefficients c (n, width) with θ(x) = Σ_i c_i k(x, x_i) + b."""
-        spectrum = self.spectrum
-        inner = self._vectors @ (spectrum.shrunk(alpha) / np.sqrt(self._values)[:, None])
-        return self._root[:, None] * spectrum.penalty.back(inner)
-
-    def intercept(self, kernel: FloatArray, expansion: FloatArray) -> FloatArray:
-        if not self.spectrum.fit_intercept:
-            return self.spectrum.mean_target
-        share = self.weight / self.spectrum.total_weight
-        return self.spectrum.mean_target - (share @ kernel) @ expansion
-
-
-def left_out_share(weight: FloatArray) -> FloatArray:
-    """Share of each row that leave-one-out leaves out.
-
-    Weights that are all whole numbers count repetitions, and one of them is left out. Other
-    weights say how much a row matters, and all of it is left out.
-    """
-    if np.array_equal(weight, np.rint(weight)):
-        return 1.0 / weight
-    return np.ones(len(weight))
+        return float(alphas[best]), found.as_dict()
 
 
 def _inner_products(features: Any) -> FloatArray:
@@ -324,15 +317,6 @@ def _generalised_cross_validation(
         remaining = max(1.0 - freedom / total, 1e-10)
         scores[position] = (target_squares - float(explained.sum())) / total / remaining**2
     return scores
-
-
-def _path(found: PathScores) -> dict[str, FloatArray]:
-    return {
-        "alphas": found.alphas,
-        "task_loss": found.task_loss,
-        "surrogate_risk": found.surrogate_risk,
-        "task_error": found.task_error,
-    }
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
