@@ -14,8 +14,9 @@ from consistruct._sparse import to_dense
 from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
+from consistruct.learning.gcv_path import TridiagonalPath
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
-from consistruct.learning.normal_equations import accumulate
+from consistruct.learning.normal_equations import Moments, accumulate
 from consistruct.learning.ridge_path import (
     OutputPenalty,
     Spectrum,
@@ -36,6 +37,8 @@ logger = logging.getLogger(__name__)
 _DualSolution = tuple[FloatArray, FloatArray, float, dict[str, FloatArray]]
 
 SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
+LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
+ROWS_PER_FEATURE = 32
 EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
 
 
@@ -55,9 +58,12 @@ class ClosedForm(BaseSolver):
     alpha : "auto", float or sequence of float
         Penalty; of several ("auto": 21 between 1e-9 and 10 times the mean squared norm of the
         features) the one with the least leave-one-out risk.
-    selection : "task_loss", "surrogate" or "gcv"
+    selection : "auto", "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
-        generalised cross-validation. The first two use at most 2048 rows, drawn at random.
+        generalised cross-validation. The first two use at most 2048 rows, drawn at random, except
+        for kernel matrices of more than 3072 rows, where all rows count. "auto" is "task_loss",
+        and "gcv" for more than 16,384 rows that are also 32 times as many as the features: the
+        penalty hardly matters there, and generalised cross-validation needs no rows.
     regularizer : "gram" or "weights"
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"
@@ -69,7 +75,7 @@ class ClosedForm(BaseSolver):
     """
 
     alpha: Any = "auto"
-    selection: Literal["task_loss", "surrogate", "gcv"] = "task_loss"
+    selection: Literal["auto", "task_loss", "surrogate", "gcv"] = "auto"
     regularizer: Literal["gram", "weights"] = "gram"
     form: Literal["auto", "primal", "dual"] = "auto"
 
@@ -77,7 +83,7 @@ class ClosedForm(BaseSolver):
         alpha = check_alpha(self.alpha)
         if isinstance(alpha, np.ndarray):
             self._set(alpha=tuple(alpha.tolist()))
-        _one_of("selection", self.selection, ("task_loss", "surrogate", "gcv"))
+        _one_of("selection", self.selection, ("auto", "task_loss", "surrogate", "gcv"))
         _one_of("regularizer", self.regularizer, ("gram", "weights"))
         _one_of("form", self.form, ("auto", "primal", "dual"))
 
@@ -125,8 +131,11 @@ class ClosedForm(BaseSolver):
         penalty: OutputPenalty,
         rng: np.random.Generator,
     ) -> SolverResult:
-        chosen = self._selection_rows(len(weight), rng)
+        selection = self._criterion(len(weight), score_map.features.n_outputs)
+        chosen = self._selection_rows(selection, len(weight), rng)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
+        if chosen is None and self._above_rounding(sums, penalty):
+            return self._from_moments(sums, score_map, penalty)
         values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
@@ -140,11 +149,51 @@ class ClosedForm(BaseSolver):
         if chosen is not None:
             rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
         alpha, path = self._choose(
-            spectrum, rows, chosen, weight, surrogate, true, sums.target_squares, sums.precision
+            selection,
+            spectrum,
+            rows,
+            chosen,
+            weight,
+            surrogate,
+            true,
+            sums.target_squares,
+            sums.precision,
         )
         coef = penalty.back(vectors @ spectrum.shrunk(alpha))
         intercept = sums.mean_target - sums.mean_feature @ coef
         return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+
+    def _above_rounding(self, sums: Moments, penalty: OutputPenalty) -> bool:
+        """Whether every given penalty keeps the normal equations clear of rounding."""
+        alphas = check_alpha(self.alpha)
+        if alphas is None:  # the grid leaves out what drowns
+            return True
+        strength = sums.total_weight * np.min(alphas) * penalty.factor.min(initial=np.inf)
+        return bool(strength > 10.0 * sums.precision * np.trace(sums.second_moment))
+
+    def _from_moments(
+        self, sums: Moments, score_map: ScoreMap, penalty: OutputPenalty
+    ) -> SolverResult:
+        """One penalty, or the best by generalised cross-validation, without the examples."""
+        problem = TridiagonalPath(
+            sums.second_moment,
+            sums.cross_moment,
+            sums.total_weight,
+            sums.target_squares,
+            score_map.fit_intercept,
+            penalty,
+            sums.precision,
+        )
+        alphas, path = check_alpha(self.alpha), {}
+        if not isinstance(alphas, float):
+            alphas = problem.grid() if alphas is None else alphas
+            scores = np.array([problem.generalised_cross_validation(float(a)) for a in alphas])
+            path = {"alphas": frozen_array(alphas), "gcv": scores}
+            alphas = _least(alphas, scores)
+            logger.info("closed form: alpha %.3g of %d by GCV", alphas, len(scores))
+        coef = problem.coefficients(alphas)
+        intercept = sums.mean_target - sums.mean_feature @ coef
+        return SolverResult(_with_intercept(score_map, coef, intercept), alphas, 1, path)
 
     def _dual(
         self,
@@ -159,19 +208,25 @@ class ClosedForm(BaseSolver):
         features = score_map.features.transform(inputs)
         exact_kernel = isinstance(score_map.features, KernelFeatures)
         kernel = features if exact_kernel else _inner_products(features)
-        if len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0:
-            expansion, intercept, alpha, path = self._by_cholesky(
-                kernel, surrogate, true, weight, penalty, score_map.fit_intercept, rng
-            )
-        else:
-            expansion, intercept, alpha, path = self._by_eigenvalues(
-                kernel, surrogate, true, weight, penalty, score_map.fit_intercept, rng
-            )
+        few_factors = len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0
+        expansion, intercept, alpha, path = (
+            self._by_cholesky if few_factors else self._by_eigenvalues
+        )(
+            "task_loss" if self.selection == "auto" else self.selection,
+            kernel,
+            surrogate,
+            true,
+            weight,
+            penalty,
+            score_map.fit_intercept,
+            rng,
+        )
         coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
         return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
 
     def _by_eigenvalues(
         self,
+        selection: str,
         kernel: FloatArray,
         surrogate: QuadraticSurrogate,
         true: LabelArray,
@@ -183,8 +238,9 @@ class ClosedForm(BaseSolver):
         problem = DualRidge(
             kernel, surrogate.target(true), weight, penalty, fit_intercept=fit_intercept
         )
-        chosen = self._selection_rows(len(weight), rng)
+        chosen = self._selection_rows(selection, len(weight), rng)
         alpha, path = self._choose(
+            selection,
             problem.spectrum,
             None if chosen is None else problem.rows[chosen],
             chosen,
@@ -199,6 +255,7 @@ class ClosedForm(BaseSolver):
 
     def _by_cholesky(
         self,
+        selection: str,
         kernel: FloatArray,
         surrogate: QuadraticSurrogate,
         true: LabelArray,
@@ -230,6 +287,7 @@ class ClosedForm(BaseSolver):
         path: dict[str, FloatArray] = {}
         if not isinstance(alphas, float):
             guess, _ = self._choose(
+                selection,
                 part.spectrum,
                 part.rows,
                 np.arange(len(sample)),
@@ -241,15 +299,22 @@ class ClosedForm(BaseSolver):
             )
             del part
             alphas, path = choose_penalty(
-                problem, alphas, guess * share, self.selection, surrogate, true
+                problem, alphas, guess * share, selection, surrogate, true
             )
         expansion = problem.expansion(alphas)
         return expansion, problem.intercept(expansion), alphas, path
 
-    def _selection_rows(self, n: int, rng: np.random.Generator) -> Any:
+    def _criterion(self, n: int, size: int) -> str:
+        """What "auto" selects by, for n examples and `size` features."""
+        if self.selection != "auto":
+            return self.selection
+        many = n > LEAVE_ONE_OUT_ROWS and n >= ROWS_PER_FEATURE * size
+        return "gcv" if many else "task_loss"
+
+    def _selection_rows(self, selection: str, n: int, rng: np.random.Generator) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
         one_candidate = isinstance(self.alpha, float | int)
-        if one_candidate or self.selection == "gcv":
+        if one_candidate or selection == "gcv":
             return None
         if n <= SELECTION_ROWS:
             return np.arange(n)
@@ -257,6 +322,7 @@ class ClosedForm(BaseSolver):
 
     def _choose(
         self,
+        selection: str,
         spectrum: Spectrum,
         rows: FloatArray | None,
         chosen: Any,
@@ -271,10 +337,9 @@ class ClosedForm(BaseSolver):
             return alphas, {}
         if alphas is None:
             alphas = relative_grid(spectrum, precision)
-        if self.selection == "gcv":
+        if selection == "gcv":
             scores = _generalised_cross_validation(spectrum, target_squares, alphas)
-            best = int(np.lexsort((-alphas, scores))[0])
-            return float(alphas[best]), {"alphas": frozen_array(alphas), "gcv": scores}
+            return _least(alphas, scores), {"alphas": frozen_array(alphas), "gcv": scores}
         assert rows is not None
         found = evaluate_path(
             spectrum,
@@ -285,7 +350,7 @@ class ClosedForm(BaseSolver):
             true[chosen],
             alphas,
         )
-        best = found.best(self.selection)
+        best = found.best(selection)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
             alphas[best],
@@ -317,6 +382,11 @@ def _generalised_cross_validation(
         remaining = max(1.0 - freedom / total, 1e-10)
         scores[position] = (target_squares - float(explained.sum())) / total / remaining**2
     return scores
+
+
+def _least(alphas: FloatArray, scores: FloatArray) -> float:
+    """The penalty with the least score, the largest of several."""
+    return float(alphas[int(np.lexsort((-alphas, scores))[0])])
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

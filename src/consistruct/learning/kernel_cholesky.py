@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from consistruct.learning.ridge_path import (
@@ -81,7 +82,6 @@ class CholeskyRidge:
         if fit_intercept:
             self.mean_target = weight @ y / self.total
         self._centred = penalty.into(y - self.mean_target)  # (n, rank)
-        self.target_squares = float(weight @ np.einsum("nw,nw->n", *(2 * [y - self.mean_target])))
 
     def _factor(self, alpha: float, *, last: bool = False) -> tuple[FloatArray, float]:
         """L with LLᵀ = K̃ + λI, and λ; the last one is of float64 and takes the matrix itself."""
@@ -90,8 +90,10 @@ class CholeskyRidge:
         for dtype in (np.float32, np.float64):
             if dtype is np.float32 and (last or strength < floor):
                 continue
-            work = self._matrix if last else np.array(self._matrix, dtype=dtype, order="F")
-            work[np.diag_indices(len(work))] += dtype(strength)
+            work: NDArray[Any] = self._matrix
+            if not last:
+                work = np.array(work, dtype=dtype, order="F")
+            work[np.diag_indices(len(work))] += strength
             potrf = lapack.spotrf if dtype is np.float32 else lapack.dpotrf
             factor, failed_at = potrf(work, lower=1, clean=0, overwrite_a=1)
             if failed_at == 0:

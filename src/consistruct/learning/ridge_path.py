@@ -135,11 +135,18 @@ class PathScores:
     @classmethod
     def joined(cls, parts: Sequence[PathScores]) -> PathScores:
         """One path from the paths of single penalties, over the same rows."""
-        arrays = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("alphas", "task_loss", "surrogate_risk", "task_error")
+
+        def whole(name: str) -> FloatArray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return cls(
+            whole("alphas"),
+            whole("task_loss"),
+            whole("surrogate_risk"),
+            whole("task_error"),
+            max(part.loss_scale for part in parts),
+            parts[0].null_risk,
         )
-        return cls(*arrays, max(part.loss_scale for part in parts), parts[0].null_risk)
 
     def as_dict(self) -> dict[str, FloatArray]:
         return {
