@@ -280,7 +280,7 @@ def test_other_surrogates_are_refused_before_any_work():
         ({"alpha": -1.0}, "alpha must be a finite number in"),
         ({"alpha": "best"}, "alpha must be 'auto', a non-negative number or a list"),
         ({"alpha": []}, "alpha must not be an empty list"),
-        ({"selection": "cv"}, "selection must be one of 'task_loss', 'surrogate', 'gcv', got 'cv'"),
+        ({"selection": "cv"}, "selection must be one of 'auto', 'task_loss', 'surrogate'"),
         ({"regularizer": "l1"}, "regularizer must be one of 'gram', 'weights', got 'l1'"),
         ({"form": "both"}, "form must be one of 'auto', 'primal', 'dual', got 'both'"),
     ],

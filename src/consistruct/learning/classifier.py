@@ -54,12 +54,13 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         The loss's own scores if not given.
     features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
         "auto": linear for sparse or very wide (over 4096 columns) inputs, else RBF features,
-        exact up to `n_components` rows and by Nyström above. "rbf", "laplace" and "poly" are
+        exact up to 12,288 rows (`n_components` rows if given) and by Nyström above; solvers other
+        than the closed form get Nyström features. "rbf", "laplace" and "poly" are
         exact whatever the number of rows; "nystroem" and "random" approximate `kernel`.
     kernel : {"rbf", "laplace", "poly"}
         For "nystroem" and "random".
     bandwidth : "auto", "median" or float
-        "auto" compares five around the median distance by leave-one-out.
+        "auto" compares six around the median distance by leave-one-out.
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_components : int, optional

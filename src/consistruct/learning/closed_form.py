@@ -10,30 +10,41 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
-from consistruct._sparse import squared_entries, to_dense
+from consistruct._sparse import to_dense
+from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
-from consistruct.learning.normal_equations import accumulate
-from consistruct.learning.penalty_search import FactoredRidge, search_penalty, selection_rows
+from consistruct.learning.gcv_path import (
+    fit_from_moments,
+    generalised_cross_validation,
+    least_penalty,
+)
+from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
+from consistruct.learning.normal_equations import Moments, accumulate
+from consistruct.learning.penalty_search import fit_by_search, selection_rows
 from consistruct.learning.ridge_path import (
     OutputPenalty,
-    PathScores,
     Spectrum,
     evaluate_path,
-    penalty_grid,
+    left_out_share,
     relative_grid,
 )
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.solver import BaseSolver, SolverResult, check_alpha, require
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["ClosedForm", "DualRidge", "left_out_share"]
+__all__ = ["ClosedForm"]
 
 logger = logging.getLogger(__name__)
 
+# expansion (n, width), intercept, alpha, path
+_DualSolution = tuple[FloatArray, FloatArray, float, dict[str, FloatArray]]
+
 SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
-KERNEL_DECADES = (-9.0, 1.0)  # relative penalties tried by alpha="auto"
+LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
+ROWS_PER_FEATURE = 32
+EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +63,12 @@ class ClosedForm(BaseSolver):
     alpha : "auto", float or sequence of float
         Penalty; of several ("auto": 21 between 1e-9 and 10 times the mean squared norm of the
         features) the one with the least leave-one-out risk.
-    selection : "task_loss", "surrogate" or "gcv"
+    selection : "auto", "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
-        generalised cross-validation. The first two use at most 2048 rows, drawn at random.
+        generalised cross-validation. The first two use at most 2048 rows, drawn at random, except
+        for kernel matrices of more than 3072 rows, where all rows count. "auto" is "task_loss",
+        and "gcv" for more than 16,384 rows that are also 32 times as many as the features: the
+        penalty hardly matters there, and generalised cross-validation needs no rows.
     regularizer : "gram" or "weights"
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"
@@ -66,7 +80,7 @@ class ClosedForm(BaseSolver):
     """
 
     alpha: Any = "auto"
-    selection: Literal["task_loss", "surrogate", "gcv"] = "task_loss"
+    selection: Literal["auto", "task_loss", "surrogate", "gcv"] = "auto"
     regularizer: Literal["gram", "weights"] = "gram"
     form: Literal["auto", "primal", "dual"] = "auto"
 
@@ -74,7 +88,7 @@ class ClosedForm(BaseSolver):
         alpha = check_alpha(self.alpha)
         if isinstance(alpha, np.ndarray):
             self._set(alpha=tuple(alpha.tolist()))
-        _one_of("selection", self.selection, ("task_loss", "surrogate", "gcv"))
+        _one_of("selection", self.selection, ("auto", "task_loss", "surrogate", "gcv"))
         _one_of("regularizer", self.regularizer, ("gram", "weights"))
         _one_of("form", self.form, ("auto", "primal", "dual"))
 
@@ -122,10 +136,13 @@ class ClosedForm(BaseSolver):
         penalty: OutputPenalty,
         rng: np.random.Generator,
     ) -> SolverResult:
-        if self._few_penalties(surrogate, score_map):
-            return self._by_factors(surrogate, score_map, inputs, true, weight, rng)
-        chosen = self._selection_rows(len(weight), rng)
+        selection = self._criterion(len(weight), score_map.features.n_outputs)
+        if self._few_penalties(selection, surrogate, score_map):
+            return self._by_factors(selection, surrogate, score_map, inputs, true, weight, rng)
+        chosen = self._selection_rows(selection, len(weight), rng)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
+        if chosen is None and self._above_rounding(sums, penalty):
+            return self._from_moments(sums, score_map, penalty)
         values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
@@ -139,20 +156,31 @@ class ClosedForm(BaseSolver):
         if chosen is not None:
             rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
         alpha, path = self._choose(
-            spectrum, rows, chosen, weight, surrogate, true, sums.target_squares, sums.precision
+            selection,
+            spectrum,
+            rows,
+            chosen,
+            weight,
+            surrogate,
+            true,
+            sums.target_squares,
+            sums.precision,
         )
         coef = penalty.back(vectors @ spectrum.shrunk(alpha))
         intercept = sums.mean_target - sums.mean_feature @ coef
         return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
 
-    def _few_penalties(self, surrogate: QuadraticSurrogate, score_map: ScoreMap) -> bool:
+    def _few_penalties(
+        self, selection: str, surrogate: QuadraticSurrogate, score_map: ScoreMap
+    ) -> bool:
         """Whether there are so many outputs that the eigenbasis costs more than a few penalties."""
         size, width = score_map.features.n_outputs, surrogate.score_space.width
-        searching = self.alpha == "auto" and self.selection != "gcv"
+        searching = self.alpha == "auto" and selection != "gcv"
         return searching and self.regularizer == "gram" and size >= 256 and width >= size
 
     def _by_factors(
         self,
+        selection: str,
         surrogate: QuadraticSurrogate,
         score_map: ScoreMap,
         inputs: Any,
@@ -163,32 +191,33 @@ class ClosedForm(BaseSolver):
         """The same problem, with a search over penalties that are factored one by one."""
         size, width = score_map.features.n_outputs, surrogate.score_space.width
         limit = selection_rows(size, width, SELECTION_ROWS)
-        chosen = self._selection_rows(len(weight), rng, limit)
+        chosen = self._selection_rows(selection, len(weight), rng, limit)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
-        ridge = FactoredRidge(sums, score_map.fit_intercept)
-        trace = float(np.trace(sums.second_moment)) / sums.total_weight or 1.0
-        grid = penalty_grid(trace, 10.0 * sums.precision * trace, KERNEL_DECADES)
-        found = search_penalty(
-            ridge,
-            np.asarray(sums.kept_rows, dtype=np.float64),
-            weight[chosen],
-            left_out_share(weight)[chosen],
-            surrogate,
-            true[chosen],
-            grid,
+        share = left_out_share(weight)[chosen]
+        coef, found, best = fit_by_search(
+            surrogate, score_map, sums, weight[chosen], share, true[chosen], selection
         )
-        best = found.best(self.selection)
         alpha = float(found.alphas[best])
-        logger.info(
-            "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
-            alpha,
-            len(found.alphas),
-            len(grid),
-            found.task_loss[best],
-        )
-        coef = ridge.coefficients(alpha)
         intercept = sums.mean_target - sums.mean_feature @ coef
-        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, _path(found))
+        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, found.as_dict())
+
+    def _above_rounding(self, sums: Moments, penalty: OutputPenalty) -> bool:
+        """Whether every given penalty keeps the normal equations clear of rounding."""
+        alphas = check_alpha(self.alpha)
+        if alphas is None:  # the grid leaves out what drowns
+            return True
+        strength = sums.total_weight * np.min(alphas) * penalty.factor.min(initial=np.inf)
+        return bool(strength > 10.0 * sums.precision * np.trace(sums.second_moment))
+
+    def _from_moments(
+        self, sums: Moments, score_map: ScoreMap, penalty: OutputPenalty
+    ) -> SolverResult:
+        """One penalty, or the best by generalised cross-validation, without the examples."""
+        coef, alpha, path = fit_from_moments(
+            sums, score_map.fit_intercept, penalty, check_alpha(self.alpha)
+        )
+        intercept = sums.mean_target - sums.mean_feature @ coef
+        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
 
     def _dual(
         self,
@@ -203,14 +232,41 @@ class ClosedForm(BaseSolver):
         features = score_map.features.transform(inputs)
         exact_kernel = isinstance(score_map.features, KernelFeatures)
         kernel = features if exact_kernel else _inner_products(features)
-        problem = DualRidge(
-            kernel, surrogate.target(true), weight, penalty, fit_intercept=score_map.fit_intercept
+        few_factors = len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0
+        expansion, intercept, alpha, path = (
+            self._by_cholesky if few_factors else self._by_eigenvalues
+        )(
+            "task_loss" if self.selection == "auto" else self.selection,
+            kernel,
+            surrogate,
+            true,
+            weight,
+            penalty,
+            score_map.fit_intercept,
+            rng,
         )
-        chosen = self._selection_rows(len(weight), rng)
-        rows = None if chosen is None else problem.rows[chosen]
+        coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
+        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+
+    def _by_eigenvalues(
+        self,
+        selection: str,
+        kernel: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        weight: FloatArray,
+        penalty: OutputPenalty,
+        fit_intercept: bool,
+        rng: np.random.Generator,
+    ) -> _DualSolution:
+        problem = DualRidge(
+            kernel, surrogate.target(true), weight, penalty, fit_intercept=fit_intercept
+        )
+        chosen = self._selection_rows(selection, len(weight), rng)
         alpha, path = self._choose(
+            selection,
             problem.spectrum,
-            rows,
+            None if chosen is None else problem.rows[chosen],
             chosen,
             weight,
             surrogate,
@@ -219,15 +275,72 @@ class ClosedForm(BaseSolver):
             float(np.finfo(np.float64).eps),
         )
         expansion = problem.expansion(alpha)
-        coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
-        return SolverResult(
-            _with_intercept(score_map, coef, problem.intercept(kernel, expansion)), alpha, 1, path
-        )
+        return expansion, problem.intercept(kernel, expansion), alpha, path
 
-    def _selection_rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
+    def _by_cholesky(
+        self,
+        selection: str,
+        kernel: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        weight: FloatArray,
+        penalty: OutputPenalty,
+        fit_intercept: bool,
+        rng: np.random.Generator,
+    ) -> _DualSolution:
+        """A path on some of the rows tells where to start; Nα, not α, is alike for more rows."""
+        n = len(weight)
+        sample = np.sort(rng.choice(n, size=min(n, SELECTION_ROWS), replace=False))
+        part = DualRidge(
+            kernel[np.ix_(sample, sample)],
+            surrogate.target(true[sample]),
+            weight[sample],
+            penalty,
+            fit_intercept=fit_intercept,
+        )
+        share = part.spectrum.total_weight / float(weight.sum())
+        problem = CholeskyRidge(
+            kernel,
+            surrogate.target(true),
+            weight,
+            penalty,
+            fit_intercept=fit_intercept,
+            largest_eigenvalue=float(part.spectrum.eigenvalues.max(initial=0.0)) / share,
+        )
+        alphas = check_alpha(self.alpha)
+        path: dict[str, FloatArray] = {}
+        if not isinstance(alphas, float):
+            guess, _ = self._choose(
+                selection,
+                part.spectrum,
+                part.rows,
+                np.arange(len(sample)),
+                weight[sample],
+                surrogate,
+                true[sample],
+                part.target_squares,
+                float(np.finfo(np.float64).eps),
+            )
+            del part
+            alphas, path = choose_penalty(
+                problem, alphas, guess * share, selection, surrogate, true
+            )
+        expansion = problem.expansion(alphas)
+        return expansion, problem.intercept(expansion), alphas, path
+
+    def _criterion(self, n: int, size: int) -> str:
+        """What "auto" selects by, for n examples and `size` features."""
+        if self.selection != "auto":
+            return self.selection
+        many = n > LEAVE_ONE_OUT_ROWS and n >= ROWS_PER_FEATURE * size
+        return "gcv" if many else "task_loss"
+
+    def _selection_rows(
+        self, selection: str, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS
+    ) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
         one_candidate = isinstance(self.alpha, float | int)
-        if one_candidate or self.selection == "gcv":
+        if one_candidate or selection == "gcv":
             return None
         if n <= limit:
             return np.arange(n)
@@ -235,6 +348,7 @@ class ClosedForm(BaseSolver):
 
     def _choose(
         self,
+        selection: str,
         spectrum: Spectrum,
         rows: FloatArray | None,
         chosen: Any,
@@ -248,11 +362,10 @@ class ClosedForm(BaseSolver):
         if isinstance(alphas, float):
             return alphas, {}
         if alphas is None:
-            alphas = relative_grid(spectrum, precision, KERNEL_DECADES)
-        if self.selection == "gcv":
-            scores = _generalised_cross_validation(spectrum, target_squares, alphas)
-            best = int(np.lexsort((-alphas, scores))[0])
-            return float(alphas[best]), {"alphas": frozen_array(alphas), "gcv": scores}
+            alphas = relative_grid(spectrum, precision)
+        if selection == "gcv":
+            scores = generalised_cross_validation(spectrum, target_squares, alphas)
+            return least_penalty(alphas, scores), {"alphas": frozen_array(alphas), "gcv": scores}
         assert rows is not None
         found = evaluate_path(
             spectrum,
@@ -263,92 +376,14 @@ class ClosedForm(BaseSolver):
             true[chosen],
             alphas,
         )
-        best = found.best(self.selection)
+        best = found.best(selection)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
             alphas[best],
             len(alphas),
             found.task_loss[best],
         )
-        return float(alphas[best]), _path(found)
-
-
-class DualRidge:
-    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centred.
-
-    K̃ = P W^{1/2} K W^{1/2} P with P projecting off √w (with an intercept) is decomposed as
-    Q diag(s) Qᵀ; the coordinates of row i are z_i = √s ∘ Q_i / √w_i.
-    """
-
-    def __init__(
-        self,
-        kernel: FloatArray,  # (n, n)
-        target: Target,  # (n, width): u, array or CSR
-        weight: FloatArray,  # (n,), positive
-        penalty: OutputPenalty,
-        *,
-        fit_intercept: bool,
-    ) -> None:
-        self.weight = weight
-        self._root = np.sqrt(weight)
-        total = float(weight.sum())
-        centred = kernel * self._root[:, None] * self._root
-        # rounding is relative to the kernel before centring, which may take most of it away
-        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
-        unit = self._root / np.sqrt(total)
-        if fit_intercept:
-            image = centred @ unit
-            centred -= unit[:, None] * image
-            centred -= (image - (unit @ image) * unit)[:, None] * unit
-        values, vectors = symmetric_eigen(centred)
-        kept = values > noise
-        self._values, self._vectors = values[kept], vectors[:, kept]
-        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
-            self._vectors -= np.outer(unit, unit @ self._vectors)
-        mean = np.zeros(target.shape[1])
-        if fit_intercept:
-            mean = -np.asarray(target.T @ weight).ravel() / total
-        # Qᵀ W^{1/2}(y − ȳ) with y = −u, without writing u densely
-        weighted = self._vectors * self._root[:, None]
-        self._moments = -np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
-        squares = squared_entries(target)
-        self.target_squares = float((squares.T @ weight).sum()) - total * float(mean @ mean)
-        self.spectrum = Spectrum(
-            self._values,
-            np.sqrt(self._values)[:, None] * penalty.into(self._moments),
-            total,
-            mean,
-            fit_intercept,
-            penalty,
-        )
-
-    @property
-    def rows(self) -> FloatArray:
-        """z_i, (n, p)."""
-        return self._vectors * np.sqrt(self._values) / self._root[:, None]
-
-    def expansion(self, alpha: float) -> FloatArray:
-        """Coefficients c (n, width) with θ(x) = Σ_i c_i k(x, x_i) + b."""
-        spectrum = self.spectrum
-        inner = self._vectors @ (spectrum.shrunk(alpha) / np.sqrt(self._values)[:, None])
-        return self._root[:, None] * spectrum.penalty.back(inner)
-
-    def intercept(self, kernel: FloatArray, expansion: FloatArray) -> FloatArray:
-        if not self.spectrum.fit_intercept:
-            return self.spectrum.mean_target
-        share = self.weight / self.spectrum.total_weight
-        return self.spectrum.mean_target - (share @ kernel) @ expansion
-
-
-def left_out_share(weight: FloatArray) -> FloatArray:
-    """Share of each row that leave-one-out leaves out.
-
-    Weights that are all whole numbers count repetitions, and one of them is left out. Other
-    weights say how much a row matters, and all of it is left out.
-    """
-    if np.array_equal(weight, np.rint(weight)):
-        return 1.0 / weight
-    return np.ones(len(weight))
+        return float(alphas[best]), found.as_dict()
 
 
 def _inner_products(features: Any) -> FloatArray:
@@ -358,30 +393,6 @@ def _inner_products(features: Any) -> FloatArray:
 
 def _with_intercept(score_map: ScoreMap, coef: FloatArray, intercept: FloatArray) -> FloatArray:
     return np.vstack([coef, intercept]) if score_map.fit_intercept else coef
-
-
-def _generalised_cross_validation(
-    spectrum: Spectrum, target_squares: float, alphas: FloatArray
-) -> FloatArray:
-    """N·RSS/(N − df)² of each penalty, summed over the outputs; needs no pass over the data."""
-    values, total = spectrum.eigenvalues[:, None], spectrum.total_weight
-    scores = np.empty(len(alphas))
-    for position, alpha in enumerate(alphas):
-        denominators = spectrum._denominators(float(alpha), spectrum.penalty.factor)
-        explained = spectrum.moments**2 * (2.0 / denominators - values / denominators**2)
-        freedom = float((values / denominators).sum(axis=0).mean()) + spectrum.fit_intercept
-        remaining = max(1.0 - freedom / total, 1e-10)
-        scores[position] = (target_squares - float(explained.sum())) / total / remaining**2
-    return scores
-
-
-def _path(found: PathScores) -> dict[str, FloatArray]:
-    return {
-        "alphas": found.alphas,
-        "task_loss": found.task_loss,
-        "surrogate_risk": found.surrogate_risk,
-        "task_error": found.task_error,
-    }
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
 DEFAULT_COMPONENTS = 3072
+EXACT_ROWS = 12_288  # "auto" takes the exact kernel up to here: n² numbers, n³ operations
 SEARCH_ROWS = 1024  # rows on which bandwidths are compared
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
@@ -80,8 +81,10 @@ def choose_features(
         )
     if options.standardize not in ("auto", True, False):
         raise ValueError(f"standardize must be 'auto', True or False, got {options.standardize!r}")
+    exact_rows = 0
     if features == "auto":
         features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
+        exact_rows = EXACT_ROWS if options.n_components is None else 0
     if features == "linear":
         scaled = options.standardize is True
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
@@ -94,7 +97,7 @@ def choose_features(
     kernel, scaling = _choose_kernel(name, options, X, true, weight, surrogate, rng)
     if features == "random":
         return RandomFeatures(kernel, n_features, components, rng, scaling)
-    exact = features in KERNELS or X.shape[0] <= components
+    exact = features in KERNELS or X.shape[0] <= max(components, exact_rows)
     if exact and expansions:
         return KernelFeatures(kernel, X, scaling)
     if features in KERNELS:

@@ -62,7 +62,8 @@ def accumulate(
     """One pass over the inputs; memory is one chunk, the sums and the rows in `keep`.
 
     Dense chunks are shifted by the mean of the first one before they are multiplied: the sums then
-    lose no digits to a large mean, and the rest of the centring is a small correction.
+    lose no digits to a large mean, and the rest of the centring is a small correction. Where no
+    mean exceeds the deviation of its column there is less than a bit to lose and no shift.
     """
     size, width = score_map.features.n_outputs, surrogate.score_space.width
     second = np.zeros((size, size))
@@ -80,10 +81,11 @@ def accumulate(
         target = surrogate.target(true[part])
         chunk_weight = weight[part]
         if score_map.fit_intercept and not is_sparse(features):
-            if shift is None:
+            if part.start == 0 and _has_large_means(features):
                 shift = features.mean(axis=0)
                 buffer = np.empty_like(features)  # one for all chunks; the inputs never change
-            features = np.subtract(features, shift, out=buffer[: len(features)])
+            if shift is not None:
+                features = np.subtract(features, shift, out=buffer[: len(features)])
         scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
         product = scaled.T @ scaled
         second += to_dense(product)
@@ -122,6 +124,13 @@ def accumulate(
         precision,
         kept_rows,
     )
+
+
+def _has_large_means(features: NDArray[Any]) -> bool:
+    """Whether some column's mean is larger than its deviation."""
+    mean = features.mean(axis=0, dtype=np.float64)
+    square = np.einsum("nd,nd->d", features, features, dtype=np.float64) / len(features)
+    return bool((2.0 * mean**2 > square).any())
 
 
 def _floating(score_map: ScoreMap, features: Any) -> Any:

@@ -10,6 +10,7 @@ towards an edge that is best, then between.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,19 @@ import numpy as np
 import scipy.linalg
 
 from consistruct.learning.normal_equations import Moments
-from consistruct.learning.ridge_path import LEVERAGE_LIMIT, PathScores, evaluate_path
+from consistruct.learning.ridge_path import (
+    LEVERAGE_LIMIT,
+    PathScores,
+    evaluate_path,
+    penalty_grid,
+)
+from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["FactoredRidge", "search_penalty", "selection_rows"]
+__all__ = ["FactoredRidge", "fit_by_search", "search_penalty", "selection_rows"]
+
+logger = logging.getLogger(__name__)
 
 FIRST_STEP = 4  # positions of the grid between the first penalties
 SELECTION_WORK = 2.5e9  # multiplications per penalty for the fitted values of the rows left out
@@ -96,15 +105,33 @@ def search_penalty(
         return float(found[position].task_loss[0])
 
     valley_search(task_loss, len(grid))
-    visited = [found[position] for position in sorted(found)]
-    return PathScores(
-        np.concatenate([scores.alphas for scores in visited]),
-        np.concatenate([scores.task_loss for scores in visited]),
-        np.concatenate([scores.surrogate_risk for scores in visited]),
-        np.concatenate([scores.task_error for scores in visited]),
-        max(scores.loss_scale for scores in visited),
-        visited[0].null_risk,
+    return PathScores.joined([found[position] for position in sorted(found)])
+
+
+def fit_by_search(
+    surrogate: QuadraticSurrogate,
+    score_map: ScoreMap,
+    sums: Moments,
+    weight: FloatArray,  # (n,) of the rows left out
+    share: FloatArray,  # (n,)
+    true: LabelArray,
+    selection: str,
+) -> tuple[FloatArray, PathScores, int]:
+    """Weights of the best penalty, the risks of those that were tried, and which of them it is."""
+    ridge = FactoredRidge(sums, score_map.fit_intercept)
+    mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
+    grid = penalty_grid(mean_square, mean_square, sums.precision)
+    rows = np.asarray(sums.kept_rows, dtype=np.float64)
+    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid)
+    best = found.best(selection)
+    logger.info(
+        "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
+        found.alphas[best],
+        len(found.alphas),
+        len(grid),
+        found.task_loss[best],
     )
+    return ridge.coefficients(float(found.alphas[best])), found, best
 
 
 def valley_search(value: Callable[[int], float], n: int) -> int:

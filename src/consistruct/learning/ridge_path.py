@@ -17,7 +17,7 @@ left out, so that weighting a row and repeating it select the same penalty; else
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,11 +32,14 @@ __all__ = [
     "PathScores",
     "Spectrum",
     "evaluate_path",
+    "left_out_share",
     "penalty_grid",
     "relative_grid",
+    "score_path",
 ]
 
 CHUNK_BYTES = 32 * 2**20
+PENALTY_DECADES = (-9.0, 1.0)  # of the mean squared norm: the penalties that alpha="auto" tries
 RISK_SLACK = 1e-3
 LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
 LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
@@ -129,6 +132,30 @@ class PathScores:
     loss_scale: float  # largest task loss on the path, all rows counting alike
     null_risk: float  # surrogate risk of the best constant, all rows counting alike
 
+    @classmethod
+    def joined(cls, parts: Sequence[PathScores]) -> PathScores:
+        """One path from the paths of single penalties, over the same rows."""
+
+        def whole(name: str) -> FloatArray:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return cls(
+            whole("alphas"),
+            whole("task_loss"),
+            whole("surrogate_risk"),
+            whole("task_error"),
+            max(part.loss_scale for part in parts),
+            parts[0].null_risk,
+        )
+
+    def as_dict(self) -> dict[str, FloatArray]:
+        return {
+            "alphas": self.alphas,
+            "task_loss": self.task_loss,
+            "surrogate_risk": self.surrogate_risk,
+            "task_error": self.task_error,
+        }
+
     def best(self, criterion: str) -> int:
         """Position of the best penalty.
 
@@ -154,17 +181,40 @@ def evaluate_path(
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
+    return score_path(
+        lambda part, y, alpha: spectrum.leave_one_out(
+            rows[part], weight[part], share[part], y, alpha
+        ),
+        weight,
+        surrogate,
+        true,
+        alphas,
+    )
+
+
+def score_path(
+    left_out: Callable[[slice, FloatArray, float], FloatArray],
+    weight: FloatArray,  # (n,)
+    surrogate: QuadraticSurrogate,
+    true: LabelArray,  # (n, …)
+    alphas: Sequence[float] | FloatArray,
+) -> PathScores:
+    """Risks of leave-one-out predictions.
+
+    ``left_out(part, y, alpha)`` predicts (rows, width) for a slice of the rows with targets y.
+    """
     decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
     loss = surrogate.loss
+    n, width = len(weight), surrogate.score_space.width
     task, plain, square = np.zeros((3, len(alphas)))
     risk = np.zeros(len(alphas))
-    mean, squares = np.zeros(surrogate.score_space.width), 0.0
-    for part in _row_chunks(len(rows), surrogate.score_space.width):
+    mean, squares = np.zeros(width), 0.0
+    for part in _row_chunks(n, width):
         y = -dense_target(surrogate.target(true[part]))
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
         for position, alpha in enumerate(alphas):
-            theta = spectrum.leave_one_out(rows[part], weight[part], share[part], y, float(alpha))
+            theta = left_out(part, y, float(alpha))
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values
@@ -173,15 +223,26 @@ def evaluate_path(
             plain[position] += losses.sum()
             square[position] += weight[part] @ losses**2
     total = weight.sum()
-    spread = squares / len(rows) - 0.5 * float(mean @ gram.apply(mean[None])[0]) / len(rows) ** 2
+    spread = squares / n - 0.5 * float(mean @ gram.apply(mean[None])[0]) / n**2
     return PathScores(
         np.asarray(alphas, dtype=np.float64),
         task / total,
         risk / total,
         np.sqrt(np.maximum(square / total - (task / total) ** 2, 0.0) / total),
-        float(plain.max()) / len(rows),
+        float(plain.max()) / n,
         max(spread, 0.0),
     )
+
+
+def left_out_share(weight: FloatArray) -> FloatArray:
+    """Share of each row that leave-one-out leaves out.
+
+    Weights that are all whole numbers count repetitions, and one of them is left out. Other
+    weights say how much a row matters, and all of it is left out.
+    """
+    if np.array_equal(weight, np.rint(weight)):
+        return 1.0 / weight
+    return np.ones(len(weight))
 
 
 def _row_chunks(n: int, width: int) -> Iterator[slice]:
@@ -190,18 +251,18 @@ def _row_chunks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def relative_grid(spectrum: Spectrum, precision: float, decades: tuple[float, float]) -> FloatArray:
-    """Penalties from 10^low to 10^high times the mean squared norm of the (centred) features.
+def relative_grid(spectrum: Spectrum, precision: float) -> FloatArray:
+    """Penalties in `PENALTY_DECADES` times the mean squared norm of the (centred) features.
 
     Two per decade; those that drown in the rounding of the products (`precision`) are left out.
     """
-    trace = float(spectrum.eigenvalues.sum()) / spectrum.total_weight or 1.0
-    floor = 10.0 * precision * float(spectrum.eigenvalues.max(initial=0.0)) / spectrum.total_weight
-    return penalty_grid(trace, floor, decades)
+    trace = float(spectrum.eigenvalues.sum()) / spectrum.total_weight
+    largest = float(spectrum.eigenvalues.max(initial=0.0)) / spectrum.total_weight
+    return penalty_grid(trace, largest, precision)
 
 
-def penalty_grid(trace: float, floor: float, decades: tuple[float, float]) -> FloatArray:
-    """Two penalties per decade between 10^low and 10^high times the trace, none below the floor."""
-    low, high = decades
-    grid = trace * 10.0 ** np.linspace(low, high, round(2 * (high - low)) + 1)
-    return grid[grid >= floor]
+def penalty_grid(mean_square: float, largest: float, precision: float) -> FloatArray:
+    """The same from the mean squared norm and the largest eigenvalue of the second moment."""
+    low, high = PENALTY_DECADES
+    grid = (mean_square or 1.0) * 10.0 ** np.linspace(low, high, round(2 * (high - low)) + 1)
+    return np.asarray(grid[grid >= 10.0 * precision * largest])

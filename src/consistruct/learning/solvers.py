@@ -6,7 +6,7 @@ from typing import Any
 
 from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.closed_form import ClosedForm
-from consistruct.learning.feature_choice import DEFAULT_COMPONENTS
+from consistruct.learning.feature_choice import DEFAULT_COMPONENTS, EXACT_ROWS
 from consistruct.learning.lbfgs import LBFGS
 from consistruct.learning.paper_sgd import PaperSGD
 from consistruct.learning.solver import BaseSolver
@@ -58,7 +58,7 @@ def _automatic(
     if features in ("nystroem", "random"):
         size = min(n, n_components or DEFAULT_COMPONENTS)
     elif features in ("rbf", "laplace", "poly"):
-        size = n
+        return "closed_form" if n <= EXACT_ROWS else "sgd"
     else:
         size = min(n, n_features)
     return "closed_form" if size <= FACTORISATION_LIMIT else "sgd"
