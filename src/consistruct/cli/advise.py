@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from consistruct.cli.plan import read_loss, show
+from consistruct.cli.plan import one_line, read_loss, show
 from consistruct.cli.progress import progress_bar
-from consistruct.exceptions import ConsistructError
-from consistruct.guarantees import advise as find_advice
-from consistruct.report import advice_dict, advice_text
-from consistruct.scores.spec import parse_scores
 
 __all__ = ["advise", "register"]
 
@@ -34,7 +30,11 @@ def advise(
 
     Example: consistruct advise mixed:20x5:0.1 --eps 0.3
     """
-    try:
+    from consistruct.guarantees import advise as find_advice
+    from consistruct.report import advice_dict, advice_text
+    from consistruct.scores.spec import parse_scores
+
+    with one_line():
         task = read_loss(loss, rows)
         with progress_bar("score families") as step:
             advice = find_advice(
@@ -47,6 +47,4 @@ def advise(
                 total=total,
                 progress=step,
             )
-    except ValueError as error:  # a bad number: one line, no traceback
-        raise error if isinstance(error, ConsistructError) else ConsistructError(error) from None
     show(advice_dict(advice) if json_output else advice_text(advice))

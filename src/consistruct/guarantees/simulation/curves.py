@@ -86,6 +86,14 @@ class LearningCurve:
     repeats: int
     points: tuple[LearningPoint, ...]
 
+    @property
+    def holds(self) -> bool:
+        """Whether the upper confidence limits of both risks stay below their bounds at every N."""
+        return all(
+            point.surrogate_upper <= point.surrogate_bound and point.task_upper <= point.task_bound
+            for point in self.points
+        )
+
     def reached(self, eps: float) -> float:
         """N at which the mean excess task risk falls to ε for good, on the line between points.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["PROBLEMS", "HardnessFit", "HardnessRow", "HardnessStudy", "hardness_study"]
 
-ANCHORS = (3, 6, 12, 24)
+ANCHORS = (3, 8, 24)
+NOISES = (0.2, 0.5, 0.8)
 STEPS = (10, 18, 32, 56, 100, 178, 316, 562, 1000, 1778, 3162)
 # (family, loss, scores): 4 to 2^20 labels; the 0-1 and mixed losses stay where k scores are dense
 PROBLEMS: tuple[tuple[str, Loss, BaseScoreSpace | None], ...] = (
@@ -38,6 +40,7 @@ class HardnessRow:
     family: str
     loss: Loss
     n_anchors: int
+    noise: float
     effective_classes: float
     optimum_norm: float
     q_bound: float
@@ -79,62 +82,63 @@ class HardnessStudy:
 
 def hardness_study(
     *,
-    eps: float = 0.05,
+    eps: float = 0.02,
     anchors: Sequence[int] = ANCHORS,
+    noises: Sequence[float] = NOISES,
     variant: Variant = "known optimum",
-    repeats: int = 8,
-    noise: float = 0.5,
+    repeats: int = 6,
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> HardnessStudy:
-    """Measure N(ε) on many problems and regress its logarithm on log k_eff and log ‖W*‖.
+    """Measure N(ε) on many problems and regress its logarithm on what may explain it.
 
-    The worst case is N* ∝ (D·M/H)² with H = ε²/4k_eff and D = ‖W*‖. If k_eff made a loss hard, N
-    would grow with it at a fixed number of functions to be learnt; the number of anchors varies
-    ‖W*‖ at a fixed k_eff.
+    The worst case is N* ∝ (D·M/H)² with H = ε²/4k_eff and D = ‖W*‖. k_eff varies with the loss and
+    its size, ‖W*‖ at a fixed k_eff with the number of anchors (how many laws are to be learnt, it
+    grows as the root of that) and with the noise (a weaker signal has a smaller norm).
 
     Parameters
     ----------
     eps : float
         Excess task risk to reach.
-    anchors : sequence of int
-        Numbers of anchor laws.
+    anchors, noises : sequences
+        Numbers of anchor laws and shares of noise, all combinations with each loss.
     variant : str
         As in `learning_curve`.
-    repeats, noise, random_state, progress
-        As in `learning_curve` and `synthetic_problem`.
+    repeats, random_state : int
+        As in `learning_curve`.
+    progress : callable, optional
+        Called with (done, total) after each problem.
 
     Examples
     --------
-    >>> study = hardness_study(anchors=(3, 12), repeats=4)
-    >>> alone, norm = study.fit("k_eff"), study.fit("‖W*‖·√k_eff")
-    >>> alone.r_squared < 0.1 < 0.5 < norm.r_squared
+    >>> study = hardness_study(anchors=(3, 24), noises=(0.5,), repeats=4)
+    >>> study.fit("k_eff").r_squared < 0.1 < 0.5 < study.fit("‖W*‖·√k_eff").r_squared
     True
     """
     eps = check_number(eps, "eps", low=0.0, high=1.0, open_low=True)
+    places = tuple(product(noises, anchors, PROBLEMS))
     rows = []
-    total = len(PROBLEMS) * len(anchors)
-    for number, n_anchors in enumerate(anchors):
-        for place, (family, loss, scores) in enumerate(PROBLEMS):
-            problem = synthetic_problem(
-                loss, scores, n_anchors=n_anchors, noise=noise, random_state=random_state
+    for done, (noise, n_anchors, (family, loss, scores)) in enumerate(places):
+        problem = synthetic_problem(
+            loss, scores, n_anchors=n_anchors, noise=noise, random_state=random_state
+        )
+        curve = learning_curve(
+            problem, STEPS, variant=variant, repeats=repeats, random_state=random_state
+        )
+        rows.append(
+            HardnessRow(
+                family,
+                loss,
+                n_anchors,
+                noise,
+                curve.effective_classes,
+                curve.optimum_norm,
+                problem.q_bound,
+                curve.reached(eps),
             )
-            curve = learning_curve(
-                problem, STEPS, variant=variant, repeats=repeats, random_state=random_state
-            )
-            rows.append(
-                HardnessRow(
-                    family,
-                    loss,
-                    n_anchors,
-                    curve.effective_classes,
-                    curve.optimum_norm,
-                    problem.q_bound,
-                    curve.reached(eps),
-                )
-            )
-            if progress is not None:
-                progress(number * len(PROBLEMS) + place + 1, total)
+        )
+        if progress is not None:
+            progress(done + 1, len(places))
     return HardnessStudy(eps, variant, tuple(rows), _fits(rows))
 
 
@@ -149,8 +153,23 @@ def _fits(rows: Sequence[HardnessRow]) -> tuple[HardnessFit, ...]:
         "k_eff": np.log([row.effective_classes for row in seen]),
         "‖W*‖": np.log([row.optimum_norm for row in seen]),
         "‖W*‖·√k_eff": np.log([row.calibrated_norm for row in seen]),
+        "anchors": np.log([row.n_anchors for row in seen]),
+        "signal": np.log([1.0 - row.noise for row in seen]),
     }
-    choices = (("k_eff",), ("‖W*‖",), ("‖W*‖·√k_eff",), ("k_eff", "‖W*‖"))
+    choices = [
+        names
+        for names in (
+            ("k_eff",),
+            ("‖W*‖·√k_eff",),
+            ("anchors",),
+            ("k_eff", "‖W*‖"),
+            ("k_eff", "signal"),
+            ("‖W*‖·√k_eff", "signal"),
+            ("anchors", "signal"),
+            ("k_eff", "anchors", "signal"),
+        )
+        if all(np.ptp(columns[name]) > 0 for name in names)  # what did not vary explains nothing
+    ]
     return tuple(_fit(names, [columns[name] for name in names], log_n) for names in choices)
 
 
