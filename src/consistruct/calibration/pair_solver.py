@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import nnls
+import scipy  # its submodules are imported on use
 
 from consistruct.calibration.certificate import (
     ROUNDING,
@@ -67,15 +66,15 @@ def _conic(
     n_order, r = pair.order.shape
     m = len(gap)
     has_gap = columns is None
-    P = sp.block_diag([sp.eye_array(r), sp.csc_array((m, m))], format="csc")
+    P = scipy.sparse.block_diag([scipy.sparse.eye_array(r), scipy.sparse.csc_array((m, m))], format="csc")
     blocks = [
-        sp.hstack([sp.csc_array((1, r)), sp.csc_array(np.ones((1, m)))]),
-        sp.hstack([sp.csc_array(pair.order), sp.csc_array(-rhs)]),
-        sp.hstack([sp.csc_array((m, r)), -sp.eye_array(m)]),
+        scipy.sparse.hstack([scipy.sparse.csc_array((1, r)), scipy.sparse.csc_array(np.ones((1, m)))]),
+        scipy.sparse.hstack([scipy.sparse.csc_array(pair.order), scipy.sparse.csc_array(-rhs)]),
+        scipy.sparse.hstack([scipy.sparse.csc_array((m, r)), -scipy.sparse.eye_array(m)]),
     ]
     b = [np.ones(1), np.zeros(n_order), np.zeros(m)]
     if has_gap:
-        blocks.append(sp.hstack([sp.csc_array((1, r)), sp.csc_array(-gap[None])]))
+        blocks.append(scipy.sparse.hstack([scipy.sparse.csc_array((1, r)), scipy.sparse.csc_array(-gap[None])]))
         b.append(np.array([-eps]))
     cones = [
         clarabel.ZeroConeT(1),
@@ -87,7 +86,7 @@ def _conic(
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, 1e-11)
     solver = clarabel.DefaultSolver(
-        P, np.zeros(r + m), sp.vstack(blocks, format="csc"), np.concatenate(b), cones, settings
+        P, np.zeros(r + m), scipy.sparse.vstack(blocks, format="csc"), np.concatenate(b), cones, settings
     )
     solution = solver.solve()
     x, z = np.asarray(solution.x), np.asarray(solution.z)
@@ -150,7 +149,7 @@ def _project(pair: PairProblem, q: FloatArray, v: FloatArray) -> tuple[FloatArra
     goal = np.zeros(len(stacked))
     goal[-1] = 1.0
     try:
-        u, _ = nnls(stacked, goal, maxiter=30 * stacked.shape[1])
+        u, _ = scipy.optimize.nnls(stacked, goal, maxiter=30 * stacked.shape[1])
     except RuntimeError:
         return v, np.zeros(len(b))
     residual = stacked @ u - goal

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy  # its submodules are imported on use
 
 from consistruct._validation import check_count
 from consistruct.calibration import calibration_function
@@ -225,9 +226,7 @@ def _constants(problem: SyntheticProblem, variant: Variant, norm: float) -> Cons
 
 def _upper_limits(measured: np.ndarray) -> np.ndarray:
     """One-sided limits of the means, Student's t; Bonferroni makes them hold together."""
-    from scipy.special import stdtrit
-
     n_points, repeats = measured.shape[:2]
-    quantile = stdtrit(repeats - 1, 1 - (1 - CONFIDENCE) / n_points)
+    quantile = scipy.special.stdtrit(repeats - 1, 1 - (1 - CONFIDENCE) / n_points)
     spread = measured.std(axis=1, ddof=1) / math.sqrt(repeats)
     return np.asarray(measured.mean(axis=1) + quantile * spread)
