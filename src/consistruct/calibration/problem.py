@@ -71,7 +71,9 @@ class ExplicitProblem:
     def distances(self) -> FloatArray:
         """(p, p): ‖F̃_i − F̃_j‖²."""
         # by differences: near neighbours would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
-        return np.asarray(scipy.spatial.distance.cdist(self.embedding, self.embedding, "sqeuclidean"))
+        return np.asarray(
+            scipy.spatial.distance.cdist(self.embedding, self.embedding, "sqeuclidean")
+        )
 
     @cached_property
     def residual(self) -> float:

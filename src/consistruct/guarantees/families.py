@@ -69,7 +69,9 @@ def low_rank_truncations(loss: Loss, *, limit: int | None = MAX_PER_KIND) -> lis
 
 def _space(loss: Loss, contrasts: FloatArray) -> BaseScoreSpace:
     """Scores [1, contrasts], with rows equal up to rounding made exactly equal."""
-    tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(contrasts), method="complete")
+    tree = scipy.cluster.hierarchy.linkage(
+        scipy.spatial.distance.pdist(contrasts), method="complete"
+    )
     scale = float(np.abs(contrasts).max())
     groups = _in_order(scipy.cluster.hierarchy.fcluster(tree, EQUAL * scale, criterion="distance"))
     first = np.unique(groups, return_index=True)[1]

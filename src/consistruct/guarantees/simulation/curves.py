@@ -46,7 +46,7 @@ class LearningPoint:
         Theorem 6: the ε at which the convex function below H reaches `surrogate_bound`, at most the
         largest excess risk there is.
     task_from_surrogate : float
-        The same with the *measured* surrogate excess: what the calibration function alone gives away.
+        The same with the *measured* surrogate excess: what the calibration function alone loses.
     """
 
     n_steps: int
@@ -165,7 +165,9 @@ def learning_curve(
     D, M = exp(constants.log_D), exp(constants.log_M)
     streams = np.random.SeedSequence(random_state).spawn(len(sizes) * repeats)
     measured = np.empty((len(sizes), repeats, 2))
-    for done, (place, stream) in enumerate(zip(np.ndindex(len(sizes), repeats), streams, strict=True)):
+    for done, (place, stream) in enumerate(
+        zip(np.ndindex(len(sizes), repeats), streams, strict=True)
+    ):
         n = sizes[place[0]]
         weights = descent.run(
             n,
@@ -219,9 +221,7 @@ def _constants(problem: SyntheticProblem, variant: Variant, norm: float) -> Cons
     if variant == "paper":
         return paper_constants(loss, space, radius=problem.radius, q_bound=problem.q_bound)
     data = DataConstants(optimum_norm=norm if variant == "known optimum" else None)
-    return sharp_constants(
-        loss, space, radius=problem.radius, q_bound=problem.q_bound, data=data
-    )
+    return sharp_constants(loss, space, radius=problem.radius, q_bound=problem.q_bound, data=data)
 
 
 def _upper_limits(measured: np.ndarray) -> np.ndarray:
