@@ -20,6 +20,11 @@ from consistruct.guarantees.simulation import (
     learning_curve,
     synthetic_problem,
 )
+from consistruct.guarantees.surrogate_choice import (
+    SurrogateAdvice,
+    SurrogateGuarantee,
+    choose_surrogate,
+)
 
 __all__ = [
     "FIGURES",
@@ -37,8 +42,11 @@ __all__ = [
     "Panel",
     "PlanRow",
     "SampleComplexity",
+    "SurrogateAdvice",
+    "SurrogateGuarantee",
     "SyntheticProblem",
     "advise",
+    "choose_surrogate",
     "crossing_point",
     "figure_data",
     "hardness_study",

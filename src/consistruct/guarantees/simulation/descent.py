@@ -9,6 +9,7 @@ times faster. The tests run both on the same examples.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from consistruct._compile import compiled
 from consistruct.guarantees.simulation.coordinates import Coordinates
 from consistruct.guarantees.simulation.problem import SyntheticProblem
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["Descent"]
 
@@ -77,17 +78,30 @@ class Descent:
         self, n_steps: int, *, step: float, radius: float, rng: np.random.Generator
     ) -> FloatArray:
         """The average of W^(0) … W^(N−1) over N fresh examples, in coordinates of the scores."""
-        problem, basis, table = self.problem, self.basis, self._table
+        batch = n_steps if self._table is not None else max(1, BATCH // self.problem.scores.width)
+        batches = (
+            self.problem.sample(min(batch, n_steps - start), rng)
+            for start in range(0, n_steps, batch)
+        )
+        return self.follow(batches, step=step, radius=radius)
+
+    def follow(
+        self, batches: Iterable[tuple[IntArray, LabelArray]], *, step: float, radius: float
+    ) -> FloatArray:
+        """The same over given examples: batches of (rows of the features, truths)."""
+        problem, basis = self.problem, self.basis
         shape = (problem.laws.n_anchors, len(basis.spectrum))
-        weights, total = np.zeros(shape), np.zeros(shape)
-        batch = n_steps if table is not None else max(1, BATCH // problem.scores.width)
-        for start in range(0, n_steps, batch):
-            rows, true = problem.sample(min(batch, n_steps - start), rng)
-            if table is not None:
-                targets, picks = table, problem.loss.truths.index(true).astype(np.int64)
-            else:
-                targets, picks = problem.targets(true) @ basis.forward, np.arange(len(rows))
+        weights, total, n_steps = np.zeros(shape), np.zeros(shape), 0
+        for rows, true in batches:
+            targets, picks = self._targets(true)
             _descend(
                 problem.features, rows, targets, picks, basis.spectrum, step, radius, weights, total
             )
+            n_steps += len(rows)
         return np.asarray(total / n_steps @ basis.back)
+
+    def _targets(self, true: LabelArray) -> tuple[FloatArray, IntArray]:
+        """Targets in the basis and, for each example, which of them is its own."""
+        if self._table is not None:
+            return self._table, self.problem.loss.truths.index(true).astype(np.int64)
+        return self.problem.targets(true) @ self.basis.forward, np.arange(len(true))
