@@ -1,4 +1,4 @@
-"""Synthetic problems against enumeration, the compiled descent against `PaperSGD`, the regression."""
+"""Synthetic problems against enumeration, the compiled loop against `PaperSGD`, the regression."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from consistruct.guarantees.simulation.figures import hardness_figure, learning_
 from consistruct.guarantees.simulation.hardness import HardnessStudy, _fits
 from consistruct.learning import LinearFeatures, PaperSGD, ScoreMap
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
-from consistruct.losses.base import dense_target
 from consistruct.report import figure_csv, figure_picture
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.surrogates import QuadraticSurrogate
