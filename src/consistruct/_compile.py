@@ -1,17 +1,57 @@
-"""One place that knows Numba: compiled loops, cached on disk, free of the interpreter lock."""
+"""One place that knows Numba: compiled loops, cached on disk, free of the interpreter lock.
+
+Numba takes a quarter of a second to import, longer than most answers. It is imported when the first
+loop runs, not when it is defined.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
+from threading import RLock
+from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
-
-import numba
 
 __all__ = ["compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_lock = RLock()
+
+
+class _CompiledLater:
+    """A function that becomes a Numba dispatcher when it is first called."""
+
+    def __init__(self, function: FunctionType) -> None:
+        update_wrapper(self, function)
+        self._function = function
+        self._dispatcher: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        found = self._dispatcher
+        return (self.dispatcher() if found is None else found)(*arguments)
+
+    def dispatcher(self) -> Callable[..., Any]:
+        """The function under Numba, and so every other one that its code names."""
+        with _lock:
+            if self._dispatcher is None:
+                import numba
+
+                self._dispatcher = numba.njit(cache=True, nogil=True)(self._function)
+                names = self._function.__globals__
+                for name in _names(self._function.__code__):
+                    if isinstance(names.get(name), _CompiledLater):
+                        names[name] = names[name].dispatcher()  # Numba looks callees up by name
+        return self._dispatcher
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Global names that the code uses, comprehensions included."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
 
 
 def compiled(function: Function) -> Function:
     """Compile `function` on first call; no fastmath, so that reductions are reproducible."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+    return cast(Function, _CompiledLater(cast(FunctionType, function)))

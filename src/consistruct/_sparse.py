@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 
 __all__ = ["is_sparse", "squared_entries", "to_dense"]
 
 
 def is_sparse(rows: Any) -> bool:
     """Whether `rows` is a SciPy sparse container."""
-    return bool(sp.issparse(rows))
+    return bool(scipy.sparse.issparse(rows))
 
 
 def to_dense(rows: Any) -> Any:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from consistruct import calibration_function
+from consistruct.calibration.levels import _level_limits, consistency_level
 from consistruct.calibration.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem import explicit_problem
 from consistruct.losses import CostMatrix
@@ -61,3 +63,27 @@ def test_zero_where_the_scores_express_the_loss():
     curve = calibration_function(loss, F)
     assert curve.consistency_level == 0.0
     assert curve(1e-3) > 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pruning_by_duality_loses_nothing(seed):
+    """Against the linear programs of all pairs."""
+    rng = np.random.default_rng(seed)
+    loss = CostMatrix(rng.random((7, 6)))
+    problem = explicit_problem(loss, Dense(rng.standard_normal((7, 3))))
+    best = 0.0
+    limits = _level_limits(problem)
+    for i in range(problem.n_rows):
+        for j in range(problem.n_rows):
+            found = linprog(
+                problem.loss[i] - problem.loss[j],
+                A_ub=problem.projected[j] - problem.projected,
+                b_ub=np.zeros(problem.n_rows),
+                A_eq=np.ones((1, 6)),
+                b_eq=[1.0],
+            )
+            if found.status == 0:
+                assert -found.fun <= limits[i, j] + 1e-9
+                best = max(best, -found.fun)
+    assert consistency_level(problem)[0] == pytest.approx(best, abs=1e-8)
+    assert (limits <= problem.pair_limits + 1e-12).all()

@@ -10,6 +10,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["approximation_error", "consistency_level"]
 
+MULTIPLIERS = (0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 NO_LEVEL = 1e-9  # rounding errors of the linear programs, for losses near one
 
 
@@ -24,7 +25,7 @@ def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] 
     best, pair, law = 0.0, None, np.full(n_truths, 1.0 / n_truths)
     if problem.expresses or problem.n_rows < 2:
         return best, pair, law
-    limits = problem.pair_limits
+    limits = _level_limits(problem)
     A_eq, b_eq = simplex_row(n_truths)
     # the pairs with most to lose first: the rest is pruned by their limits
     for flat in np.argsort(-limits, axis=None).tolist():
@@ -42,6 +43,20 @@ def consistency_level(problem: ExplicitProblem) -> tuple[float, tuple[int, int] 
         if found.feasible and -found.value > max(best, NO_LEVEL):
             best, pair, law = -found.value, (i, j), found.x
     return best, pair, law
+
+
+def _level_limits(problem: ExplicitProblem) -> FloatArray:
+    """(p, p): at [i, j] a bound on what the linear program of the pair can find.
+
+    Of its constraints only (P_i − P_j)q ≥ 0 is kept. By duality the rest is at most
+    max_y [(L_j − L_i) + μ(P_i − P_j)]_y for every μ ≥ 0; μ = 1 leaves the part of the loss that the
+    scores do not express.
+    """
+    best = np.full((problem.n_rows, problem.n_rows), np.inf)
+    for multiplier in MULTIPLIERS:
+        mixed = problem.loss - multiplier * problem.projected
+        best = np.minimum(best, np.stack([(mixed - row).max(axis=1) for row in mixed]))
+    return best
 
 
 def approximation_error(all_rows: FloatArray, predictable_rows: FloatArray) -> float:

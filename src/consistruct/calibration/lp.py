@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # its submodules are imported on use
 
 from consistruct.protocols import FloatArray
 
@@ -35,7 +35,7 @@ def minimise(
     tolerance: float = 1e-10,
 ) -> LinearProgram:
     """min cost·x s.t. A_ub x ≤ b_ub, A_eq x = b_eq; an infeasible program is an answer."""
-    result = linprog(
+    result = scipy.optimize.linprog(
         cost,
         A_ub=A_ub,
         b_ub=b_ub,

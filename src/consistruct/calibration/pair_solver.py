@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import nnls
+import scipy  # its submodules are imported on use
 
 from consistruct.calibration.certificate import (
     ROUNDING,
@@ -67,16 +66,13 @@ def _conic(
     n_order, r = pair.order.shape
     m = len(gap)
     has_gap = columns is None
-    P = sp.block_diag([sp.eye_array(r), sp.csc_array((m, m))], format="csc")
-    blocks = [
-        sp.hstack([sp.csc_array((1, r)), sp.csc_array(np.ones((1, m)))]),
-        sp.hstack([sp.csc_array(pair.order), sp.csc_array(-rhs)]),
-        sp.hstack([sp.csc_array((m, r)), -sp.eye_array(m)]),
-    ]
-    b = [np.ones(1), np.zeros(n_order), np.zeros(m)]
+    # ½‖v‖²: ones on the diagonal of the first r columns
+    starts = np.minimum(np.arange(r + m + 1), r)
+    P = scipy.sparse.csc_array((np.ones(r), np.arange(r), starts), shape=(r + m, r + m))
+    b = np.zeros(1 + n_order + m + int(has_gap))
+    b[0] = 1.0
     if has_gap:
-        blocks.append(sp.hstack([sp.csc_array((1, r)), sp.csc_array(-gap[None])]))
-        b.append(np.array([-eps]))
+        b[-1] = -eps
     cones = [
         clarabel.ZeroConeT(1),
         clarabel.NonnegativeConeT(n_order + m + int(has_gap)),
@@ -87,13 +83,45 @@ def _conic(
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, 1e-11)
     solver = clarabel.DefaultSolver(
-        P, np.zeros(r + m), sp.vstack(blocks, format="csc"), np.concatenate(b), cones, settings
+        P,
+        np.zeros(r + m),
+        _constraints(pair.order, rhs, gap if has_gap else None),
+        b,
+        cones,
+        settings,
     )
     solution = solver.solve()
     x, z = np.asarray(solution.x), np.asarray(solution.z)
     q = np.zeros(len(pair.gap))
     q[slice(None) if columns is None else columns] = x[r:]
     return x[:r], q, z[1 : 1 + n_order], float(z[-1]) if has_gap else 0.0
+
+
+def _constraints(
+    order: FloatArray,  # (c, r)
+    rhs: FloatArray,  # (c, m)
+    gap: FloatArray | None,  # (m,)
+) -> scipy.sparse.csc_array:
+    """Rows Σq, order·v − rhs·q, −q and −gap·q, written column by column.
+
+    SciPy's hstack and vstack would take longer than the solver.
+    """
+    (n_order, r), m = order.shape, rhs.shape[1]
+    n_rows = 1 + n_order + m + (gap is not None)
+    inner = 1 + np.arange(n_order)
+    entries = [np.ones((1, m)), -rhs, -np.ones((1, m))]
+    places = [np.zeros((1, m), dtype=np.int64), np.repeat(inner[:, None], m, axis=1)]
+    places.append(1 + n_order + np.arange(m)[None])
+    if gap is not None:
+        entries.append(-gap[None])
+        places.append(np.full((1, m), n_rows - 1))
+    per_column = len(np.concatenate(places))
+    data = np.concatenate([order.T.ravel(), np.concatenate(entries).T.ravel()])
+    rows = np.concatenate([np.tile(inner, r), np.concatenate(places).T.ravel()])
+    starts = np.concatenate([np.arange(r) * n_order, r * n_order + np.arange(m + 1) * per_column])
+    found = scipy.sparse.csc_array((data, rows, starts), shape=(n_rows, r + m))
+    found.eliminate_zeros()
+    return found
 
 
 def _certify(
@@ -150,7 +178,7 @@ def _project(pair: PairProblem, q: FloatArray, v: FloatArray) -> tuple[FloatArra
     goal = np.zeros(len(stacked))
     goal[-1] = 1.0
     try:
-        u, _ = nnls(stacked, goal, maxiter=30 * stacked.shape[1])
+        u, _ = scipy.optimize.nnls(stacked, goal, maxiter=30 * stacked.shape[1])
     except RuntimeError:
         return v, np.zeros(len(b))
     residual = stacked @ u - goal

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, figures, learning, plan
+from consistruct.cli import advise, analyze, demo, figures, learning, plan, simulate
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -48,6 +48,7 @@ demo.register(app)
 analyze.register(app)
 plan.register(app)
 advise.register(app)
+simulate.register(app)
 figures.register(app)
 learning.register(app)
 

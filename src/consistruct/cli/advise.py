@@ -1,15 +1,11 @@
-"""``consistruct advise``: which scores to learn with, for a budget or an accuracy."""
+"""``consistruct advise``: which scores and which surrogate, for a budget or an accuracy."""
 
 from __future__ import annotations
 
 import typer
 
-from consistruct.cli.plan import read_loss, show
+from consistruct.cli.plan import one_line, read_loss, show
 from consistruct.cli.progress import progress_bar
-from consistruct.exceptions import ConsistructError
-from consistruct.guarantees import advise as find_advice
-from consistruct.report import advice_dict, advice_text
-from consistruct.scores.spec import parse_scores
 
 __all__ = ["advise", "register"]
 
@@ -27,14 +23,19 @@ def advise(
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
     q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
     total: bool = typer.Option(False, "--total", help="Count the approximation error in eps."),
+    surrogates: bool = typer.Option(True, help="Compare surrogates as well."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Which scores have the best guarantee for this budget or accuracy?
+    """Which scores, and which surrogate, have the best guarantee for this budget or accuracy?
 
     Example: consistruct advise mixed:20x5:0.1 --eps 0.3
     """
-    try:
+    from consistruct.guarantees import advise as find_advice
+    from consistruct.report import advice_dict, advice_text
+    from consistruct.scores.spec import parse_scores
+
+    with one_line():
         task = read_loss(loss, rows)
         with progress_bar("score families") as step:
             advice = find_advice(
@@ -45,8 +46,7 @@ def advise(
                 radius=radius,
                 q_bound=q_bound,
                 total=total,
+                surrogates=surrogates,
                 progress=step,
             )
-    except ValueError as error:  # a bad number: one line, no traceback
-        raise error if isinstance(error, ConsistructError) else ConsistructError(error) from None
     show(advice_dict(advice) if json_output else advice_text(advice))

@@ -10,8 +10,6 @@ import typer
 from consistruct._atomic import atomic_write
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError
-from consistruct.guarantees import FIGURES, figure_data
-from consistruct.report import figure_csv, figure_picture
 
 __all__ = ["figures", "register"]
 
@@ -30,6 +28,9 @@ def figures(
 
     Example: consistruct figures --folder figures
     """
+    from consistruct.guarantees import FIGURES, figure_data
+    from consistruct.report import figure_csv, figure_picture
+
     unknown = sorted(set(only) - set(FIGURES))
     if unknown:
         raise ConsistructError(f"unknown figure {unknown[0]!r}; known are {', '.join(FIGURES)}")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
-from rich.console import Console
 
 from consistruct.exceptions import ConsistructError, LossSpecError
-from consistruct.guarantees import plan_table, sample_complexity
-from consistruct.losses import parse_loss
-from consistruct.losses.base import Loss
-from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
-from consistruct.scores.spec import parse_scores
 
-__all__ = ["plan", "read_loss", "register", "show"]
+# solvers and tables take longer to import than `consistruct --help` may: inside the commands
+if TYPE_CHECKING:
+    from consistruct.losses.base import Loss
+
+__all__ = ["one_line", "plan", "read_loss", "register", "show"]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,11 @@ def plan(
     """
     if table == bool(loss):
         raise LossSpecError("give a loss, for example hamming:1000, or --table for a comparison")
-    try:
+    from consistruct.guarantees import plan_table, sample_complexity
+    from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
+    from consistruct.scores.spec import parse_scores
+
+    with one_line():
         if table:
             lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
             show(plan_table_dict(lines) if json_output else plan_table_text(lines))
@@ -49,13 +53,22 @@ def plan(
         task = read_loss(loss, rows)
         family = parse_scores(scores, task)
         found = sample_complexity(task, family, eps=eps, radius=radius, q_bound=q_bound)
-    except ValueError as error:  # a bad number: one line, no traceback
-        raise error if isinstance(error, ConsistructError) else ConsistructError(error) from None
     show(plan_dict(found) if json_output else plan_text(found))
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """A bad number becomes one line, without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        raise error if isinstance(error, ConsistructError) else ConsistructError(error) from None
 
 
 def read_loss(spec: str, rows: str) -> Loss:
     """The loss that a spec names."""
+    from consistruct.losses import parse_loss
+
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
     return parse_loss(spec, rows=cast(Literal["pred", "true"] | None, rows or None))
@@ -66,4 +79,6 @@ def show(result: Any) -> None:
     if isinstance(result, dict):
         typer.echo(json.dumps(result, allow_nan=False))
     else:
+        from rich.console import Console
+
         Console().print(result)

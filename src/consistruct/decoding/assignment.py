@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 
 from consistruct._validation import check_count, check_theta
 from consistruct.decoding.base import BaseDecoder
@@ -41,7 +41,7 @@ class Assignment(BaseDecoder):
         partners = np.empty((len(scores), n_items), dtype=np.int64)
         for example, matrix in enumerate(scores):
             try:
-                partners[example] = linear_sum_assignment(matrix, maximize=True)[1]
+                partners[example] = scipy.optimize.linear_sum_assignment(matrix, maximize=True)[1]
             except ValueError:
                 raise ValueError(
                     f"every matching is forbidden (score −inf) for example {example}; "

@@ -5,22 +5,55 @@ from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity,
 from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.data import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations
-from consistruct.guarantees.figure_data import FIGURES, Figure, figure_data
+from consistruct.guarantees.figure import Figure, Line, Panel
+from consistruct.guarantees.figure_data import FIGURES, figure_data
 from consistruct.guarantees.plan_table import PlanRow, plan_table
+from consistruct.guarantees.simulation import (
+    VARIANTS,
+    HardnessFit,
+    HardnessRow,
+    HardnessStudy,
+    LearningCurve,
+    LearningPoint,
+    SyntheticProblem,
+    hardness_study,
+    learning_curve,
+    synthetic_problem,
+)
+from consistruct.guarantees.surrogate_choice import (
+    SurrogateAdvice,
+    SurrogateGuarantee,
+    choose_surrogate,
+)
 
 __all__ = [
     "FIGURES",
+    "VARIANTS",
     "Advice",
     "FamilyGuarantee",
     "Figure",
     "GuaranteeColumn",
+    "HardnessFit",
+    "HardnessRow",
+    "HardnessStudy",
+    "LearningCurve",
+    "LearningPoint",
+    "Line",
+    "Panel",
     "PlanRow",
     "SampleComplexity",
+    "SurrogateAdvice",
+    "SurrogateGuarantee",
+    "SyntheticProblem",
     "advise",
+    "choose_surrogate",
     "crossing_point",
     "figure_data",
+    "hardness_study",
+    "learning_curve",
     "low_rank_truncations",
     "optimum_norm",
     "plan_table",
     "sample_complexity",
+    "synthetic_problem",
 ]

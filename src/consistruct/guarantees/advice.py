@@ -11,11 +11,12 @@ from consistruct._validation import check_count, check_number
 from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
-from consistruct.guarantees.constants import sharp_constants
+from consistruct.guarantees.constants import Constants, sharp_constants
 from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.data import DataConstants
 from consistruct.guarantees.families import Family, score_families
 from consistruct.guarantees.logarithms import exp
+from consistruct.guarantees.surrogate_choice import SurrogateAdvice, choose_surrogate
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
 
@@ -77,6 +78,8 @@ class Advice:
         Where H of the family overtakes that of the loss's own scores, for exact curves.
     skipped : tuple of (name, reason)
         Families that were found but not evaluated.
+    surrogates : SurrogateAdvice or None
+        Which surrogate to train with; None if it was not asked for.
     """
 
     loss: Loss
@@ -88,6 +91,7 @@ class Advice:
     reason: str
     crossings: tuple[tuple[str, float], ...]
     skipped: tuple[tuple[str, str], ...]
+    surrogates: SurrogateAdvice | None = None
 
 
 def advise(
@@ -99,6 +103,7 @@ def advise(
     radius: float = 1.0,
     q_bound: float = 1.0,
     total: bool = False,
+    surrogates: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Advice:
     """Compare score families by their guarantee and recommend one.
@@ -123,6 +128,9 @@ def advise(
         R and Q, as in `sample_complexity`. The same Q is used for every family.
     total : bool
         With `eps`: ask for ε over the best rule of all, approximation error included.
+    surrogates : bool
+        Whether to compare surrogates too (`choose_surrogate`), at `eps` or at what the recommended
+        family reaches; some seconds for a cost matrix of 20 labels.
     progress : callable, optional
         Called with (done, total) after each family.
 
@@ -156,31 +164,8 @@ def advise(
             constants = sharp_constants(
                 loss, family.scores, radius=radius, q_bound=q_bound, data=DataConstants()
             )
-            envelope = curve.envelope(N_GRID)
-            if n_samples is not None:
-                reached = envelope.inverse_log(constants.log_excess(n_samples))
-            else:
-                assert eps is not None
-                reached = eps - curve.approximation_error if total else eps
-            log_H = float(envelope.log(reached)) if reached > 0 else -math.inf
-            found.append(
-                FamilyGuarantee(
-                    name=family.name,
-                    scores=family.scores,
-                    rank=family.scores.rank,
-                    n_predictable=family.scores.predictable().size,
-                    consistency_level=curve.consistency_level,
-                    approximation_error=curve.approximation_error,
-                    max_eps=curve.max_eps,
-                    eps=max(reached, 0.0),
-                    log_H=curve.log(reached) if reached > 0 else -math.inf,
-                    # at a budget ε = max_eps says nothing: any predictor keeps it
-                    log_iterations=-math.inf
-                    if n_samples is not None and reached >= curve.max_eps
-                    else constants.log_iterations(log_H),
-                    method=curve.method,
-                )
-            )
+            wanted = None if eps is None else eps - total * curve.approximation_error
+            found.append(_guarantee(family, curve, constants, wanted, n_samples))
             curves.append(curve)
         if progress is not None:
             progress(done + 1, len(families))
@@ -192,10 +177,46 @@ def advise(
         if curve.method == curves[0].method == "closed form"
         and (point := crossing_point(curves[0], curve)) is not None
     )
+    compared = None
+    if surrogates:
+        at = eps if eps is not None else best.eps if best is not None else found[0].max_eps / 2
+        compared = choose_surrogate(loss, eps=at)
     return Advice(
         loss, eps, n_samples, total or n_samples is not None, ranked, best, reason, crossings,
-        tuple(skipped),
+        tuple(skipped), compared,
     )  # fmt: skip
+
+
+def _guarantee(
+    family: Family,
+    curve: CalibrationFunction,
+    constants: Constants,
+    eps: float | None,
+    n_samples: int | None,
+) -> FamilyGuarantee:
+    """The entry of one family at ε, or at what `n_samples` examples reach."""
+    if eps is None:
+        assert n_samples is not None
+        eps = curve.envelope(N_GRID).inverse_log(constants.log_excess(n_samples))
+    log_H, log_envelope = -math.inf, -math.inf
+    if eps > max(curve.consistency_level, 0.0):  # else H = 0, and the rest is not needed
+        log_H, log_envelope = curve.log(eps), float(curve.envelope(N_GRID).log(eps))
+    return FamilyGuarantee(
+        name=family.name,
+        scores=family.scores,
+        rank=family.scores.rank,
+        n_predictable=family.scores.predictable().size,
+        consistency_level=curve.consistency_level,
+        approximation_error=curve.approximation_error,
+        max_eps=curve.max_eps,
+        eps=max(eps, 0.0),
+        log_H=log_H,
+        # at a budget ε = max_eps says nothing: any predictor keeps it
+        log_iterations=-math.inf
+        if n_samples is not None and eps >= curve.max_eps
+        else constants.log_iterations(log_envelope),
+        method=curve.method,
+    )
 
 
 def _curve(loss: Loss, family: Family) -> CalibrationFunction:

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its submodules are imported on use
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import pdist
 
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
@@ -70,9 +69,11 @@ def low_rank_truncations(loss: Loss, *, limit: int | None = MAX_PER_KIND) -> lis
 
 def _space(loss: Loss, contrasts: FloatArray) -> BaseScoreSpace:
     """Scores [1, contrasts], with rows equal up to rounding made exactly equal."""
-    tree = linkage(pdist(contrasts), method="complete")
+    tree = scipy.cluster.hierarchy.linkage(
+        scipy.spatial.distance.pdist(contrasts), method="complete"
+    )
     scale = float(np.abs(contrasts).max())
-    groups = _in_order(fcluster(tree, EQUAL * scale, criterion="distance"))
+    groups = _in_order(scipy.cluster.hierarchy.fcluster(tree, EQUAL * scale, criterion="distance"))
     first = np.unique(groups, return_index=True)[1]
     if len(first) == contrasts.shape[1] + 1:
         return _blocks(groups)
@@ -89,7 +90,7 @@ def block_merges(loss: Loss) -> list[Family]:
     L = loss.matrix()
     if len(L) < 3:
         return []
-    tree = linkage(pdist(L), method="average")
+    tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(L), method="average")
     heights = tree[:, 2]
     n = len(L)
     # after m merges there are n − m blocks; the next merge must be higher
@@ -101,7 +102,7 @@ def block_merges(loss: Loss) -> list[Family]:
     cuts.sort(key=lambda m: -(heights[m] - heights[m - 1]))
     found = []
     for m in sorted(cuts[:MAX_PER_KIND]):
-        groups = _in_order(fcluster(tree, n - m, criterion="maxclust"))
+        groups = _in_order(scipy.cluster.hierarchy.fcluster(tree, n - m, criterion="maxclust"))
         found.append(Family(f"{groups.max() + 1} blocks", _blocks(groups)))
     return found
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from consistruct.calibration import LabelOrderWarning, calibration_function
 from consistruct.guarantees.families import low_rank_truncations
+from consistruct.guarantees.figure import Figure
+from consistruct.guarantees.simulation.figures import measure_hardness, measure_learning
 from consistruct.losses import Hamming, Mixed, Ordinal, Tree
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores import Blocks
 
-__all__ = ["FIGURES", "Figure", "figure_data"]
+__all__ = ["FIGURES", "figure_data"]
 
 # The paper states neither T nor the number and size of the blocks; η = 0.4 is its own.
 HAMMING_PARTS = 6
@@ -27,26 +28,6 @@ TRUNCATED: tuple[tuple[str, Loss], ...] = (
     ("mixed, 4 blocks of 2, η = 0.4", Mixed((2,) * 4, 0.4)),
     ("tree, 8 leaves", Tree((-1, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6))),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """Columns of numbers, one row per point, and how to draw them.
-
-    Attributes
-    ----------
-    columns : dict of name to array
-        The first one is the x axis; NaN where a curve has no point.
-    marks : bool
-        Whether points are marked (few of them) or joined to a curve.
-    """
-
-    name: str
-    title: str
-    x_label: str
-    y_label: str
-    columns: dict[str, FloatArray]
-    marks: bool = False
 
 
 def figure_data(name: str) -> Figure:
@@ -69,8 +50,8 @@ def _figure_1a() -> Figure:
     return Figure(
         "figure_1a",
         f"Hamming loss, T = {HAMMING_PARTS}",
-        "ε, excess task risk",
-        "H(ε)",
+        "ε, excess task risk (loss)",
+        "H(ε), excess surrogate risk (loss²)",
         {
             "eps": eps,
             "full scores": np.asarray(calibration_function(loss, "full")(eps)),
@@ -85,8 +66,8 @@ def _figure_1b() -> Figure:
     return Figure(
         "figure_1b",
         f"Mixed loss, η = {MIXED.eta:g}, {len(blocks)} blocks of {blocks[0]}",
-        "ε, excess task risk",
-        "H(ε)",
+        "ε, excess task risk (loss)",
+        "H(ε), excess surrogate risk (loss²)",
         {
             "eps": eps,
             "full scores": np.asarray(calibration_function(MIXED, "full")(eps)),
@@ -105,8 +86,8 @@ def _hamming_unconstrained() -> Figure:
     return Figure(
         "hamming_unconstrained",
         "Hamming loss with full scores, 2^T labels",
-        "ε, excess task risk",
-        "4k·H(ε)/ε²",
+        "ε, excess task risk (loss)",
+        "4k·H(ε)/ε², no unit",
         columns,
     )
 
@@ -131,7 +112,7 @@ def _level_against_rank() -> Figure:
         "level_against_rank",
         "Leading singular vectors of the loss as scores",
         "rank of the scores, constant included",
-        "consistency level / largest loss",
+        "consistency level / largest loss, no unit",
         columns,
         marks=True,
     )
@@ -142,4 +123,6 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "figure_1b": _figure_1b,
     "hamming_unconstrained": _hamming_unconstrained,
     "level_against_rank": _level_against_rank,
+    "learning_curves": measure_learning,
+    "who_is_hard": measure_hardness,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
@@ -132,7 +132,7 @@ class Combination(Loss):
             if loss.score_space != space:
                 term = into(dense_target(term))
             scaled = weight * term
-            if total is not None and sp.issparse(total) != sp.issparse(scaled):
+            if total is not None and scipy.sparse.issparse(total) != scipy.sparse.issparse(scaled):
                 total, scaled = dense_target(total), dense_target(scaled)
             total = scaled if total is None else total + scaled
         return total

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct._members import Member
@@ -152,16 +152,16 @@ def _tiles(labels: LabelArray, n: int) -> tuple[int, ...]:
 
 def dense_target(target: Target) -> FloatArray:
     """A target as a plain array, whichever way the loss gives it."""
-    if isinstance(target, sp.csr_array):
+    if isinstance(target, scipy.sparse.csr_array):
         return np.asarray(target.toarray(), dtype=np.float64)
     return np.asarray(target, dtype=np.float64)
 
 
-def minus_one_hot(columns: LabelArray, width: int, scale: float = 1.0) -> sp.csr_array:
+def minus_one_hot(columns: LabelArray, width: int, scale: float = 1.0) -> scipy.sparse.csr_array:
     """CSR rows with −scale at the given columns: (n,) or (n, m) column numbers."""
     columns = columns[:, None] if columns.ndim == 1 else columns
     n, per_row = columns.shape
-    return sp.csr_array(
+    return scipy.sparse.csr_array(
         (np.full(n * per_row, -scale), columns.ravel(), np.arange(n + 1) * per_row),
         shape=(n, width),
     )

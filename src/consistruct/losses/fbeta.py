@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
@@ -111,7 +111,7 @@ class FBeta(Loss):
             columns = np.concatenate([columns, np.full(len(found), column)])
             values = np.concatenate([values, np.full(len(found), -value)])
         shape = (len(sets), space.width)
-        return sp.csr_array((values, (rows, columns)), shape=shape)
+        return scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.ones(len(self.truths.check(true, "true")))

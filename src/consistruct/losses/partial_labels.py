@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct.exceptions import CapabilityError, LossSpecError, TooManyLabelsError
@@ -197,12 +197,12 @@ class PartialLabels(Loss):
         masks[true.rows, self.loss.truths.index(candidates)] = 1
         return masks
 
-    def _means(self, starts: IntArray, n_candidates: int) -> sp.csr_array:
+    def _means(self, starts: IntArray, n_candidates: int) -> scipy.sparse.csr_array:
         """(n, n_candidates) matrix that averages over the candidates of each example."""
         ends = np.append(starts, n_candidates)
         counts = np.diff(ends)
         weights = np.repeat(1.0 / np.maximum(counts, 1), counts)
-        return sp.csr_array(
+        return scipy.sparse.csr_array(
             (weights, np.arange(n_candidates), ends), shape=(len(starts), n_candidates)
         )
 

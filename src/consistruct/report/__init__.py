@@ -10,6 +10,12 @@ from consistruct.report.guarantees import (
     plan_table_text,
     plan_text,
 )
+from consistruct.report.simulation import (
+    hardness_dict,
+    hardness_text,
+    learning_dict,
+    learning_text,
+)
 from consistruct.report.text import calibration_text
 
 __all__ = [
@@ -21,6 +27,10 @@ __all__ = [
     "calibration_text",
     "figure_csv",
     "figure_picture",
+    "hardness_dict",
+    "hardness_text",
+    "learning_dict",
+    "learning_text",
     "plan_dict",
     "plan_table_dict",
     "plan_table_text",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
@@ -16,6 +17,7 @@ from consistruct.guarantees import (
     GuaranteeColumn,
     PlanRow,
     SampleComplexity,
+    SurrogateAdvice,
 )
 from consistruct.report.calibration import SCHEMA_VERSION
 
@@ -163,6 +165,23 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
         "families": [_family_dict(entry) for entry in advice.families],
         "crossings": [{"family": name, "eps": eps} for name, eps in advice.crossings],
         "skipped": [{"family": name, "reason": why} for name, why in advice.skipped],
+        "surrogates": None if advice.surrogates is None else _surrogates_dict(advice.surrogates),
+    }
+
+
+def _surrogates_dict(advice: SurrogateAdvice) -> dict[str, Any]:
+    return {
+        "eps": advice.eps,
+        "recommended": None if advice.recommended is None else advice.recommended.name,
+        "reason": advice.reason,
+        "entries": [
+            {
+                name: _finite(value) if isinstance(value, float) else value
+                for name, value in asdict(entry).items()
+            }
+            for entry in advice.entries
+        ],
+        "refused": [{"surrogate": name, "reason": why} for name, why in advice.refused],
     }
 
 
@@ -210,7 +229,31 @@ def advice_text(advice: Advice) -> Group:
         for name, eps in advice.crossings
     ]
     parts += [Text(f"not evaluated: {name}: {why}") for name, why in advice.skipped]
+    if advice.surrogates is not None:
+        parts += _surrogates_text(advice.surrogates)
     return Group(*parts)
+
+
+def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
+    table = Table(title=f"surrogates at ε = {advice.eps:.4g}", title_justify="left")
+    for name in ("surrogate", "level", "H ≥", "H ≤", "n ≥", "n ≤", "status"):
+        table.add_column(name, justify="left" if name in ("surrogate", "status") else "right")
+    for entry in advice.entries:
+        draws = (entry.draws_least, entry.draws_most)
+        table.add_row(
+            entry.name,
+            "?" if math.isnan(entry.consistency_level) else f"{entry.consistency_level:.4g}",
+            f"{entry.lower:.4g}",
+            f"{entry.upper:.4g}" if math.isfinite(entry.upper) else "∞",
+            *("?" if n is None else f"{n:.4g}" if math.isfinite(n) else "∞" for n in draws),
+            entry.status,
+        )
+    parts: list[Table | Text] = [Text(""), Text(advice.reason, style="bold"), table]
+    parts += [Text(f"{e.name}: {e.method}") for e in advice.entries if e.status == "bounds"]
+    parts += [Text(f"not compared: {name}: {why}") for name, why in advice.refused]
+    note = "n = S/H has no unit: worst-case calibration per draw, nothing about models or data."
+    parts.append(Text(note))
+    return parts
 
 
 def _magnitude(log: float) -> str:

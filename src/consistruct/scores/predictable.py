@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
+import scipy  # its submodules are imported on use
 
 from consistruct.protocols import FloatArray, IntArray
 
@@ -65,7 +65,7 @@ def _best_margin(rows: FloatArray, c: int, strict: IntArray) -> float:
     others = np.delete(np.arange(len(rows)), c)
     width = rows.shape[1]
     margin = np.isin(others, strict).astype(np.float64)
-    result = linprog(
+    result = scipy.optimize.linprog(
         np.append(np.zeros(width), -1.0),
         A_ub=np.column_stack([rows[others] - rows[c], margin]),
         b_ub=np.zeros(len(others)),

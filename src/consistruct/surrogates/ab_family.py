@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from consistruct.protocols import FloatArray
 from consistruct.surrogates.base import EnumeratedSurrogate
@@ -85,7 +85,7 @@ class LogisticSurrogate(ABSurrogate):
         return f / self._scale, np.full_like(f, 1.0 / self._scale)
 
     def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return np.logaddexp(0.0, -f), -expit(-f)
+        return np.logaddexp(0.0, -f), -scipy.special.expit(-f)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

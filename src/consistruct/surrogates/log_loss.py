@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, softmax
 
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
@@ -41,8 +41,8 @@ class LogSurrogate(EnumeratedSurrogate):
     ) -> tuple[FloatArray, FloatArray]:
         scores = theta @ self._embedding.T
         own = self.score_space.embed(self.loss.truth_as_prediction(true))
-        values = logsumexp(scores, axis=1) - np.einsum("nw,nw->n", own, theta)
-        return values, softmax(scores, axis=1) @ self._embedding - own
+        values = scipy.special.logsumexp(scores, axis=1) - np.einsum("nw,nw->n", own, theta)
+        return values, scipy.special.softmax(scores, axis=1) @ self._embedding - own
 
     @cached_property
     def _truths(self) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -54,7 +54,7 @@ class LogSurrogate(EnumeratedSurrogate):
     def probabilities(self, theta: FloatArray) -> FloatArray:
         """p(y | x) of every truth, (n, m); predictions that are no truth are left out."""
         named, _, _ = self._truths
-        return np.asarray(softmax((theta @ self._embedding.T)[:, named], axis=1))
+        return np.asarray(scipy.special.softmax((theta @ self._embedding.T)[:, named], axis=1))
 
     def expected_target(self, theta: FloatArray) -> FloatArray:
         return self.probabilities(theta) @ self._truths[1]

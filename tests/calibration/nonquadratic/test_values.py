@@ -349,6 +349,19 @@ def test_too_many_labels_answer_with_bounds_that_hold():
     assert point.lower <= bracket_directly(0.5) / 2 <= point.upper
 
 
+@pytest.mark.parametrize("surrogate", ["log", "sparsemax"])
+def test_bounds_under_bayes_decoding_hold(surrogate):
+    """No measure on predictions enters the Bayes rule: a plain matrix is the truth."""
+    loss = cs.losses.FBeta(3)
+    exact = cs.calibration_function(cs.losses.CostMatrix(loss.matrix()), None, surrogate, "bayes")
+    bounds = cs.calibration_function(loss, None, surrogate, "bayes")
+    assert bounds.method.startswith("bounds")
+    for eps in (0.1, 0.3, 0.6):
+        low, high = bounds.interval(eps)
+        assert low <= exact(eps) * (1 + 1e-9)
+        assert exact.interval(eps)[1] <= high * (1 + 1e-9)
+
+
 def test_what_is_for_the_quadratic_surrogate_only():
     H = cs.calibration_function(zero_one(3), surrogate="log")
     assert H.effective_classes is None

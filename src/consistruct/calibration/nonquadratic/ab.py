@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import entr
+import scipy  # its submodules are imported on use
 
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
@@ -89,7 +89,7 @@ def logistic(l_max: float) -> ABSurrogate:
         "logistic",
         lambda ell: _log_odds(ell / l_max),
         lambda u: u * l_max,
-        lambda ell: -(entr(ell / l_max) + entr(1 - ell / l_max)),
+        lambda ell: -(scipy.special.entr(ell / l_max) + scipy.special.entr(1 - ell / l_max)),
         lambda f: np.logaddexp(0.0, f),
         jointly_convex=True,  # 1/G'' = ℓ(Lmax − ℓ)
         window=(-40.0, 40.0),

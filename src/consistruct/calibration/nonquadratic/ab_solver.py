@@ -11,7 +11,7 @@ import math
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 
 from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.nonquadratic.ab_bounds import (
@@ -78,17 +78,17 @@ class ABSolver(PairSolver):
         k, m = L.shape
         n = m + 3 * k
         q, s = np.arange(m), m + np.arange(k)
-        rows = sp.lil_matrix((1, n))
+        rows = scipy.sparse.lil_matrix((1, n))
         rows[0, q] = 1.0
-        order = sp.lil_matrix((k, n))
+        order = scipy.sparse.lil_matrix((k, n))
         order[:, s] = -np.eye(k)
         order[:, s[pair.j]] += np.ones((k, 1))
         order[pair.j, :] = 0.0
-        gap = sp.lil_matrix((1, n))
+        gap = scipy.sparse.lil_matrix((1, n))
         tight = len(columns) < len(pair.gap) or len(columns) == 1
         if not tight:
             gap[0, q] = -pair.gap[columns]
-        cones = sp.lil_matrix((6 * k, n))
+        cones = scipy.sparse.lil_matrix((6 * k, n))
         right = np.zeros(6 * k)
         for c in range(k):
             for side in range(2):  # p log(p/s) ≤ t, then the same for 1 − p and 1 − s
@@ -102,7 +102,7 @@ class ABSolver(PairSolver):
             [
                 (rows, np.ones(1), clarabel.ZeroConeT(1)),
                 (order, np.zeros(k), clarabel.NonnegativeConeT(k)),
-                (-sp.eye_array(m, n), np.zeros(m), clarabel.NonnegativeConeT(m)),
+                (-scipy.sparse.eye_array(m, n), np.zeros(m), clarabel.NonnegativeConeT(m)),
                 (gap, np.array([0.0 if tight else -pair.eps]), clarabel.NonnegativeConeT(1)),
                 (cones, right, [clarabel.ExponentialConeT() for _ in range(2 * k)]),
             ],

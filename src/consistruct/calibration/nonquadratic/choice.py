@@ -162,12 +162,12 @@ def _loose(
     reaches_all = space.rank == loss.n_labels and space.measure == "uniform"
     if decoding == "bayes" and name == "log":
         # Pinsker: total variation at least ε/2Lmax
-        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper)
+        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, bayes=True)
     if decoding == "bayes" and loss.truths.size is not None:
         # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
         scale = -math.log(loss.truths.size)
-        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale)
+        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
     if name in ("logistic", "exponential") and reaches_all:
         # G'' ≥ 4/Lmax², and (2/Lmax²)(x² + (ε − x)²) is least at ε²/Lmax²
         return LooseMethod(loss, space, reason, 1 / l_max**2, upper, -math.log(loss.n_labels))
-    return LooseMethod(loss, space, reason, 0.0, upper)
+    return LooseMethod(loss, space, reason, 0.0, upper, bayes=decoding == "bayes")

@@ -7,7 +7,7 @@ from typing import Any
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its submodules are imported on use
 
 from consistruct.protocols import FloatArray
 
@@ -31,8 +31,8 @@ def solve_conic(
 ) -> ConicPoint:
     """The best point found, also where the tolerance was not reached."""
     n = len(cost)
-    P = sp.csc_matrix((n, n)) if quadratic is None else sp.csc_matrix(quadratic)
-    A = sp.vstack([sp.csc_matrix(rows) for rows, _, _ in blocks], format="csc")
+    P = scipy.sparse.csc_matrix((n, n)) if quadratic is None else scipy.sparse.csc_matrix(quadratic)
+    A = scipy.sparse.vstack([scipy.sparse.csc_matrix(rows) for rows, _, _ in blocks], format="csc")
     b = np.concatenate([right for _, right, _ in blocks])
     cones: list[Any] = []
     for _, _, cone in blocks:

@@ -25,8 +25,7 @@ from typing import Literal
 
 import clarabel
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import kl_div
+import scipy  # its submodules are imported on use
 
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
@@ -75,7 +74,7 @@ class LawProof(PairProof):
             return math.inf
         if self.divergence == "KL":
             # q log(q/p) − q + p ≥ 0 term by term: no cancellation between the terms
-            return float(kl_div(q, p).sum()) * (1 + ROUNDING)
+            return float(scipy.special.kl_div(q, p).sum()) * (1 + ROUNDING)
         return 0.5 * float((q - p) @ (q - p)) * (1 + ROUNDING)
 
     def _dual(self) -> float:
@@ -265,10 +264,10 @@ class LawSolver(PairSolver):
         n_q, n_p, n_o = len(at_q), len(at_p), len(order)
         kl = self.divergence == "KL"
         n = n_q + n_p + (n_q if kl else 0)
-        rows = sp.lil_matrix((2, n))
+        rows = scipy.sparse.lil_matrix((2, n))
         rows[0, :n_q] = 1.0
         rows[1, n_q : n_q + n_p] = 1.0
-        inequalities = sp.lil_matrix((n_o + n_q + n_p + 1, n))
+        inequalities = scipy.sparse.lil_matrix((n_o + n_q + n_p + 1, n))
         inequalities[:n_o, n_q : n_q + n_p] = order[:, at_p]
         inequalities[n_o : n_o + n_q + n_p, : n_q + n_p] = -np.eye(n_q + n_p)
         right = np.zeros(n_o + n_q + n_p + 1)
@@ -284,7 +283,7 @@ class LawSolver(PairSolver):
         if kl:
             # q e^{−t/q} ≤ p  ⇔  q log(q/p) ≤ t
             cost[n_q + n_p :] = 1.0
-            cones = sp.lil_matrix((3 * n_q, n))
+            cones = scipy.sparse.lil_matrix((3 * n_q, n))
             for position, y in enumerate(at_q.tolist()):
                 cones[3 * position, n_q + n_p + position] = 1.0
                 cones[3 * position + 1, position] = -1.0
@@ -292,12 +291,12 @@ class LawSolver(PairSolver):
             exponential = [clarabel.ExponentialConeT() for _ in range(n_q)]
             blocks.append((cones, np.zeros(3 * n_q), exponential))
         else:
-            difference = sp.lil_matrix((len(gap), n))
+            difference = scipy.sparse.lil_matrix((len(gap), n))
             for position, y in enumerate(at_q.tolist()):
                 difference[y, position] = 1.0
             for y, position in where.items():
                 difference[y, position] = -1.0
-            quadratic = sp.triu(difference.T @ difference)
+            quadratic = scipy.sparse.triu(difference.T @ difference)
         found = solve_conic(cost, blocks, quadratic)
         x = found.x if found.finite else np.zeros(n)
         z = found.z if found.finite else np.zeros(2 + len(right))

@@ -30,6 +30,8 @@ LISTED = 64  # labels up to which an upper bound is looked for
 
 Excess = Callable[[FloatArray, FloatArray], float]  # (L, q) -> excess at f = 0, or more
 
+TIE = 1e-12
+
 
 @dataclass(eq=False)
 class LooseMethod(Method):
@@ -41,6 +43,7 @@ class LooseMethod(Method):
     quadratic: float  # H ≥ quadratic·ε²·exp(log_scale)
     upper: Excess | None
     log_scale: float = 0.0
+    bayes: bool = False  # decoding by the least expected loss under the estimated law
 
     def __post_init__(self) -> None:
         self.name = f"bounds: {self.reason}"
@@ -80,8 +83,11 @@ class LooseMethod(Method):
             return math.inf
         kept = self.space.predictable().indices
         predictable = np.arange(len(L)) if kept is None else np.asarray(kept, dtype=np.int64)
+        # at f = 0 all labels tie for argmax; the Bayes rule acts on the uniform law
+        means = L.mean(axis=1)
+        winners = np.flatnonzero(means <= means.min() + TIE) if self.bayes else predictable
         best = math.inf
-        for j in predictable.tolist():
+        for j in winners.tolist():
             for i in predictable.tolist():
                 gap = L[j] - L[i]
                 if i != j and gap.max() >= eps:

@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from scipy.special import comb
+import scipy  # its submodules are imported on use
 
 from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray, IntArray
@@ -76,10 +76,10 @@ class HammingFull:
         m, o, n = (np.array(part) for part in zip(*triples, strict=True))
         column = d[:, None]
         counts = (
-            comb(column, m)
-            * comb(column - m, o)
+            scipy.special.comb(column, m)
+            * scipy.special.comb(column - m, o)
             * np.power(float(s - 2), o)
-            * comb(T - column, n)
+            * scipy.special.comb(T - column, n)
             * np.power(float(s - 1), n)
         )
         counts = np.where((m == column) & (o == 0) & (n == 0), 0.0, counts)  # that label is j

@@ -1,0 +1,76 @@
+"""Short answers come fast: nothing slow is imported before it is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from consistruct import _compile
+from consistruct._compile import compiled
+
+SLOW = ("numba", "sklearn", "matplotlib", "scipy.optimize", "scipy.sparse", "scipy.special")
+SCRIPT = """
+import sys
+sys.argv = ["consistruct", *{arguments!r}]
+from consistruct import cli
+try:
+    cli.main()
+except SystemExit as stop:
+    assert not stop.code, stop.code
+found = [name for name in {slow!r} if name in sys.modules]
+assert not found, found
+"""
+
+
+def fresh(arguments):
+    """CPU seconds of the command in a new process, which fails if it imports something slow."""
+    before = os.times()
+    script = SCRIPT.format(arguments=arguments, slow=SLOW)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    after = os.times()
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["plan", "hamming:1000", "--eps", "0.1"]],
+    ids=" ".join,
+)
+def test_commands_that_solve_nothing_start_fast(arguments):
+    # the fastest of three: the machine may be busy with something else
+    assert min(fresh(arguments) for _ in range(3)) < 1
+
+
+@compiled
+def _square(x):
+    return x * x
+
+
+@compiled
+def _sum_of_squares(values):
+    total = 0.0
+    for value in values:
+        total += _square(value)
+    return total
+
+
+@compiled
+def _factorial(n):
+    return 1 if n < 2 else n * _factorial(n - 1)
+
+
+def test_compiled_functions_call_each_other_and_themselves():
+    later = _sum_of_squares
+    assert isinstance(later, _compile._CompiledLater)
+    assert later.__name__ == "_sum_of_squares"
+    assert later(np.array([1.0, 2.0, 3.0])) == 14.0
+    assert type(later.dispatcher()).__module__.startswith("numba")
+    assert type(_square).__module__.startswith("numba")  # replaced by what Numba can call
+    assert _factorial(5) == 120
