@@ -40,7 +40,7 @@ def simulate(
         raise LossSpecError("give a loss, for example hamming:20, or --study for a comparison")
     from consistruct.guarantees import hardness_study, learning_curve, synthetic_problem
     from consistruct.guarantees.simulation.curves import Variant
-    from consistruct.report import hardness_dict, hardness_text, learning_dict, learning_text
+    from consistruct.report import hardness_dict, hardness_text, simulation_dict, simulation_text
     from consistruct.scores.spec import parse_scores
 
     variant = cast(Variant, constants.replace("-", " "))
@@ -67,7 +67,7 @@ def simulate(
                 random_state=seed,
                 progress=step,
             )
-            result = learning_dict(curve) if json_output else learning_text(curve)
+            result = simulation_dict(curve) if json_output else simulation_text(curve)
     show(result)
     if not study and not curve.holds:
         raise typer.Exit(1)

@@ -14,10 +14,10 @@ from consistruct.exceptions import describe_count
 from consistruct.guarantees import HardnessStudy, LearningCurve
 from consistruct.report.calibration import SCHEMA_VERSION
 
-__all__ = ["hardness_dict", "hardness_text", "learning_dict", "learning_text"]
+__all__ = ["hardness_dict", "hardness_text", "simulation_dict", "simulation_text"]
 
 
-def learning_dict(curve: LearningCurve) -> dict[str, Any]:
+def simulation_dict(curve: LearningCurve) -> dict[str, Any]:
     """JSON-ready."""
     problem = curve.problem
     return {
@@ -43,7 +43,7 @@ def learning_dict(curve: LearningCurve) -> dict[str, Any]:
     }
 
 
-def learning_text(curve: LearningCurve) -> Group:
+def simulation_text(curve: LearningCurve) -> Group:
     """Measured beside promised, one row per number of examples."""
     problem = curve.problem
     facts = Table.grid(padding=(0, 2))
