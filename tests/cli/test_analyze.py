@@ -38,7 +38,7 @@ def test_json_has_the_fields_of_the_schema(consistruct):
     code, out, err = consistruct("analyze", "mixed:2x2:0.2", "--eps", "0,0.5,2", "--json")
     assert (code, err) == (0, "")
     report = json.loads(out)
-    assert report["schema_version"] == "1.0"
+    assert (report["schema_version"], report["kind"]) == ("2.0", "calibration")
     assert (report["loss"], report["surrogate"]) == ("Mixed((2, 2), 0.2)", "quadratic")
     assert (report["measure"], report["n_labels"]) == ("uniform", "4")
     assert report["rank"].isdigit()
@@ -70,11 +70,12 @@ def test_text(consistruct):
     assert "Hamming(10)" in out
     assert "20 classes" in out
     assert "calibration function" in out
+    assert "Is learning consistent, and to what level?" in out
     code, out, _ = consistruct("analyze", "mixed:2x2:0.2", "--scores", "blocks:2x2", "--eps", "0.5")
-    assert "only to level 0.1" in out
+    assert "Only to level 0.1" in out
     assert "approximation error" in out
     code, out, _ = consistruct("analyze", "hamming:2000", "--scores", "full", "--eps", "0.5")
-    assert "log H" in out
+    assert "10^-603." in out  # between ε²/4k and ε²/2k, k = 2^2000
 
 
 def test_rows_of_a_cost_file(consistruct, tmp_path):
