@@ -1,0 +1,48 @@
+"""Reports as files to keep: the renderers are those of the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from consistruct.explorer.settings import Setting
+from consistruct.report import CalibrationReport
+
+__all__ = ["FILES", "TITLES", "description", "file_name", "render"]
+
+FILES = {
+    "report.json": "application/json",
+}
+TITLES = {
+    "report.json": "JSON",
+}
+
+
+def render(report: CalibrationReport, name: str) -> bytes:
+    """The content of one of `FILES`."""
+    return (json.dumps(report.as_dict(), indent=1, allow_nan=False) + "\n").encode()
+
+
+def description(setting: Setting) -> str:
+    """A setting in a few words: the loss, and what is not as usual.
+
+    >>> description(Setting(loss="hamming:10", scores="full"))
+    'hamming:10, full'
+    """
+    return ", ".join(_words(setting))
+
+
+def file_name(setting: Setting, name: str) -> str:
+    """A file name that says what is inside, of letters that every system takes.
+
+    >>> file_name(Setting(loss="mixed:4x25:0.4", scores="full"), "curve.csv")
+    'mixed-4x25-0.4-full-curve.csv'
+    """
+    words = (re.sub(r"[^A-Za-z0-9.]+", "-", word) for word in _words(setting))
+    return "-".join([*words, name])
+
+
+def _words(setting: Setting) -> list[str]:
+    choices = (setting.scores, setting.surrogate, setting.decoding)
+    unusual = [choice for choice in choices if choice not in ("own", "quadratic", "argmax")]
+    return [setting.loss or "cost matrix", *unusual]
