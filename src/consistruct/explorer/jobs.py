@@ -38,6 +38,7 @@ class Job:
     total: int = 0
     error: str | None = None
     result: dict[str, Any] | None = None
+    watchers: int = 0
     seen: float = field(default_factory=time.monotonic)
     started: float = field(default_factory=time.monotonic)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -113,9 +114,12 @@ class Jobs:
         if job.version > version or job.finished:
             return
         waiters = [asyncio.ensure_future(event.wait()) for event in (job.changed, self._stopping)]
+        job.watchers += 1
         try:
             await asyncio.wait(waiters, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            job.watchers -= 1
+            job.seen = time.monotonic()
             for waiter in waiters:
                 waiter.cancel()
 
@@ -140,7 +144,7 @@ class Jobs:
             await asyncio.sleep(self._limits.patience / 4)
             horizon = time.monotonic() - self._limits.patience
             for job in list(self._jobs.values()):
-                if job.seen < horizon:
+                if not job.watchers and job.seen < horizon:
                     self.cancel(job)
 
     def stop_waiting(self) -> None:

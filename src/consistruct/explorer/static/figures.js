@@ -16,6 +16,7 @@ function recoloured(value, colours) {
 
 function draw(element) {
   const { figure, options } = element.explorer;
+  element.style.height = `${figure.layout.height}px`; // what Plotly keeps when the width changes
   const shown = dark.matches ? recoloured(figure, options.theme_colours) : structuredClone(figure);
   return window.Plotly.react(element, shown.data, shown.layout, options.plotly_config);
 }
