@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import jsonschema
 import pytest
@@ -90,7 +90,8 @@ def test_the_model_is_frozen_all_the_way_down():
     def check(value):
         assert not isinstance(value, list | dict | set), value
         if is_dataclass(value):
-            assert value.__dataclass_params__.frozen
+            with pytest.raises(FrozenInstanceError):
+                setattr(value, fields(value)[0].name, None)
             for field in fields(value):
                 check(getattr(value, field.name))
         elif isinstance(value, tuple):

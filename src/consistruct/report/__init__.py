@@ -10,6 +10,7 @@ from consistruct.report.calibration import (
     WorstCase,
 )
 from consistruct.report.calibration_charts import calibration_charts, comparison_charts
+from consistruct.report.calibration_html import calibration_html
 from consistruct.report.charts import Chart, HeatMap, Mark, Series
 from consistruct.report.figures import figure_csv, figure_picture
 from consistruct.report.guarantees import (
@@ -20,6 +21,7 @@ from consistruct.report.guarantees import (
     plan_table_text,
     plan_text,
 )
+from consistruct.report.pictures import chart_picture, picture_kind
 from consistruct.report.plotly_figures import (
     PLOTLY_CONFIG,
     THEME_COLOURS,
@@ -34,6 +36,7 @@ from consistruct.report.schema import (
     SCHEMA_VERSION,
     report_schema,
 )
+from consistruct.report.tables import calibration_tables, chart_csv
 from consistruct.report.text import calibration_text
 from consistruct.report.wording import Section, calibration_sections
 
@@ -58,13 +61,18 @@ __all__ = [
     "advice_text",
     "calibration_charts",
     "calibration_figures",
+    "calibration_html",
     "calibration_report",
     "calibration_sections",
+    "calibration_tables",
     "calibration_text",
+    "chart_csv",
+    "chart_picture",
     "comparison_charts",
     "comparison_figures",
     "figure_csv",
     "figure_picture",
+    "picture_kind",
     "plan_dict",
     "plan_table_dict",
     "plan_table_text",

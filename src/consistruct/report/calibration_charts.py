@@ -83,7 +83,8 @@ def classes_chart(report: CalibrationReport) -> Chart | None:
     marks = list(_marks(report))
     if bound is not None and math.isfinite(bound):
         value = bound if large else 10.0**bound
-        marks.append(Mark("k_eff, effective number of classes", value, "y", 1))
+        prefix = "log₁₀ of " if large else ""
+        marks.append(Mark(f"{prefix}k_eff, effective classes", value, "y", 1))
     name = "classes of a 0-1 loss with the same H"
     return Chart(
         key="classes",
@@ -97,6 +98,8 @@ def classes_chart(report: CalibrationReport) -> Chart | None:
         series=(Series("ε²/4H(ε)", tuple(p.eps for p in points), y),),
         marks=tuple(marks),
         y_log=not large,
+        y_range=_readable_range([*logs, *([] if bound is None else [bound])], large),
+        from_zero=False,
     )
 
 
@@ -117,7 +120,7 @@ def sample_size_chart(report: CalibrationReport) -> Chart | None:
 
     return Chart(
         key="sample_size",
-        title="How many examples guarantee an excess risk of ε",
+        title="Examples needed for an excess risk of ε",
         caption=(
             f"Worst-case guarantees for features of norm at most R = {sizes.radius:g} and Q = "
             f"{sizes.q_bound:g}. They compare losses and scores; data usually need far fewer."
@@ -131,6 +134,7 @@ def sample_size_chart(report: CalibrationReport) -> Chart | None:
         marks=_marks(report),
         x_log=True,
         y_log=not large,
+        from_zero=False,
     )
 
 
@@ -146,8 +150,8 @@ def worst_case_chart(report: CalibrationReport) -> Chart | None:
         key="worst_case",
         title=f"The distribution that makes it hard, at ε = {case.eps:.4g}",
         caption=(
-            f"If the truth follows these probabilities, {label_text(case.better)} is the better "
-            f"answer by ε, but {label_text(case.predicted)} is predicted at the least cost."
+            f"If the truth follows these probabilities, “{label_text(case.better)}” is the better "
+            f"answer by ε, yet “{label_text(case.predicted)}” wins at the least surrogate risk."
         ),
         x_label="probability of the truth",
         y_label="truth",
@@ -215,9 +219,19 @@ def comparison_charts(
                 ),
                 x_log=True,
                 y_log=first.y_log,
+                from_zero=False,
             )
         )
     return tuple(charts)
+
+
+def _readable_range(log10: Sequence[float], large: bool) -> tuple[float, float] | None:
+    """An axis for numbers that hardly differ: rounding would fill a chosen one."""
+    low, high = min(log10), max(log10)
+    if not math.isfinite(high - low) or high - low > 0.3:
+        return None
+    low, high = low - 0.3, high + 0.3
+    return (low, high) if large else (10.0**low, 10.0**high)
 
 
 def _inside(report: CalibrationReport) -> list[ReportPoint]:
@@ -269,5 +283,5 @@ def _marks(report: CalibrationReport) -> tuple[Mark, ...]:
     if report.consistency_level:
         marks.append(Mark("consistency level", report.consistency_level, "x", LEVEL))
     if report.at is not None:
-        marks.append(Mark("ε looked at below", report.at, "x", FOCUS))
+        marks.append(Mark("ε looked at", report.at, "x", FOCUS))
     return tuple(marks)

@@ -64,6 +64,10 @@ class Chart:
         With the unit, or what the number is a share of.
     bar_names : tuple of str or None
         Names of the positions 0, 1, … of a bar chart, which is drawn with lying bars.
+    y_range : (low, high) or None
+        What the y axis shows, where its numbers hardly differ; chosen by the renderer if None.
+    from_zero : bool
+        Whether a linear y axis of non-negative numbers starts at 0.
     caption : str
         One or two sentences: what to see, and how to read it.
     """
@@ -78,6 +82,8 @@ class Chart:
     x_log: bool = False
     y_log: bool = False
     bar_names: tuple[str, ...] | None = None
+    y_range: tuple[float, float] | None = None
+    from_zero: bool = True
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ side: `comparison_figures`. Every string that Plotly reads as markup is escaped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -41,11 +42,13 @@ DARK = ("#56B4E9", "#F0803C", "#2BBF94", "#E0A3C3", "#E69F00", "#B4B4B4")
 DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "5px,3px")
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "x")
 TEXT, GRID, SURFACE = "#1b1f23", "#dfe3e8", "#ffffff"
+CLEAR = "rgba(0,0,0,0)"
 DARK_TEXT, DARK_GRID, DARK_SURFACE = "#e6e9ec", "#3a4048", "#16191d"
 
 PLOTLY_CONFIG: dict[str, Any] = {
     "responsive": True,
     "displaylogo": False,
+    "displayModeBar": True,  # fingers do not hover
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
     # nothing of a report goes to another server
     "showSendToCloud": False,
@@ -224,13 +227,15 @@ def _legend_of(mark: Mark, number: int) -> dict[str, Any]:
 def _layout(chart: Chart | HeatMap) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "meta": {"title": chart.title, "caption": chart.caption},
-        "paper_bgcolor": "rgba(0,0,0,0)",  # the page shows through
-        "plot_bgcolor": "rgba(0,0,0,0)",
+        "paper_bgcolor": CLEAR,  # the page shows through
+        "plot_bgcolor": CLEAR,
         "font": {"color": TEXT, "family": "system-ui, sans-serif", "size": 13},
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},  # axes claim what they need themselves
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        # axes claim what they need themselves; the bar with the buttons has the top to itself
+        "margin": {"l": 8, "r": 12, "t": 44, "b": 8},
+        "modebar": {"bgcolor": CLEAR, "color": LIGHT[5], "activecolor": LIGHT[0]},
+        "legend": {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "bgcolor": CLEAR},
         "hoverlabel": {"bgcolor": SURFACE, "bordercolor": GRID, "font": {"color": TEXT}},
-        "height": 420,
+        "height": 460,
         "xaxis": _axis(chart.x_label),
         "yaxis": _axis(chart.y_label),
     }
@@ -240,13 +245,17 @@ def _layout(chart: Chart | HeatMap) -> dict[str, Any]:
     layout["yaxis"]["type"] = "log" if chart.y_log else "linear"
     for axis in ("xaxis", "yaxis"):
         if layout[axis]["type"] == "log":
-            layout[axis] |= {"dtick": 1, "exponentformat": "power"} if _wide(chart, axis) else {}
+            layout[axis] |= _log_ticks(chart, axis)
     if chart.bar_names is not None:
         layout["yaxis"] |= _named(chart.bar_names) | {"autorange": "reversed"}
         layout["xaxis"]["rangemode"] = "tozero"
-        layout["height"] = 130 + 34 * len(chart.bar_names)
+        layout["height"] = 150 + 34 * len(chart.bar_names)
     elif not chart.y_log:
-        layout["yaxis"]["rangemode"] = "tozero" if _positive(chart) else "normal"
+        zero = chart.from_zero and _positive(chart)
+        layout["yaxis"]["rangemode"] = "tozero" if zero else "normal"
+    if chart.y_range is not None:
+        ends = [math.log10(end) for end in chart.y_range] if chart.y_log else list(chart.y_range)
+        layout["yaxis"] |= {"range": ends, "autorange": False}
     return layout
 
 
@@ -273,15 +282,27 @@ def _named(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _wide(chart: Chart, axis: str) -> bool:
-    """Whether a logarithmic axis spans two decades or more, so that whole powers suffice."""
+def _log_ticks(chart: Chart, axis: str) -> dict[str, Any]:
+    """Powers of ten over several decades, else 1, 2, 5, 10 … written in full."""
     values = [
         value
         for series in chart.series
         for value in (series.x if axis == "xaxis" else series.y)
         if value is not None and value > 0
     ]
-    return bool(values) and max(values) >= 100 * min(values)
+    if axis == "yaxis" and chart.y_range is not None:
+        values = list(chart.y_range)
+    if not values:
+        return {}
+    decades = math.log10(max(values)) - math.log10(min(values))
+    if decades >= 2:
+        return {"dtick": math.ceil(decades / 8), "exponentformat": "power"}
+    first = math.floor(math.log10(min(values)))
+    ticks = [
+        factor * 10.0**power for power in range(first, first + 4) for factor in (1, 2, 3, 5, 7)
+    ]
+    kept = [tick for tick in ticks if 0.99 * min(values) <= tick <= 1.01 * max(values)]
+    return {"tickmode": "array", "tickvals": kept, "ticktext": [f"{tick:g}" for tick in kept]}
 
 
 def _positive(chart: Chart) -> bool:
@@ -293,7 +314,7 @@ def _heat_map(chart: HeatMap) -> dict[str, Any]:
     layout = _layout(chart)
     layout["xaxis"] |= _named(chart.x_names) | {"tickangle": -45, "ticks": ""}
     layout["yaxis"] |= _named(chart.y_names) | {"autorange": "reversed", "ticks": ""}
-    layout["height"] = 220 + 30 * max(len(chart.y_names), 4)
+    layout["height"] = 240 + 30 * max(len(chart.y_names), 4)
     trace = {
         "type": "heatmap",
         "z": [list(row) for row in chart.values],

@@ -239,8 +239,8 @@ def _worst_case(report: CalibrationReport) -> Section:
         return Section("worst_case", question, f"No distribution can be shown: {reason}.")
     better, predicted = label_text(case.better), label_text(case.predicted)
     answer = (
-        f"When the truth is {_mixture(case)}: answering {predicted} costs {case.eps:.4g} more than "
-        f"answering {better}, and scores can hardly tell."
+        f"When the truth is {_mixture(case)}: answering “{predicted}” costs {case.eps:.4g} more "
+        f"than answering “{better}”, and scores can hardly tell."
     )
     proved = any(p.eps == case.eps and p.status in PROVED for p in report.curve)
     gap = (
@@ -249,7 +249,7 @@ def _worst_case(report: CalibrationReport) -> Section:
         else f"within {log_text(case.log_surrogate_gap)} of the optimal surrogate risk"
     )
     details = [
-        f"Under this distribution there are scores {gap} that make {predicted} win."
+        f"Under this distribution there are scores {gap} that make “{predicted}” win."
         + (" No other distribution and pair of labels does it with less." if proved else ""),
     ]
     difference = pair_difference((case.better, case.predicted))
@@ -258,8 +258,8 @@ def _worst_case(report: CalibrationReport) -> Section:
     facts = [("better answer", better), ("answer that wins", predicted)]
     if case.expected_better is not None and case.expected_predicted is not None:
         facts += [
-            (f"expected loss of {better}", f"{case.expected_better:.4g}"),
-            (f"expected loss of {predicted}", f"{case.expected_predicted:.4g}"),
+            (f"expected loss of “{better}”", f"{case.expected_better:.4g}"),
+            (f"expected loss of “{predicted}”", f"{case.expected_predicted:.4g}"),
         ]
     facts.append(("source", case.note))
     return Section("worst_case", question, answer, tuple(details), tuple(facts), ("worst_case",))
@@ -267,7 +267,7 @@ def _worst_case(report: CalibrationReport) -> Section:
 
 def _mixture(case: WorstCase) -> str:
     """The likeliest truths in a sentence."""
-    parts = [f"{entry.truth} with {entry.probability:.1%}" for entry in case.law[:3]]
+    parts = [f"“{entry.truth}” with {entry.probability:.1%}" for entry in case.law[:3]]
     if len(case.law) > 3 or case.rest > 1e-6:
         parts.append("others with the rest")
     if len(parts) == 1:
