@@ -6,21 +6,41 @@ import json
 import re
 
 from consistruct.explorer.settings import Setting
-from consistruct.report import CalibrationReport
+from consistruct.report import (
+    CalibrationReport,
+    calibration_charts,
+    calibration_html,
+    calibration_tables,
+    chart_picture,
+)
 
 __all__ = ["FILES", "TITLES", "description", "file_name", "render"]
 
 FILES = {
     "report.json": "application/json",
+    "curve.csv": "text/csv; charset=utf-8",
+    "figures.png": "image/png",
+    "report.html": "text/html; charset=utf-8",
 }
 TITLES = {
     "report.json": "JSON",
+    "curve.csv": "CSV",
+    "figures.png": "PNG",
+    "report.html": "HTML report",
 }
 
 
 def render(report: CalibrationReport, name: str) -> bytes:
     """The content of one of `FILES`."""
-    return (json.dumps(report.as_dict(), indent=1, allow_nan=False) + "\n").encode()
+    if name == "report.json":
+        return (json.dumps(report.as_dict(), indent=1, allow_nan=False) + "\n").encode()
+    if name == "curve.csv":
+        return calibration_tables(report)["curve"].encode()
+    if name == "figures.png":
+        return chart_picture(calibration_charts(report), "png")
+    if name == "report.html":
+        return calibration_html(report).encode()
+    raise ValueError(f"there are the files {', '.join(FILES)}, got {name!r}")
 
 
 def description(setting: Setting) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
@@ -44,6 +45,7 @@ from consistruct.scores.spec import parse_scores
 __all__ = ["Analyst", "main"]
 
 N_CURVES = 8
+N_POINTS, N_POINTS_OF_FORMULA = 21, 101
 BETWEEN_PROGRESS = 0.1  # seconds
 
 Step = Callable[[str, int, int], None]
@@ -69,8 +71,11 @@ class Analyst:
         step("reading the loss", 0, 0)
         curve, notes = self._curve(setting, matrix)
         step("calibration function", 0, 0)
+        # a formula costs nothing: enough points to see where it bends
+        number = N_POINTS_OF_FORMULA if curve.method.startswith("closed form") else N_POINTS
         report = calibration_report(
             curve,
+            np.linspace(0.0, curve.max_eps, number),
             at=setting.eps,
             warnings=notes,
             progress=lambda done, total: step("calibration function", done, total),
