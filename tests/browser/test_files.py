@@ -75,14 +75,14 @@ def test_the_matrix_is_shared_by_the_address(explorer, open_page):
 
 def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
     page = matrix_page(explorer)
-    k = 40
-    lines = [",".join("0" if i == j else "1.0000" for j in range(k)) for i in range(k)]
+    k = 25
+    lines = [",".join("0" if i == j else "1.00000000" for j in range(k)) for i in range(k)]
     give(page, "\n".join(lines))
     page.locator("[data-part=upload-note]").filter(has_text="while this server runs").wait_for()
-    page.locator("[data-key=hardness]").filter(has_text="40 classes").wait_for()
+    page.locator("[data-key=hardness]").filter(has_text="25 classes").wait_for()
     assert "csv=" not in page.url
     again = open_page(page.url)
-    again.locator("[data-key=hardness]").filter(has_text="40 classes").wait_for()
+    again.locator("[data-key=hardness]").filter(has_text="25 classes").wait_for()
     gone = open_page(page.url.replace("matrix=", "matrix=0")[:-1])
     gone.locator(".error").filter(has_text="drop the CSV file again").wait_for()
 

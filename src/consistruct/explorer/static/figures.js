@@ -1,6 +1,7 @@
 // Figures of the report model, drawn by Plotly in the colours of the page.
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const NARROW = 480; // pixels; letters are smaller on a phone, so that axes keep their titles
 const drawn = new Set(); // elements to draw again when the colours change
 
 function recoloured(value, colours) {
@@ -18,6 +19,7 @@ function draw(element) {
   const { figure, options } = element.explorer;
   element.style.height = `${figure.layout.height}px`; // what Plotly keeps when the width changes
   const shown = dark.matches ? recoloured(figure, options.theme_colours) : structuredClone(figure);
+  if (element.clientWidth < NARROW) shown.layout.font.size = 11;
   return window.Plotly.react(element, shown.data, shown.layout, options.plotly_config);
 }
 
