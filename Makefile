@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long clean
+.PHONY: demo test lint types unit long browser clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -23,10 +23,14 @@ types: $(VENV)/.test
 
 # two workers with one BLAS thread each: more would fight over two cores
 unit: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long --ignore=tests/browser
 
 long: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/long
+
+# headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
+browser: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "consistruct needs Python 3.11 or newer; install it, or run: make PYTHON=/path/to/python"; exit 2; }

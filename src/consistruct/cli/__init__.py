@@ -12,7 +12,17 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, figures, learning, plan, report, simulate
+from consistruct.cli import (
+    advise,
+    analyze,
+    demo,
+    explore,
+    figures,
+    learning,
+    plan,
+    report,
+    simulate,
+)
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -52,6 +62,7 @@ simulate.register(app)
 figures.register(app)
 learning.register(app)
 report.register(app)
+explore.register(app)
 
 
 def main() -> None:
