@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, figures, learning, plan
+from consistruct.cli import advise, analyze, audit, demo, figures, learning, plan
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -49,6 +49,7 @@ analyze.register(app)
 plan.register(app)
 advise.register(app)
 figures.register(app)
+audit.register(app)
 learning.register(app)
 
 
