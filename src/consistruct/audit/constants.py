@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +31,18 @@ def random_problem(rng: np.random.Generator) -> Problem:
     k, r, d = int(rng.integers(2, 7)), int(rng.integers(2, 5)), 3
     F = rng.normal(size=(k, r))
     L = F @ rng.normal(size=(r, k))
-    L -= L.min()  # losses are non-negative; the constant then leaves the span, which D does not need
+    L -= (
+        L.min()
+    )  # losses are non-negative; the constant then leaves the span, which D does not need
     V = rng.dirichlet(np.ones(k), d).T
     return Problem(CostMatrix(L), F, V, rng.dirichlet(np.ones(d), 6))
+
+
+def risk(problem: Problem, W: FloatArray) -> float:
+    """The surrogate risk of f_W by summing over inputs and truths."""
+    scores = problem.inputs @ (problem.F @ W).T  # (n, k)
+    values = np.sum((scores[:, :, None] + problem.loss.matrix()) ** 2, axis=1)
+    return float(np.sum(values * problem.laws)) / (2 * len(problem.F) * len(problem.inputs))
 
 
 @claim(
@@ -41,8 +51,8 @@ def random_problem(rng: np.random.Generator) -> Problem:
     "formula",
     "The surrogate risk of f_W = FWφ(x), its stochastic gradient (1/k)Fᵀ(FWφ + L(:, y))φᵀ, the "
     "gradient (FᵀFW + FᵀLV)·E[φφᵀ]/k, and the stationary point W* = −(FᵀF)⁺FᵀLV.",
-    "central differences of the risk over a finite law; expectation of the stochastic gradient; the "
-    "gradient at W*, for singular FᵀF too",
+    "central differences of the risk over a finite law; expectation of the stochastic gradient; "
+    "the gradient at W*, for singular FᵀF too",
     covers=("sec:tranferAndSgd#1", "sec:tranferAndSgd#2", "sec:tranferAndSgd#3"),
 )
 def gradient(effort: Effort) -> Evidence:
@@ -58,15 +68,11 @@ def gradient(effort: Effort) -> Evidence:
         second = inputs.T @ inputs / n
         W = rng.normal(size=(F.shape[1], V.shape[1]))
 
-        def risk(W: FloatArray, p=problem, L=L, F=F, k=k, n=n) -> float:  # type: ignore[no-untyped-def]
-            scores = p.inputs @ (F @ W).T  # (n, k)
-            values = np.sum((scores[:, :, None] + L) ** 2, axis=1) / (2 * k)
-            return float(np.sum(values * p.laws) / n)
-
         formula = (F.T @ F @ W + F.T @ L @ V) @ second / k
         direction = rng.normal(size=W.shape)
         h = 1e-5
-        central = (risk(W + h * direction) - risk(W - h * direction)) / (2 * h)
+        central = risk(problem, W + h * direction) - risk(problem, W - h * direction)
+        central /= 2 * h
         size = max(1.0, abs(central))
         slope.see(abs(float(np.sum(formula * direction)) - central) / size)
         expected = sum(
@@ -78,7 +84,8 @@ def gradient(effort: Effort) -> Evidence:
         star = (F.T @ F @ problem.optimum + F.T @ L @ V) @ second / k
         zero.see(float(np.abs(star).max()))
     return Evidence(
-        (slope.deviation, mean.deviation, zero.deviation), "0-1, block, Hamming, chain, random losses"
+        (slope.deviation, mean.deviation, zero.deviation),
+        "0-1, block, Hamming, chain, random losses",
     )
 
 
@@ -113,7 +120,7 @@ def radius(effort: Effort) -> Evidence:
             math.sqrt(r) * float(np.linalg.norm(pinv, 2)) * norm_lv,
             math.sqrt(r) / least * math.sqrt(k) * top * Q,
         ]
-        for left, right in zip(steps, steps[1:], strict=False):
+        for left, right in pairwise(steps):
             chain.see(left / right)
         needless.see(problem.D / (steps[-1] / math.sqrt(r)))
         if F.shape[1] == r:
@@ -135,9 +142,10 @@ def radius(effort: Effort) -> Evidence:
         "0-1, block, Hamming, random F; the chain model with T = 3, s = 2",
         edge=(edge,),
         corrected=(mended, chain.deviation, needless.deviation),
-        correction=f"σ_min is the smallest non-zero singular value: the chain model has {F.shape[1]} columns "
-        f"of rank {len(positive)}, so σ_min = 0 and D = +∞ as printed, {positive.min():.4g} instead. "
-        "The factor √r is not needed: ‖AB‖_HS ≤ ‖A‖₂‖B‖_HS.",
+        correction="σ_min is the smallest non-zero singular value: the chain model has "
+        f"{F.shape[1]} columns of rank {len(positive)}, so σ_min = 0 and D = +∞ as printed, "
+        f"{positive.min():.4g} instead. The factor √r is not needed: ‖AB‖_HS ≤ ‖A‖₂‖B‖_HS. (The "
+        "text also calls σ_min⁻¹, not σ_min, the smallest singular value.)",
     )
 
 
@@ -165,18 +173,56 @@ def gradient_bound(effort: Effort) -> Evidence:
             for y in range(L.shape[1]):
                 inner = F.T @ F @ W @ phi + F.T @ L[:, y]
                 size = float(np.linalg.norm(phi))
-                steps = [
+                steps: list[float] = [
                     float(np.linalg.norm(np.outer(inner, phi))) / k,
                     float(np.linalg.norm(inner)) * size / k,
-                    (np.linalg.norm(F.T @ F @ W @ phi) + np.linalg.norm(F.T @ L[:, y])) * size / k,
-                    (top**2 * D * size + top * np.linalg.norm(L[:, y])) * size / k,
+                    float(np.linalg.norm(F.T @ F @ W @ phi) + np.linalg.norm(F.T @ L[:, y]))
+                    * size
+                    / k,
+                    (top**2 * D * size + top * float(np.linalg.norm(L[:, y]))) * size / k,
                     bound,
                 ]
-                for left, right in zip(steps, steps[1:], strict=False):
+                for left, right in pairwise(steps):
                     if right > 0:
-                        lines.see(float(left / right))
+                        lines.see(left / right)
                 worst.see(steps[0] / bound)
     return Evidence((worst.deviation, lines.deviation), "0-1, block, Hamming, random problems")
+
+
+@claim(
+    "sgd-meaning-of-m",
+    "Section 4",
+    "remark",
+    "M bounds the expected square of the norm of the stochastic gradient.",
+    "E‖g‖² over the ball (its maximum, at random points and at −W*) against M and against M², for "
+    "the 0-1 loss times 1 and times 10",
+    expected="false as stated",
+)
+def meaning_of_m(effort: Effort) -> Evidence:
+    rng = effort.rng
+    first, second = Worst("E‖g‖²/M", 1 + 1e-9), Worst("E‖g‖²/M²", 1 + 1e-9)
+    for factor in (1.0, 10.0):
+        L = factor * (1 - np.eye(3))
+        problem = Problem(CostMatrix(L), np.eye(3), np.eye(3), np.eye(3))
+        points = [-problem.optimum]
+        for _ in range(effort.pick(20, 200)):
+            W = rng.normal(size=(3, 3))
+            points.append(W * problem.D / np.linalg.norm(W))
+        for W in points:
+            squares = [
+                float(np.sum(((W @ phi + L[:, y]) / 3) ** 2)) * problem.laws[x, y] / 3
+                for x, phi in enumerate(problem.inputs)
+                for y in range(3)
+            ]
+            first.see(sum(squares) / problem.M, f"losses up to {factor:g}")
+            second.see(sum(squares) / problem.M**2, f"losses up to {factor:g}")
+    return Evidence(
+        (first.deviation,),
+        "0-1 loss on 3 labels, certain labels, Lmax = 1 and 10",
+        corrected=(second.deviation,),
+        correction="M² bounds it, as condition (ii) of Theorem 5 says: E‖g‖² reaches "
+        f"{first.value:.3g}·M but only {second.value:.3g}·M².",
+    )
 
 
 @claim(
@@ -204,8 +250,8 @@ def dm_product(effort: Effort) -> Evidence:
     "sgd-scaling",
     "Appendix F",
     "remark",
-    "DM does not change when F is scaled; D/M scales with the square of the scale of F, so rescaling "
-    "F can always bring it to O(1).",
+    "DM does not change when F is scaled; D/M scales with the square of the scale of F, so "
+    "rescaling F can always bring it to O(1).",
     "symbolic: D and M with F replaced by tF",
     expected="false as stated",
 )
@@ -213,7 +259,7 @@ def scaling(effort: Effort) -> Evidence:
     sp = sympy()
     high, low, r, k, top, Q, R, t = sp.symbols("sigma_max sigma_min r k L Q R t", positive=True)
 
-    def constants(scale):  # type: ignore[no-untyped-def]
+    def constants(scale: Any) -> tuple[Any, Any]:
         D = sp.sqrt(r) / (scale * low) * sp.sqrt(k) * top * Q
         return D, (scale * high) ** 2 * D * R**2 / k + scale * high * sp.sqrt(k) * top * R / k
 
@@ -224,15 +270,20 @@ def scaling(effort: Effort) -> Evidence:
     return Evidence(
         (
             invariant,
-            Deviation("|growth of D/M − t²|/t² at t = 3", abs(growth - 9) / 9, 1e-12, f"grows by {growth:.4g}"),
+            Deviation(
+                "|growth of D/M − t²|/t² at t = 3",
+                abs(growth - 9) / 9,
+                1e-12,
+                f"grows by {growth:.4g}",
+            ),
         ),
         "symbolic in the scale t",
         corrected=(
             Deviation("M/D does not scale with t²", residual(M_t / D_t - t**2 * M / D), 0),
             invariant,
         ),
-        correction=f"M/D scales with the square, D/M with its inverse: at t = 3 D/M becomes {growth:.4g} of what "
-        "it was, not 9. That rescaling brings it to O(1) remains true.",
+        correction="M/D scales with the square, D/M with its inverse: at t = 3 D/M becomes "
+        f"{growth:.4g} of what it was, not 9. That rescaling brings it to O(1) remains true.",
     )
 
 
@@ -240,10 +291,10 @@ def scaling(effort: Effort) -> Evidence:
     "sgd-orders",
     "Section 4; Appendix F",
     "formula",
-    "DM = O(k) for the 0-1 loss, O(b) for the block loss, O(log₂³k) for the Hamming loss, with κ = 1, "
-    "1 and at most log₂k + 2.",
-    "D and M from singular values of the paper's F; the library's table up to 1024: the ratio of DM "
-    "to the stated order must stay bounded and settle",
+    "DM = O(k) for the 0-1 loss, O(b) for the block loss, O(log₂³k) for the Hamming loss, with "
+    "κ = 1, 1 and at most log₂k + 2.",
+    "D and M from singular values of the paper's F; the library's table up to 1024: the ratio "
+    "of DM to the stated order must stay bounded and settle",
 )
 def orders(effort: Effort) -> Evidence:
     wild = Worst("largest ratio of DM to the stated order (Q = R = 1)", 16.0)
@@ -274,8 +325,8 @@ def orders(effort: Effort) -> Evidence:
     "remark",
     "Hence the quadratic surrogate learns block and Hamming losses efficiently, while convergence "
     "could be slow for the 0-1 loss.",
-    "growth of N* = 4D²M²/Ȟ² with k, by the paper's constants and by constants without the needless "
-    "factors (orthonormal centred basis, no √r, start at 0), at fixed Q",
+    "growth of N* = 4D²M²/Ȟ² with k, by the paper's constants and by constants without the "
+    "needless factors (orthonormal centred basis, no √r, start at 0), at fixed Q",
     expected="holds with correction",
 )
 def easy_and_hard(effort: Effort) -> Evidence:
@@ -286,10 +337,14 @@ def easy_and_hard(effort: Effort) -> Evidence:
         return (logs[1] - logs[0]) / math.log(16)
 
     hard, easy = growth("zero-one", "paper"), growth("hamming", "paper")
-    stated = Deviation("|exponent of N* in k − 4| for the 0-1 loss, paper's constants", abs(hard - 4), 0.1)
+    stated = Deviation(
+        "|exponent of N* in k − 4| for the 0-1 loss, paper's constants", abs(hard - 4), 0.1
+    )
     tame = Deviation("exponent of N* in T for Hamming, paper's constants", easy, 8.2)
     sharp = {family: growth(family, "sharp") for family in ("zero-one", "block", "hamming")}
-    flat = Deviation("1 if sharp N* does not grow with k for the 0-1 loss", float(sharp["zero-one"] < 0.1), 0)
+    flat = Deviation(
+        "1 if sharp N* does not grow with k for the 0-1 loss", float(sharp["zero-one"] < 0.1), 0
+    )
     value = Worst("|sharp N*·ε⁴/ξ(QR)² − 16 (0-1, block) or 4 (Hamming)|", 0.6)
     for row in rows:
         if row.family != "mixed":
@@ -299,10 +354,11 @@ def easy_and_hard(effort: Effort) -> Evidence:
         "sizes 64 and 1024, ε = 0.1, Q = R = 1",
         edge=(flat,),
         corrected=(value.deviation,),
-        correction="With sharp constants N* ≈ 16 ξ(QR)²/ε⁴ for the 0-1 and the block loss and 4 ξ(QR)²/ε⁴ for "
-        f"Hamming (exponents {sharp['zero-one']:.2g}, {sharp['block']:.2g}, {sharp['hamming']:.2g}): at "
-        "equal Q no loss is harder. What separates them is the norm of the functions to be learnt, which "
-        "hides in Q (Q = k where each of k orthonormal inputs has its own label).",
+        correction="With sharp constants N* ≈ 16 ξ(QR)²/ε⁴ for the 0-1 and the block loss and 4 "
+        f"ξ(QR)²/ε⁴ for Hamming (exponents {sharp['zero-one']:.2g}, {sharp['block']:.2g}, "
+        f"{sharp['hamming']:.2g}): at equal Q no loss is harder. What separates them is the "
+        "norm of the functions to be learnt, which hides in Q (Q = k where each of k "
+        "orthonormal inputs has its own label).",
     )
 
 

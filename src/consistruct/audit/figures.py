@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from consistruct import calibration_function
@@ -16,8 +18,8 @@ from consistruct.scores import Blocks, Full
     "figure-1a",
     "Section 3.1, Figure 1a",
     "figure",
-    "Hamming loss: the curve with free scores (red) can grow exponentially slower than the one with "
-    "separable scores (blue), which implies consistency.",
+    "Hamming loss: the curve with free scores (red) can grow exponentially slower than the one "
+    "with separable scores (blue), which implies consistency.",
     "the figure's data against certified programs; ratio of the curves at growing T; both positive",
     covers=("fig:exampleTranferFunctions",),
 )
@@ -25,7 +27,9 @@ def figure_1a(effort: Effort) -> Evidence:
     figure = figure_data("figure_1a")
     eps = figure.columns["eps"]
     red, blue = figure.columns["full scores"], figure.columns["own scores"]
-    positive = Deviation("points ε > 0 with H = 0", float(np.sum((red[1:] <= 0) | (blue[1:] <= 0))), 0)
+    positive = Deviation(
+        "points ε > 0 with H = 0", float(np.sum((red[1:] <= 0) | (blue[1:] <= 0))), 0
+    )
     order = Deviation("points where red exceeds blue", float(np.sum(red > blue * (1 + 1e-9))), 0)
     certain = Worst("relative deviation of both curves from certified programs, T = 3", 1e-6)
     loss = Hamming(3)
@@ -35,12 +39,13 @@ def figure_1a(effort: Effort) -> Evidence:
             certain.see(relative(found, certified(loss, scores, e)[0]), f"ε = {e}")
     slow = Worst("(2^T/4T)/(blue/red), ε = 1", 1.0)
     for T in effort.pick((4, 10), (4, 10, 30)):
-        log_ratio = (
-            calibration_function(Hamming(T)).log(1.0) - calibration_function(Hamming(T), "full").log(1.0)
-        )
+        log_ratio = calibration_function(Hamming(T)).log(1.0) - calibration_function(
+            Hamming(T), "full"
+        ).log(1.0)
         slow.see(2.0**T / (4 * T) / float(np.exp(log_ratio)), f"T = {T}")
     return Evidence(
-        (positive, order, certain.deviation, slow.deviation), f"{len(eps)} points, T = 6; T up to 30"
+        (positive, order, certain.deviation, slow.deviation),
+        f"{len(eps)} points, T = 6; T up to 30",
     )
 
 
@@ -86,10 +91,12 @@ def figure_1b_choice(effort: Effort) -> Evidence:
     points = []
     for eta in (0.4, 0.2, 0.1, 0.05):
         loss = Mixed((25,) * 4, eta)
-        free, blocks = (calibration_function(loss, scores) for scores in ("full", Blocks((25,) * 4)))
+        free, blocks = (
+            calibration_function(loss, scores) for scores in ("full", Blocks((25,) * 4))
+        )
         points.append(crossing_point(free, blocks) or np.inf)
     rising = Worst("rise of the crossing point as η falls", 0)
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         rising.see(after - before, f"crossings {', '.join(f'{p:.3g}' for p in points)}")
     late = Deviation("crossing over η at η = 0.05", points[-1] / 0.05, 1.0)
     return Evidence((rising.deviation, late), "4 blocks of 25; η = 0.4, 0.2, 0.1, 0.05")

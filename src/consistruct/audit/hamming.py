@@ -49,7 +49,9 @@ def decomposition(effort: Effort) -> Evidence:
         rank.see(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
         span.see(float(np.abs(projection(F) @ L - L).max()), f"T = {T}")
         span.see(float(np.abs(projection(L) @ F - F).max()), f"T = {T}")
-    return Evidence((lines.deviation, rank.deviation, span.deviation), f"T up to {effort.pick(4, 7)}")
+    return Evidence(
+        (lines.deviation, rank.deviation, span.deviation), f"T up to {effort.pick(4, 7)}"
+    )
 
 
 @claim(
@@ -70,9 +72,14 @@ def proposition(effort: Effort) -> Evidence:
     for T in effort.pick((1, 2, 3), (1, 2, 3, 4, 5)):
         for eps in (0.1, 0.55, 1.0):
             compare(
-                Hamming(T), Hamming(T).score_space, lambda e, T=T: e**2 / (8 * T), eps,  # type: ignore[misc]
-                library, numeric, f"T = {T}",
-            )  # fmt: skip
+                Hamming(T),
+                Hamming(T).score_space,
+                eps,
+                eps**2 / (8 * T),
+                library,
+                numeric,
+                f"T = {T}",
+            )
     return Evidence(
         (library.deviation, numeric.deviation), f"T up to {effort.pick(3, 5)}; ε = 0.1, 0.55, 1"
     )
@@ -207,8 +214,8 @@ def projection_norm(effort: Effort) -> Evidence:
     "Appendix G",
     "formula",
     "Without the factor 2^(T−2): determinant 1, T − 1 eigenvalues equal to 1, λ_min λ_max = 1, "
-    "λ_min + λ_max = T + 2, λ_min ∈ [1/(T+2), 1/T], λ_max ∈ [T+1, T+2]; hence σ_min ≥ √k/(2√(log₂k+2)), "
-    "σ_max ≤ (√k/2)√(log₂k+2), κ ≤ log₂k + 2.",
+    "λ_min + λ_max = T + 2, λ_min ∈ [1/(T+2), 1/T], λ_max ∈ [T+1, T+2]; hence σ_min ≥ "
+    "√k/(2√(log₂k+2)), σ_max ≤ (√k/2)√(log₂k+2), κ ≤ log₂k + 2.",
     "eigenvalues and singular values; κ against its exact value (T + 2 + √(T² + 4T))/2",
 )
 def eigenvalues(effort: Effort) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from consistruct.audit import (
+    blocks,
     bounds,
     consistency,
     constants,
@@ -17,6 +18,7 @@ from consistruct.audit import (
     related,
     setup,
     surrogates,
+    upper_bounds,
 )
 from consistruct.audit.model import Entry
 
@@ -29,10 +31,12 @@ PARTS = (
     optimisation,
     quadratic,
     bounds,
+    upper_bounds,
     related,
     kernel_related,
     surrogates,
     exact,
+    blocks,
     hamming,
     mixed,
     mixed_blocks,
@@ -40,10 +44,7 @@ PARTS = (
 )
 
 ENTRIES: dict[str, Entry] = {
-    entry.name: entry
-    for part in PARTS
-    for entry in vars(part).values()
-    if isinstance(entry, Entry)
+    entry.name: entry for part in PARTS for entry in vars(part).values() if isinstance(entry, Entry)
 }
 
 # Labels of the paper's source that name no claim, with the reason.

@@ -33,7 +33,12 @@ def _fit(
     gram, second = F.T @ F / k, X.T @ X / n
     target = -F.T @ L @ (np.eye(k)[y].T @ X / n) / k  # (r, d)
     if basis_free:
-        return F @ np.linalg.pinv(gram) @ target @ np.linalg.inv(second + penalty * np.eye(len(second)))
+        return (
+            F
+            @ np.linalg.pinv(gram)
+            @ target
+            @ np.linalg.inv(second + penalty * np.eye(len(second)))
+        )
     # ḠWC + λW = target, diagonal in the two eigenbases
     g, A = np.linalg.eigh(gram)
     c, B = np.linalg.eigh(second)
@@ -53,8 +58,8 @@ def _embedding(L: FloatArray, X: FloatArray, y: FloatArray, penalty: float) -> F
     "related work",
     "Minimising the empirical quadratic surrogate and regressing output embeddings give identical "
     "predictors.",
-    "both in closed form on random data, decoded on new inputs: without a penalty, with λ‖W‖² for a "
-    "skewed basis, and with the penalty λ·tr(WᵀḠW)",
+    "both in closed form on random data, decoded on new inputs: without a penalty, with λ‖W‖² "
+    "for a skewed basis, and with the penalty λ·tr(WᵀḠW)",
     expected="holds with correction",
 )
 def identical(effort: Effort) -> Evidence:
@@ -114,7 +119,8 @@ def number_of_functions(effort: Effort) -> Evidence:
         "up to 4 blocks, T up to 7",
         edge=(Deviation("1 − rank for a single block", one, 0, "one block of 4"),),
         corrected=(block.deviation, hamming.deviation),
-        correction="rank(L_block) = b (Appendix D.3) for b ≥ 2: a single block gives L = 0, of rank 0.",
+        correction="rank(L_block) = b (Appendix D.3) for b ≥ 2: a single block gives L = 0, of "
+        "rank 0.",
     )
 
 
@@ -122,8 +128,8 @@ def number_of_functions(effort: Effort) -> Evidence:
     "embedding-calibration",
     "Section 5",
     "related work",
-    "The excess risk bound of the output-embedding surrogate ‖g − φ(y)‖² implies H(ε) ≥ ε²/c_Δ² with "
-    "c_Δ = ‖L‖₂ for one-hot outputs.",
+    "The excess risk bound of the output-embedding surrogate ‖g − φ(y)‖² implies H(ε) ≥ ε²/c_Δ² "
+    "with c_Δ = ‖L‖₂ for one-hot outputs.",
     "H of the one-hot surrogate from its definition, one quadratic program per pair, against the "
     "bound and against corrected ones",
     expected="false as stated",
@@ -145,8 +151,12 @@ def embedding_calibration(effort: Effort) -> Evidence:
         for eps in effort.pick((0.5,), (0.1, 0.5, 0.9)):
             H = _one_hot(L, eps)
             c = float(np.linalg.norm(L, 2))
-            widest = max(float(np.sum((L[i] - L[j]) ** 2)) for i, j in permutations(range(len(L)), 2))
-            stated.see(eps**2 / c**2 / H, f"{name}, ε = {eps}: H = {H:.4g}, bound {eps**2 / c**2:.4g}")
+            widest = max(
+                float(np.sum((L[i] - L[j]) ** 2)) for i, j in permutations(range(len(L)), 2)
+            )
+            stated.see(
+                eps**2 / c**2 / H, f"{name}, ε = {eps}: H = {H:.4g}, bound {eps**2 / c**2:.4g}"
+            )
             mended.see(eps**2 / (2 * c**2) / H, f"{name}, ε = {eps}")
             mended.see(eps**2 / widest / H, f"{name}, ε = {eps}")
             if name.startswith("ordinal"):
@@ -158,9 +168,10 @@ def embedding_calibration(effort: Effort) -> Evidence:
         (stated.deviation,),
         "six losses of 2 and 4 labels",
         corrected=(mended.deviation, exact.deviation),
-        correction="ε ≤ (L_j − L_i)(q − g) ≤ ‖L_i − L_j‖‖g − q‖ gives H ≥ ε²/max_ij ‖L_i − L_j‖² ≥ "
-        f"ε²/(2c_Δ²); the first is an equality on five of the six losses (on the ordinal one H is up to "
-        f"{loose:.4g} times as large). The printed bound fails at k = 2, ε = 0.5: H = {example:.4g} < 0.25.",
+        correction="ε ≤ (L_j − L_i)(q − g) ≤ ‖L_i − L_j‖‖g − q‖ gives H ≥ ε²/max_ij ‖L_i − "
+        "L_j‖² ≥ ε²/(2c_Δ²); the first is an equality on five of the six losses (on the ordinal "
+        f"one H is up to {loose:.4g} times as large). The printed bound fails at k = 2, ε = "
+        f"0.5: H = {example:.4g} < 0.25.",
     )
 
 
@@ -213,8 +224,8 @@ def spectral_norms(effort: Effort) -> Evidence:
         "equal blocks, Hamming up to T = 8, unequal blocks",
         edge=(Deviation("relative deviation for blocks of 1 and 5", relative(unequal, 3.0), 1e-9),),
         corrected=(equal.deviation, root, below.deviation),
-        correction="For equal blocks, of which the paper's definition speaks; for unequal ones it is an upper bound: "
-        f"blocks of 1 and 5 have {unequal:.4f} = √5, not 3.",
+        correction="For equal blocks, of which the paper's definition speaks; for unequal ones "
+        f"it is an upper bound: blocks of 1 and 5 have {unequal:.4f} = √5, not 3.",
     )
 
 

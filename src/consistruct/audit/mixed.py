@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -44,20 +45,20 @@ def proposition(effort: Effort) -> Evidence:
             loss = Mixed((s,) * b, eta)
             for eps in (0.08, 0.5, 1.0):
                 case = f"b = {b}, s = {s}, η = {eta}"
-                compare(
-                    loss, Full(loss), lambda e, b=b, s=s, eta=eta: printed(e, b, s, eta), eps,  # type: ignore[misc]
-                    library, numeric, case,
-                )  # fmt: skip
+                compare(loss, Full(loss), eps, printed(eps, b, s, eta), library, numeric, case)
                 positive.see(float(printed(eps, b, s, eta) <= 0), case)
     one = calibration_function(Mixed((3,), 0.4), "full")
     lone = relative(one(0.8), printed(0.8, 1, 3, 0.4))
     return Evidence(
         (library.deviation, numeric.deviation, positive.deviation),
         "2 or 3 blocks of 2 to 4 labels; η in (0, 1]; ε = 0.08, 0.5, 1",
-        edge=(Deviation("relative deviation for one block", lone, 1e-6, "s = 3, η = 0.4, ε = 0.8"),),
+        edge=(
+            Deviation("relative deviation for one block", lone, 1e-6, "s = 3, η = 0.4, ε = 0.8"),
+        ),
         corrected=(library.deviation, numeric.deviation),
-        correction="For at least two blocks: one block is η times the 0-1 loss, whose largest excess "
-        f"is η, so H(ε) = +∞ above {one.max_eps:g} at η = 0.4. The bound η/(1−η) is +∞ at η = 1.",
+        correction="For at least two blocks: one block is η times the 0-1 loss, whose largest "
+        f"excess is η, so H(ε) = +∞ above {one.max_eps:g} at η = 0.4. The bound η/(1−η) is +∞ "
+        "at η = 1.",
     )
 
 
@@ -79,7 +80,9 @@ def limits(effort: Effort) -> Evidence:
         second.subs(eta, 0) - eps**2 / (4 * k) * 2 * s / (s + 1),
         (second - eps**2 / (4 * k)).subs(eps, eta / (1 - eta)),
     )
-    reach = Deviation("η ≥ ½ with η/(1−η) < 1", float(min(e / (1 - e) for e in (0.5, 0.7, 0.9)) < 1), 0)
+    reach = Deviation(
+        "η ≥ ½ with η/(1−η) < 1", float(min(e / (1 - e) for e in (0.5, 0.7, 0.9)) < 1), 0
+    )
     return Evidence((Deviation("identities that fail symbolically", failed, 0), reach), "symbolic")
 
 
@@ -154,7 +157,7 @@ def moves(effort: Effort) -> Evidence:
     sp = sympy()
     eta, move = sp.symbols("eta delta", positive=True)
 
-    def term(score, own, block):  # type: ignore[no-untyped-def]
+    def term(score: Any, own: Any, block: Any) -> Any:
         """Change of f_c + 1 − ηq_c − (1−η)Q."""
         return score - eta * own - (1 - eta) * block
 
@@ -204,13 +207,16 @@ def stationary(effort: Effort) -> Evidence:
     return Evidence(
         (Deviation("|f* − printed|", gap, 1e-12, "s = 3, η = 0.1, ε = 0.5"),),
         "symbolic in s, η, ε",
-        corrected=(Deviation("f* differs from the formula with 1 + ε", residual(found["best"] - right), 0),),
-        correction="f* = (1/(s+1))(−1 − (s−1)(1 − ½(1−η)(1+ε))): the sign of the last ε is wrong "
-        f"(off by {gap:.3g} at s = 3, η = 0.1, ε = 0.5). What follows in the proof uses the right one.",
+        corrected=(
+            Deviation("f* differs from the formula with 1 + ε", residual(found["best"] - right), 0),
+        ),
+        correction="f* = (1/(s+1))(−1 − (s−1)(1 − ½(1−η)(1+ε))): the sign of the last ε is "
+        f"wrong (off by {gap:.3g} at s = 3, η = 0.1, ε = 0.5). What follows in the proof uses "
+        "the right one.",
     )
 
 
-def _stationary(sp):  # type: ignore[no-untyped-def]
+def _stationary(sp: Any) -> dict[str, Any]:
     """The objective of case 2 and its minimiser with f_i′ = f."""
     f, f_i, f_j = sp.symbols("f f_i f_j", real=True)
     eps, eta, s = sp.symbols("epsilon eta s", positive=True)
@@ -230,8 +236,8 @@ def _stationary(sp):  # type: ignore[no-untyped-def]
     "mixed-full-case-two",
     "Appendix E.4, proof",
     "proof step",
-    "Free minimisers f* = −½, f_i′ = ½(1+ε)(1−η) − 1, f_j′ = ½(1−ε)(1−η) − 1, their differences, and "
-    "the value of the second piece.",
+    "Free minimisers f* = −½, f_i′ = ½(1+ε)(1−η) − 1, f_j′ = ½(1−ε)(1−η) − 1, their "
+    "differences, and the value of the second piece.",
     "symbolic: minimisers, the three differences, the value at the constrained minimiser; signs on "
     "a grid",
     covers=(
@@ -246,7 +252,9 @@ def case_two(effort: Effort) -> Evidence:
     sp = sympy()
     m = _stationary(sp)
     eps, eta, s, objective = m["eps"], m["eta"], m["s"], m["objective"]
-    free = sp.solve([sp.diff(objective, m[v]) for v in ("f", "f_i", "f_j")], [m[v] for v in ("f", "f_i", "f_j")])
+    free = sp.solve(
+        [sp.diff(objective, m[v]) for v in ("f", "f_i", "f_j")], [m[v] for v in ("f", "f_i", "f_j")]
+    )
     f_j = (1 - eps) * (1 - eta) / 2 - 1
     value = objective.subs(m["f_i"], m["f"]).subs({m["f"]: m["best"], m["f_j"]: f_j}) / 2
     second = eps**2 * s / (2 * (s + 1)) - eta * (eps + 1) * (s - 1) / (4 * (s + 1)) * (

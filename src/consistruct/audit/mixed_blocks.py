@@ -35,8 +35,8 @@ def indicators(b: int, s: int) -> FloatArray:
     "proposition",
     "Mixed loss, equal blocks of s ≥ 2, scores constant on blocks: H(ε) = 0 up to η/2, then "
     "(ε−η/2)²/4b · (ηb/k + 1 − η)²/(1 − η/2)² up to 1; consistent up to level η/2 exactly.",
-    "the formula against the library's curve and certified quadratic programs, η up to 1; the level "
-    "by linear programs; a single block, which the statement does not exclude",
+    "the formula against the library's curve and certified quadratic programs, η up to 1; the "
+    "level by linear programs; a single block, which the statement does not exclude",
     expected="holds with correction",
     covers=(
         "th:calibrationFunction:mixedLoss:hardConstr",
@@ -53,10 +53,7 @@ def proposition(effort: Effort) -> Evidence:
             case = f"b = {b}, s = {s}, η = {eta}"
             level.see(abs(calibration_function(loss, space).consistency_level - eta / 2), case)
             for eps in (0.05, 0.61, 1.0):
-                compare(
-                    loss, space, lambda e, b=b, s=s, eta=eta: printed(e, b, s, eta), eps,  # type: ignore[misc]
-                    library, numeric, case,
-                )  # fmt: skip
+                compare(loss, space, eps, printed(eps, b, s, eta), library, numeric, case)
     one = calibration_function(Mixed((3,), 0.4), Blocks((3,)))(0.1)
     return Evidence(
         (library.deviation, numeric.deviation, level.deviation),
@@ -99,8 +96,8 @@ def order(effort: Effort) -> Evidence:
         "two blocks of up to 10⁶ labels; η up to 0.9999",
         edge=(edge.deviation,),
         corrected=(stated.deviation, exact.deviation),
-        correction="For η bounded away from 1 (the constant (η/s + 1 − η)²/(1 − η/2)² lies in [¼, 1] for "
-        f"η ≤ ⅔). As η → 1 it falls to 4/s²: {edge.case}.",
+        correction="For η bounded away from 1 (the constant (η/s + 1 − η)²/(1 − η/2)² lies in "
+        f"[¼, 1] for η ≤ ⅔). As η → 1 it falls to 4/s²: {edge.case}.",
     )
 
 
@@ -165,8 +162,8 @@ def span(effort: Effort) -> Evidence:
         (stated.deviation,),
         "2 or 3 blocks of 2 to 4 labels; η = 0.1, 0.5, 1",
         corrected=(mended.deviation,),
-        correction="In the column span of the block loss matrix: that of the mixed loss is all of R^k "
-        "for η > 0, as the proof itself says.",
+        correction="In the column span of the block loss matrix: that of the mixed loss is all "
+        "of R^k for η > 0, as the proof itself says.",
     )
 
 
@@ -199,8 +196,8 @@ def rank(effort: Effort) -> Evidence:
         "2 or 3 blocks of 2 to 4 labels; η in [0, 1]",
         edge=(Deviation("k − rank at η = 0", zero, 0, "two blocks of 2"),),
         corrected=(full.deviation, values.deviation),
-        correction="For η > 0: its eigenvalues are −η, −η − (1−η)s and k − η − (1−η)s. At η = 0 the rank "
-        "is b.",
+        correction="For η > 0: its eigenvalues are −η, −η − (1−η)s and k − η − (1−η)s. At η = 0 "
+        "the rank is b.",
     )
 
 
@@ -224,11 +221,16 @@ def excess(effort: Effort) -> Evidence:
         for _ in range(effort.pick(20, 200)):
             q, theta = laws(rng, k, 1)[0], rng.normal(size=b)
             best = np.linalg.lstsq(F, -L @ q, rcond=None)[0]
-            value = [np.sum((F @ t)[:, None] ** 2 + 2 * (F @ t)[:, None] * L, axis=0) @ q for t in (theta, best)]
+            value = [
+                np.sum((F @ t)[:, None] ** 2 + 2 * (F @ t)[:, None] * L, axis=0) @ q
+                for t in (theta, best)
+            ]
             found = float(value[0] - value[1]) / (2 * k)
             mass = F.T @ q
             terms = (theta + 1 - (1 - eta) * mass - eta / s * mass) ** 2
-            stated.see(relative_gap(s / (2 * k) * float(terms[:s].sum()), found), f"b = {b}, s = {s}")
+            stated.see(
+                relative_gap(s / (2 * k) * float(terms[:s].sum()), found), f"b = {b}, s = {s}"
+            )
             mended.see(relative_gap(s / (2 * k) * float(terms.sum()), found), f"b = {b}, s = {s}")
             steps.see(float(np.abs(best + F.T @ L @ q / s).max()))
             middle = s / (2 * k) * float(np.sum((theta + F.T @ L @ q / s) ** 2))
@@ -237,8 +239,8 @@ def excess(effort: Effort) -> Evidence:
         (stated.deviation, steps.deviation),
         "3 and 4 blocks of 2 labels, random θ and q",
         corrected=(mended.deviation, steps.deviation),
-        correction="The sum runs over the b blocks, v = 1 … b, not to the block size s; the program "
-        "that follows has it right.",
+        correction="The sum runs over the b blocks, v = 1 … b, not to the block size s; the "
+        "program that follows has it right.",
     )
 
 
@@ -246,8 +248,8 @@ def excess(effort: Effort) -> Evidence:
     "mixed-blocks-pairs",
     "Appendix E.4, proof of the second proposition",
     "proof step",
-    "Only one label of each block can be predicted; the pair problem in θ, with optimality of i over "
-    "all labels, has the value of the proposition.",
+    "Only one label of each block can be predicted; the pair problem in θ, with optimality of i "
+    "over all labels, has the value of the proposition.",
     "predictable labels by linear programs; the printed program with constraints over all labels "
     "and, as the lemma has it, over predictable ones",
     covers=("eq:calibrationFunction:mixedLoss:hardConstr:proofSquare:obj1",),
@@ -317,7 +319,9 @@ def optimum(effort: Effort) -> Evidence:
     eps, eta, s, k, move = sp.symbols("epsilon eta s k delta", positive=True)
     mass = sp.solve(sp.Eq(q, eps + (1 - eta) * (1 - q)), q)[0]
     slope = 1 - eta + eta / s
-    objective = s / (2 * k) * ((theta + 1 - slope * mass) ** 2 + (theta + 1 - slope * (1 - mass)) ** 2)
+    objective = (
+        s / (2 * k) * ((theta + 1 - slope * mass) ** 2 + (theta + 1 - slope * (1 - mass)) ** 2)
+    )
     best = sp.solve(sp.diff(objective, theta), theta)[0]
     value = s * (eps - eta / 2) ** 2 * (eta / s + 1 - eta) ** 2 / (4 * k * (1 - eta / 2) ** 2)
     failed = residual(
@@ -344,6 +348,10 @@ def optimum(effort: Effort) -> Evidence:
         high = certified(Mixed((2, 2), eta_value), Blocks((2, 2)), 0.9)[1]
         attained.see(relative_gap(high, printed(0.9, 2, 2, eta_value)), f"η = {eta_value}")
     return Evidence(
-        (Deviation("identities that fail symbolically", failed, 0), half.deviation, attained.deviation),
+        (
+            Deviation("identities that fail symbolically", failed, 0),
+            half.deviation,
+            attained.deviation,
+        ),
         "symbolic in s, k, η, ε; random q, η, ε",
     )

@@ -100,12 +100,12 @@ class Evidence:
     def worst(self) -> Deviation:
         """The measurement that decides: the largest ratio of a deviation to its tolerance."""
         deciding = (*self.stated, *self.edge)
-        return max(deciding, key=lambda one: _ratio(one))
+        return max(deciding, key=_ratio)
 
     @property
     def worst_corrected(self) -> Deviation | None:
         """The same for the corrected statement; None if there is none."""
-        return max(self.corrected, key=lambda one: _ratio(one)) if self.corrected else None
+        return max(self.corrected, key=_ratio) if self.corrected else None
 
 
 def _ratio(one: Deviation) -> float:

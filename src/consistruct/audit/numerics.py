@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import permutations
 
 import clarabel
@@ -19,6 +19,7 @@ from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
 
 __all__ = [
+    "MARGIN_LOSSES",
     "Worst",
     "block_matrix",
     "certified",
@@ -31,6 +32,24 @@ __all__ = [
     "projection",
     "relative",
 ]
+
+
+def _hinge(margin: FloatArray) -> FloatArray:
+    return np.maximum(1.0 - margin, 0.0)
+
+
+def _exponential(margin: FloatArray) -> FloatArray:
+    return np.exp(-margin)
+
+
+# surrogates of binary classification, functions of the margin
+MARGIN_LOSSES: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "hinge": _hinge,
+    "squared": lambda margin: (1.0 - margin) ** 2,
+    "truncated": lambda margin: _hinge(margin) ** 2,
+    "exponential": _exponential,
+    "logistic": lambda margin: np.logaddexp(0.0, -margin),
+}
 
 
 def relative(found: float, expected: float) -> float:

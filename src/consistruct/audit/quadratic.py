@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 
 from consistruct import calibration_function
+from consistruct._sparse import to_dense
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import (
     Worst,
@@ -20,7 +21,6 @@ from consistruct.audit.numerics import (
     relative,
 )
 from consistruct.audit.symbolic import residual, sympy
-from consistruct._sparse import to_dense
 from consistruct.losses import Block, CostMatrix, Hamming
 from consistruct.protocols import FloatArray
 from consistruct.scores import Dense
@@ -69,8 +69,8 @@ def quadratic_surrogate(effort: Effort) -> Evidence:
     "lemma",
     "If the scores contain the columns of L, the excess of the conditional quadratic surrogate is "
     "(1/2k)‖Fθ + Lq‖²; the minimiser is θ* = −(FᵀF)⁺FᵀLq.",
-    "the excess from its definition (least squares over θ) against the formulas of the lemma and of "
-    "its proof, for singular F too; the hypothesis is needed, shown by scores without it",
+    "the excess from its definition (least squares over θ) against the formulas of the lemma "
+    "and of its proof, for singular F too; the hypothesis is needed, shown by scores without it",
     covers=(
         "eq:quadSurrogateExcessSimple",
         "th:quadSurrogateExcess",
@@ -94,12 +94,12 @@ def lemma_excess(effort: Effort) -> Evidence:
         inside = case % 2 == 0
         L = F @ rng.normal(size=(F.shape[1], m)) if inside else rng.random((k, m))
         q, theta = laws(rng, m, 1)[0], rng.normal(size=F.shape[1])
-
-        def risk(scores: FloatArray, L=L, q=q, k=k) -> float:  # type: ignore[no-untyped-def]
-            return float(np.sum((scores[:, None] + L) ** 2, axis=0) @ q / (2 * k))
-
         best = np.linalg.lstsq(F, -L @ q, rcond=None)[0]
-        excess = risk(F @ theta) - risk(F @ best)
+        risks = [
+            float(np.sum(((F @ one)[:, None] + L) ** 2, axis=0) @ q) / (2 * k)
+            for one in (theta, best)
+        ]
+        excess = risks[0] - risks[1]
         gram = F.T @ F
         general = theta @ gram @ theta + 2 * theta @ F.T @ L @ q
         general += q @ L.T @ F @ np.linalg.pinv(gram) @ F.T @ L @ q
@@ -244,7 +244,7 @@ def _closures(rng: np.random.Generator, n: int) -> Deviation:
         k = int(rng.integers(2, 6))
         F = rng.integers(-2, 3, (k, int(rng.integers(1, 4)))).astype(np.float64)
         kept = predictable_rows(F)[0]
-        interior = {}
+        interior: dict[int, FloatArray] = {}
         for theta in (*rng.normal(size=(200, F.shape[1])), np.zeros(F.shape[1])):
             interior.setdefault(int(np.argmax(F @ theta)), theta)
         for j in kept.tolist():

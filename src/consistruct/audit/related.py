@@ -1,4 +1,4 @@
-"""Section 5: ranking losses, structured SVM, ramp and probit losses, other calibration functions."""
+"""Section 5: ranking losses, SVMs, ramp and probit losses, other calibration functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from scipy.stats import norm
 
 from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Entry, Evidence, claim
-from consistruct.audit.numerics import Worst, hamming_matrix, laws, mixed_matrix, relative
+from consistruct.audit.numerics import (
+    MARGIN_LOSSES,
+    Worst,
+    hamming_matrix,
+    laws,
+    mixed_matrix,
+    relative,
+)
 from consistruct.calibration.lp import minimise
 from consistruct.losses import (
     Abstain,
@@ -28,9 +35,9 @@ HISTORY = Entry(
     "literature",
     "Sections 1 and 5",
     "related work",
-    "What other papers study: consistency for binary and multi-class problems, ranking, multi-label "
-    "classification, confusion-matrix losses, bipartite ranking, multi-class SVMs (Fisher against "
-    "universal consistency), convex calibration dimension as a notion.",
+    "What other papers study: consistency for binary and multi-class problems, ranking, "
+    "multi-label classification, confusion-matrix losses, bipartite ranking, multi-class SVMs "
+    "(Fisher against universal consistency), convex calibration dimension as a notion.",
     "—",
     "not checked",
     reason="reports of what other papers contain, not statements that a computation could decide",
@@ -43,8 +50,8 @@ HISTORY = Entry(
     "related work",
     "For the Hamming loss on T bits the convex calibration dimension is at most T; here the scores "
     "have rank T + 1.",
-    "rank of the loss, and of the loss with its columns centred: constants do not change decisions, "
-    "so T scores suffice",
+    "rank of the loss, and of the loss with its columns centred: constants do not change "
+    "decisions, so T scores suffice",
 )
 def calibration_dimension(effort: Effort) -> Evidence:
     rank = Worst("|rank L − (T + 1)| + |rank of centred L − T|", 0)
@@ -66,10 +73,10 @@ def calibration_dimension(effort: Effort) -> Evidence:
     "ranking-low-rank",
     "Section 5",
     "related work",
-    "Precision@q, expected rank utility, mean average precision and pairwise disagreement are of low "
-    "rank.",
-    "loss matrices by enumeration over all n! rankings and all relevance vectors: ranks against n, n, "
-    "n(n+1)/2 and n(n−1)/2 (+1 for a constant)",
+    "Precision@q, expected rank utility, mean average precision and pairwise disagreement are "
+    "of low rank.",
+    "loss matrices by enumeration over all n! rankings and all relevance vectors: ranks against "
+    "n, n, n(n+1)/2 and n(n−1)/2 (+1 for a constant)",
 )
 def ranking_low_rank(effort: Effort) -> Evidence:
     worst = Worst("rank − bound", 0)
@@ -128,7 +135,10 @@ def hinge_risk(
             limits.append(float(limit))
     bounds = [(0.0, 0.0)] + [(None, None)] * (2 * k - 1)  # scores are free up to a constant
     answer = minimise(
-        np.concatenate([np.zeros(k), q]), A_ub=np.array(program), b_ub=np.array(limits), bounds=bounds
+        np.concatenate([np.zeros(k), q]),
+        A_ub=np.array(program),
+        b_ub=np.array(limits),
+        bounds=bounds,
     )
     return answer.value
 
@@ -148,10 +158,10 @@ def top(j: int, k: int = 3) -> tuple[FloatArray, FloatArray]:
     "crammer-singer",
     "Section 5",
     "related work",
-    "The Crammer–Singer SVM is not consistent for the 0-1 loss unless there is a majority class with "
-    "probability at least ½.",
-    "linear programs on a grid of laws over three labels: least excess of the surrogate among scores "
-    "that put a wrong label on top; the library's H = 0 up to ε = ½",
+    "The Crammer–Singer SVM is not consistent for the 0-1 loss unless there is a majority class "
+    "with probability at least ½.",
+    "linear programs on a grid of laws over three labels: least excess of the surrogate among "
+    "scores that put a wrong label on top; the library's H = 0 up to ε = ½",
     expected="holds with correction",
 )
 def crammer_singer(effort: Effort) -> Evidence:
@@ -201,7 +211,9 @@ def crammer_singer_ordinal(effort: Effort) -> Evidence:
         # clear winner c: f_c ≥ f_d + ½ for all d; unclear: f_c on top, f_c ≤ f_d + ½ for one d
         winner = [hinge_risk(q, top(c)[0], top(c)[1] - 0.5) - best for c in range(3)]
         unclear = min(
-            hinge_risk(q, np.vstack([top(c)[0], np.eye(3)[c] - np.eye(3)[d]]), np.array([0, 0, 0.5]))
+            hinge_risk(
+                q, np.vstack([top(c)[0], np.eye(3)[c] - np.eye(3)[d]]), np.array([0, 0, 0.5])
+            )
             - best
             for c, d in permutations(range(3), 2)
         )
@@ -218,14 +230,17 @@ def crammer_singer_ordinal(effort: Effort) -> Evidence:
         for c in range(3):
             if expected[c] > expected.min() + 1e-9:
                 free = hinge_risk(q, *top(c)) - best < 1e-7
-                plain.see(float(free), f"{case}, predicts {c}, excess {expected[c] - expected.min():.3g}")
+                plain.see(
+                    float(free), f"{case}, predicts {c}, excess {expected[c] - expected.min():.3g}"
+                )
     return Evidence(
         (threshold.deviation,),
         f"laws on 3 labels with denominator {effort.pick(8, 16)}; abstaining costs ½",
         edge=(plain.deviation,),
         corrected=(threshold.deviation,),
-        correction="With a decoder that looks at the margin: below a threshold abstain, or predict the "
-        f"middle class. With the argmax of eq. (1) it is not consistent for the ordinal loss: {plain.case}.",
+        correction="With a decoder that looks at the margin: below a threshold abstain, or "
+        "predict the middle class. With the argmax of eq. (1) it is not consistent for the "
+        f"ordinal loss: {plain.case}.",
     )
 
 
@@ -254,10 +269,14 @@ def ramp_and_probit(effort: Effort) -> Evidence:
             for c in range(k):
                 reached.see(abs(float(_ramp(2 * size * np.eye(k)[c], L) @ q - expected[c])))
             middle = (f + g) / 2
-            for name, value in (("ramp", lambda v: _ramp(v, L) @ q), ("probit", lambda v: _chances(v) @ expected)):
-                chord = (value(f) + value(g)) / 2
-                bend[name] = max(bend[name], float(value(middle) - chord))
-    convex = Deviation("losses with no midpoint above a chord", sum(v < 1e-3 for v in bend.values()), 0)
+            for name, (at_f, at_g, at_middle) in {
+                "ramp": [_ramp(v, L) @ q for v in (f, g, middle)],
+                "probit": [_chances(v) @ expected for v in (f, g, middle)],
+            }.items():
+                bend[name] = max(bend[name], float(at_middle - (at_f + at_g) / 2))
+    convex = Deviation(
+        "losses with no midpoint above a chord", sum(v < 1e-3 for v in bend.values()), 0
+    )
     return Evidence(
         (ramp.deviation, probit.deviation, reached.deviation, convex),
         "0-1 (3), mixed (2×2), ordinal (4); random scores and laws",
@@ -300,13 +319,14 @@ def binary_functions(effort: Effort) -> Evidence:
     range_ = Worst("values outside [ε²/2, ε]", 1e-5)
     for eps in (0.1, 0.5, 0.9):
         entropy = (1 + eps) * math.log(1 + eps) + (1 - eps) * math.log(1 - eps)
-        for name, values, expected in (
-            ("hinge", lambda v: np.maximum(1 - v, 0), eps),
-            ("squared", lambda v: (1 - v) ** 2, eps**2),
-            ("truncated", lambda v: np.maximum(1 - v, 0) ** 2, eps**2),
-            ("exponential", lambda v: np.exp(-v), 1 - math.sqrt(1 - eps**2)),
-            ("logistic", lambda v: np.logaddexp(0, -v), entropy / 2),
+        for name, expected in (
+            ("hinge", eps),
+            ("squared", eps**2),
+            ("truncated", eps**2),
+            ("exponential", 1 - math.sqrt(1 - eps**2)),
+            ("logistic", entropy / 2),
         ):
+            values = MARGIN_LOSSES[name]
             risk = (1 + eps) / 2 * values(m) + (1 - eps) / 2 * values(-m)
             found = float(risk[m <= 1e-9].min() - risk.min())
             shape.see(abs(found - expected), f"{name}, ε = {eps}")
@@ -320,8 +340,8 @@ def binary_functions(effort: Effort) -> Evidence:
     "related work",
     "Calibration functions for ordinal regression have at best a factor 1/k once the surrogate is "
     "divided by the number of classes.",
-    "all-threshold surrogate with the squared, exponential and logistic loss, absolute error: a law "
-    "on two adjacent classes moves one threshold only, so H ≤ (binary function)/(k−1)",
+    "all-threshold surrogate with the squared, exponential and logistic loss, absolute error: a "
+    "law on two adjacent classes moves one threshold only, so H ≤ (binary function)/(k−1)",
 )
 def ordinal_normalised(effort: Effort) -> Evidence:
     worst = Worst("|excess·(k−1) − binary function| at that law", 1e-4)
@@ -333,11 +353,8 @@ def ordinal_normalised(effort: Effort) -> Evidence:
         q[k // 2], q[k // 2 + 1] = (1 + eps) / 2, (1 - eps) / 2
         below = np.cumsum(q)[:-1]  # P(y ≤ t) at each threshold
         task = L @ q
-        for name, values, binary in (
-            ("squared", lambda v: (1 - v) ** 2, eps**2),
-            ("exponential", lambda v: np.exp(-v), 1 - math.sqrt(1 - eps**2)),
-        ):
-            excess = 0.0
+        for name, binary in (("squared", eps**2), ("exponential", 1 - math.sqrt(1 - eps**2))):
+            values, excess = MARGIN_LOSSES[name], 0.0
             for t, p in enumerate(below):
                 risk = p * values(m) + (1 - p) * values(-m)
                 wrong = m <= 1e-9 if t == k // 2 else np.ones(len(m), dtype=bool)
@@ -351,10 +368,11 @@ def ordinal_normalised(effort: Effort) -> Evidence:
     "sum-to-zero-svm",
     "Section 5",
     "related work",
-    "Surrogates Σ_c L(c, y)a(f_c) with Σ_c f_c = 0 have a factor 1/k in their calibration function if "
-    "divided by k.",
-    "a(f) = (1 + f)₊ and the 0-1 loss: H ≥ ε before the division at random scores and laws, attained "
-    "at f = 0 with a law that is uniform but for one label, so H = ε/k after it for ε ≤ 1/(k−1)",
+    "Surrogates Σ_c L(c, y)a(f_c) with Σ_c f_c = 0 have a factor 1/k in their calibration "
+    "function if divided by k.",
+    "a(f) = (1 + f)₊ and the 0-1 loss: H ≥ ε before the division at random scores and laws, "
+    "attained at f = 0 with a law that is uniform but for one label, so H = ε/k after it for ε "
+    "≤ 1/(k−1)",
 )
 def sum_to_zero(effort: Effort) -> Evidence:
     rng = effort.rng

@@ -117,11 +117,12 @@ def _sum(report: AuditReport) -> str:
     counts = ", ".join(f"{number} {verdict}" for verdict, number in report.counts.items())
     mode = "quick" if report.quick else "full"
     end = "as expected" if report.passed else f"{len(report.surprises)} NOT as expected"
-    return f"{len(report.results)} entries: {counts}; {end} ({mode}, {report.seconds:.1f} s of processor time)"
+    cost = f"{mode}, {report.seconds:.0f} s of processor time"
+    return f"{len(report.results)} entries: {counts}; {end} ({cost})"
 
 
 def _number(value: float) -> str:
-    return f"{float(value):.2g}"
+    return f"{float(value) + 0.0:.2g}"  # no minus zero
 
 
 def audit_page(report: AuditReport) -> str:
@@ -129,11 +130,16 @@ def audit_page(report: AuditReport) -> str:
     lines = [
         "# The paper, audited",
         "",
-        "Written by `consistruct audit --write-docs docs/audit.md`; do not edit. The paper is Osokin,",
-        "Bach, Lacoste-Julien, *On Structured Prediction Theory with Calibrated Convex Surrogate Losses*",
-        "(NIPS 2017). Every verdict follows from the measurements beside it: a statement that fails",
-        "beyond its tolerance needs a corrected one that was checked to hold. *Holds with correction*:",
-        "it fails only in cases that its wording should have excluded; *false as stated*: it fails in",
+        "Written by `consistruct audit --write-docs docs/audit.md`; do not edit. The paper is "
+        "Osokin,",
+        "Bach, Lacoste-Julien, *On Structured Prediction Theory with Calibrated Convex "
+        "Surrogate Losses*",
+        "(NIPS 2017). Every verdict follows from the measurements beside it: a statement that "
+        "fails",
+        "beyond its tolerance needs a corrected one that was checked to hold. *Holds with "
+        "correction*:",
+        "it fails only in cases that its wording should have excluded; *false as stated*: it "
+        "fails in",
         "the cases it is about.",
         "",
         f"{_sum(report)}.",

@@ -100,7 +100,9 @@ def _run(entry: Entry, quick: bool) -> Result:
         warnings.simplefilter("ignore", LabelOrderWarning)  # random scores merge labels on purpose
         try:
             evidence = entry.check(Effort(quick, entry.name))
-        except Exception as error:  # a check that stops decides nothing, and must not stop the others
+        except (
+            Exception
+        ) as error:  # a check that stops decides nothing, and must not stop the others
             text = f"the check stopped: {type(error).__name__}: {' '.join(str(error).split())}"
             evidence = Evidence((Deviation(text, math.inf, 0.0),), "—")
     return Result(entry, evidence, time.process_time() - start)

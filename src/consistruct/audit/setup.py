@@ -170,4 +170,6 @@ def rectangular(effort: Effort) -> Evidence:
             _, upper = certified(loss, space, eps)
             if np.isfinite(upper) and upper > 0:
                 above.see(eps**2 / (2 * k * widest) / upper, f"{k}×{m}, ε = {eps:.3g}")
-    return Evidence((above.deviation,), "random losses, 2–5 predictions, 1–7 truths, rank 2 and full")
+    return Evidence(
+        (above.deviation,), "random losses, 2–5 predictions, 1–7 truths, rank 2 and full"
+    )
