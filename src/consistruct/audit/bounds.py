@@ -224,7 +224,6 @@ def lower_predictable(effort: Effort) -> Evidence:
     "With the smallest score spaces the bound is ε²/4k for the 0-1 loss, ε²/4b for b equal blocks, "
     "ε²/8T for Hamming; ‖P_F Δ_ij‖² is 2/s between blocks and 0 within. All are tight.",
     "dense projections over all pairs against the formulas; certified H against the bound",
-    covers=("eq:hammingLoss#1",),
 )
 def lower_values(effort: Effort) -> Evidence:
     norms = Worst("|‖P_F Δ‖² − formula|", 1e-12)
