@@ -125,7 +125,7 @@ def wrong_mixed_blocks(loss, space):
     found = closed_forms._mixed_blocks(loss, space)
     if found is None or loss.eta == 0:
         return found
-    flat, rise = found.pieces
+    rise = found.pieces[-1]
     level = loss.eta / 3
     a = rise.a
     moved = Quadratic(level, 1.0, a, -2 * level * a, level**2 * a)

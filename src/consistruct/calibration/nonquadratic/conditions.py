@@ -258,7 +258,7 @@ def _bounded(
     sp: Any, A: Any, B: Any, da: Any, db: Any, f: Any, top: Any, monotone: tuple[Condition, ...]
 ) -> Condition:
     """c·a + b for the c in [0, Lmax] that −b'/a' does not pass: limits at the ends."""
-    statement = "c·a + b is bounded below on [0, Lmax], its minimiser unique and finite inside"
+    statement = "c·a + b is bounded below with a unique minimiser, finite for 0 < c < Lmax"
     if any(one.verdict != "proved" for one in monotone):
         return Condition(statement, "undecided", "follows from monotonicity, which is not proved")
     level = sp.simplify(-db / da)  # falls from `most` to `least`
