@@ -15,6 +15,7 @@ from consistruct import __version__
 from consistruct.cli import (
     advise,
     analyze,
+    audit,
     demo,
     explore,
     figures,
@@ -60,6 +61,7 @@ plan.register(app)
 advise.register(app)
 simulate.register(app)
 figures.register(app)
+audit.register(app)
 learning.register(app)
 report.register(app)
 explore.register(app)
