@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from consistruct.labels import Classes, Product
+from consistruct.labels import Classes, Product, Subsets
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.base import BasePredictor, can_stream
 from consistruct.learning.label_encoding import ClassLabels, PartLabels
@@ -146,9 +146,9 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         over_parts = (
-            isinstance(self.loss.truths, Product)
+            isinstance(self.loss.truths, Product | Subsets)
             if isinstance(self.loss, Loss)
-            else str(self.loss).replace("_", "-").startswith("hamming")
+            else str(self.loss).partition(":")[0] in ("hamming", "fbeta")
         )
         tags.classifier_tags.multi_label = over_parts
         tags.target_tags.multi_output = over_parts

@@ -6,12 +6,13 @@ scoring can count them as wrong; fitting refuses them.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from consistruct.labels import Classes, Product
-from consistruct.losses import Abstain, parse_loss
+from consistruct.losses import Abstain, FBeta, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -86,7 +87,20 @@ class PartLabels:
         return loss(pred, np.where(codes == UNSEEN, other, codes))
 
 
-LabelEncoding = RawLabels | ClassLabels | PartLabels
+class SetLabels:
+    """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        return loss.truths.check(y, "y")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return pred
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
+
+
+LabelEncoding = RawLabels | ClassLabels | PartLabels | SetLabels
 
 
 def prepare_labels(
@@ -108,6 +122,8 @@ def prepare_labels(
     if isinstance(loss, str):
         distinct = _distinct(labels if classes is None else classes)
         found = parse_loss(loss, sizes=_sizes(labels, distinct, structured))
+    elif isinstance(loss, FBeta) and loss.sizes is None:
+        found, distinct = _with_set_sizes(loss, labels), None
     elif isinstance(loss, Loss):
         found, distinct = loss, None
     else:
@@ -128,10 +144,12 @@ def prepare_labels(
     elif isinstance(found.truths, Product) and distinct is not None:
         states = distinct if len(distinct) > 1 else np.append(distinct, distinct)
         encoding = PartLabels(states, flat=labels.ndim == 1)
+    elif isinstance(found, FBeta):
+        encoding = SetLabels()
     else:
         encoding = RawLabels()
     codes = encoding.encode(labels, found)
-    if not isinstance(encoding, RawLabels) and (codes == UNSEEN).any():
+    if isinstance(encoding, ClassLabels | PartLabels) and (codes == UNSEEN).any():
         unknown = labels[codes == UNSEEN][0]
         known = encoding.classes if isinstance(encoding, ClassLabels) else encoding.states
         raise ValueError(f"y holds {_show(unknown)}, which is none of {_list(known)}")
@@ -142,7 +160,24 @@ def _sizes(labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
     n_states = max(2, len(distinct)) if structured else 2
-    return Sizes(n_parts=labels.shape[1], n_states=n_states)
+    return Sizes(
+        n_parts=labels.shape[1] if labels.ndim > 1 else None,
+        n_states=n_states,
+        set_sizes=_set_sizes(labels),
+    )
+
+
+def _set_sizes(labels: LabelArray) -> tuple[int, ...] | None:
+    """Sizes of the sets that occur, where y holds sets as 0/1 rows."""
+    if labels.ndim != 2 or labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
+        return None
+    return tuple(np.unique(labels.astype(np.int64).sum(axis=1)).tolist())
+
+
+def _with_set_sizes(loss: FBeta, labels: LabelArray) -> FBeta:
+    """F_β with the sizes of the sets that y holds: others would have no examples to learn from."""
+    sets = loss.truths.check(labels, "y")
+    return dataclasses.replace(loss, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
 
 def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:

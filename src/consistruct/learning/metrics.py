@@ -13,6 +13,7 @@ from consistruct.learning.label_encoding import (
     LabelEncoding,
     PartLabels,
     RawLabels,
+    SetLabels,
     lookup_codes,
     prepare_labels,
 )
@@ -76,7 +77,7 @@ def task_loss(y_true: Any, y_pred: Any, *, loss: Loss | str, sample_weight: Any 
 
 
 def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
-    if isinstance(encoding, RawLabels):
+    if isinstance(encoding, RawLabels | SetLabels):
         return loss.predictions.check(pred, "y_pred")
     names = encoding.predictions if isinstance(encoding, ClassLabels) else encoding.states
     codes = lookup_codes(pred.ravel(), names).reshape(pred.shape)
