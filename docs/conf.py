@@ -37,6 +37,7 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|scipy|sklearn|matplotlib|collections|typing|numba|pandas|pathlib)\..*"),
     (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly)\..*"),
     (r"py:class", r"(ArrayLike|NDArray|Generator|RandomState|optional|Axes|Expr)"),
+    (r"py:class", r"dict\[str"),  # an annotation that autodoc cuts at its comma
     (r"py:class", r"BaseScoreSpace"),  # what score spaces share; its members are documented
 ]
 
@@ -99,3 +100,10 @@ html_theme_options = {
 html_sidebars = {"cheatsheet": [], "tutorial": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def setup(app):
+    """Show CSV files as plain text: Pygments has no lexer for them."""
+    from pygments.lexers.special import TextLexer
+
+    app.add_lexer("csv", TextLexer)

@@ -14,16 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from plain_formulas import escape_formulas
+
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = DOCS / "generated" / "api"
 # heading, package and body of a section of docs/api.md
 SECTION = re.compile(r"^(## [^\n]*`(consistruct[\w.]*)`)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
 # scikit-learn adds these to every estimator; its own pages explain them
-ROUTING = (
-    "get_metadata_routing, set_fit_request, set_score_request, set_partial_fit_request, "
-    "set_predict_request"
-)
+ROUTING = re.compile(r"set_\w+_request|get_metadata_routing")
 NOT_INHERITED = "BaseEstimator, ClassifierMixin, object, Protocol, dict, tuple, Exception"
 
 
@@ -47,7 +46,7 @@ def page(package: str, name: str, line: str) -> str:
     if inspect.isclass(found) and found.__module__.startswith("consistruct"):
         options = [":members:", ":show-inheritance:"]
         if hasattr(found, "set_params"):  # an estimator: fit and predict come from a base class
-            options += [f":inherited-members: {NOT_INHERITED}", f":exclude-members: {ROUTING}"]
+            options.append(f":inherited-members: {NOT_INHERITED}")
         body = f".. autoclass:: {name}\n" + "".join(f"   {option}\n" for option in options)
     elif inspect.isroutine(found):
         body = f".. autofunction:: {name}\n"
@@ -66,7 +65,9 @@ def write_pages(app: Any) -> None:
             wanted[file_of(package, name)] = page(package, name, line)
         module = importlib.import_module(package)
         rows = "\n".join(f"   {file_of(package, name).stem}" for name in names)
-        intro = inspect.getdoc(module) or ""
+        lines = (inspect.getdoc(module) or "").splitlines()
+        escape_formulas(app, "module", package, module, None, lines)
+        intro = "\n".join(lines)
         wanted[FOLDER / f"{package}.rst"] = (
             f"{package}\n{'=' * len(package)}\n\n.. py:module:: {package}\n\n{intro}\n\n"
             f".. toctree::\n   :maxdepth: 1\n\n{rows}\n"
@@ -105,8 +106,14 @@ def link_tables(app: Any, docname: str, source: list[str]) -> None:
     source[0] = f"{linked}\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{pages}\n```\n"
 
 
+def skip_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn generates."""
+    return True if ROUTING.fullmatch(name) else None
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Write the pages before Sphinx looks for them."""
     app.connect("config-inited", lambda app, _: write_pages(app), priority=400)
     app.connect("source-read", link_tables)
+    app.connect("autodoc-skip-member", skip_routing)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -43,6 +43,9 @@ def copy_pages(app: Any) -> None:
             shutil.copyfile(original, copy)
     for stale in set((GENERATED / "benchmarks").iterdir()) - set(wanted.values()):
         stale.unlink()
+    for page in (GENERATED / "gallery").glob("plot_*.rst"):  # of an example that is gone
+        if not (ROOT / "examples" / f"{page.stem}.py").exists():
+            page.unlink()
 
 
 def relink(app: Any, docname: str, source: list[str]) -> None:
@@ -71,6 +74,8 @@ def relink(app: Any, docname: str, source: list[str]) -> None:
 
     parts = FENCE.split(source[0])
     source[0] = "".join(part if part.startswith("```") else prose(part) for part in parts)
+    if page == GENERATED / "benchmarks" / "README.md":
+        source[0] += "\n## Results\n\n```{toctree}\n:glob:\n\n[!R]*\n```\n"
 
 
 def setup(app: Any) -> dict[str, bool]:

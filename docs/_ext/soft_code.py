@@ -7,11 +7,11 @@ they are documented under the package that exports them (``consistruct.losses.Lo
 from __future__ import annotations
 
 import importlib
-import re
 from typing import Any
 
 from api_pages import public_names
 from docutils import nodes
+from plain_formulas import escape_formulas
 from sphinx import addnodes
 
 
@@ -52,22 +52,6 @@ def exported_as(target: str) -> str | None:
         if getattr(importlib.import_module(package), attribute) is found:
             return public
     return None
-
-
-CODE = re.compile(r"(``.*?``|`.*?`|\*\w[^*\n]*\w\*(?!\w))")
-
-
-def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep |y| and W* as they are written: bars and stars of formulas are no markup.
-
-    Docstrings are read in terminals and editors too, so they hold formulas in plain text.
-    """
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "...")):
-            continue
-        parts = CODE.split(line)
-        parts[::2] = [part.replace("|", "\\|").replace("*", "\\*") for part in parts[::2]]
-        lines[number] = "".join(parts)
 
 
 def resolve(app: Any, env: Any, node: addnodes.pending_xref, content: nodes.Node) -> Any:
