@@ -88,16 +88,19 @@ html_theme_options = {
     "logo": {"text": "consistruct"},
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "cheatsheet": []},
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"cheatsheet": [], "tutorial": []}
+# pages without pages below them need no list of these
+html_sidebars = {page: [] for page in ("index", "cheatsheet", "tutorial", "concepts")}
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system says
+toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -2,8 +2,8 @@
 Ask a person when it is cheaper
 ===============================
 
-A wrong digit costs 1, asking a person a fixed price. The loss has one more prediction, "no answer"; the model learns when it is worth
-its price, with no threshold to tune.
+A wrong digit costs 1, asking a person a fixed price. The loss has one more prediction, "no
+answer"; the model learns when it is worth its price, with no threshold to tune.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,9 @@ import consistruct as cs
 rng = np.random.default_rng(0)
 X, y = load_digits(return_X_y=True)
 X = X + rng.normal(0, 4, X.shape)  # poor images, so that some are beyond reading
-X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=400, random_state=0, stratify=y)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, train_size=400, random_state=0, stratify=y
+)
 
 prices = [0.1, 0.3, 0.5, 0.7]
 answered, wrong, cost = [], [], []

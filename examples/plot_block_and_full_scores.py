@@ -2,8 +2,9 @@
 Few scores or many: block against full scores
 =============================================
 
-100 labels in 4 blocks; a wrong block costs 1, a wrong label in the right block 0.4. Scores of blocks only cannot tell labels of a block
-apart: an error of up to 0.2 may stay for ever. Beyond that they are far easier to learn than one score per label.
+100 labels in 4 blocks; a wrong block costs 1, a wrong label in the right block 0.4. Scores of
+blocks only cannot tell labels of a block apart: an error of up to 0.2 may stay for ever. Beyond
+that they are far easier to learn than one score per label.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,10 @@ ax.plot(eps, full(eps), "--", color="#D55E00", label="one score per label (100)"
 ax.plot(eps, blocks(eps), color="#0072B2", label="one score per block (4)")
 ax.axvspan(0, blocks.consistency_level, color="#6b6b6b", alpha=0.15, lw=0)
 ax.annotate(
-    "block scores:\nthis error may stay", (0.1, 0.5), xycoords=("data", "axes fraction"), ha="center"
+    "block scores:\nthis error may stay",
+    (0.1, 0.5),
+    xycoords=("data", "axes fraction"),
+    ha="center",
 )
 ax.set(
     xlabel="ε, excess task risk",

@@ -2,8 +2,8 @@
 A calibration function with its bounds
 ======================================
 
-H(ε) is the excess surrogate risk that an excess task risk of ε forces. It may jump and need not be convex; what a learning bound
-uses is the convex envelope below it.
+H(ε) is the excess surrogate risk that an excess task risk of ε forces. It may jump and need not
+be convex; what a learning bound uses is the convex envelope below it.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ print("consistency level:", H.consistency_level, " effective classes:", float(H.
 print("pieces end at", [round(float(piece.high), 3) for piece in H.pieces])
 
 # %%
-# The value is certified at every ε: a worst law of the truth, scores under which the wrong label wins, and multipliers that
-# prove that nothing is worse. ``check`` recomputes all of it.
+# The value is certified at every ε: a worst law of the truth, scores under which the wrong label
+# wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of it.
 
 proof = H.certificate(2.5)
 proof.check()

@@ -2,8 +2,9 @@
 F1 on label sets: more than a threshold at one half
 ===================================================
 
-Rare labels, judged by the F1 of each example's set. Thresholding probabilities at 1/2 is right for the Hamming loss; for F1 the
-best set depends on how sure the model is of all labels together, and the decoder finds it exactly.
+Rare labels, judged by the F1 of each example's set. Thresholding probabilities at 1/2 is right
+for the Hamming loss; for F1 the best set depends on how sure the model is of all labels together,
+and the decoder finds it exactly.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,9 @@ f1 = cs.losses.FBeta(8)
 logistic = MultiOutputClassifier(LogisticRegression(max_iter=1000)).fit(X_train, Y_train)
 models = {
     "logistic regression at 1/2": logistic,
-    "trained for Hamming": cs.StructuredPredictor(loss="hamming", random_state=0).fit(X_train, Y_train),
+    "trained for Hamming": cs.StructuredPredictor(loss="hamming", random_state=0).fit(
+        X_train, Y_train
+    ),
     "trained for F1": cs.StructuredPredictor(loss=f1, random_state=0).fit(X_train, Y_train),
 }
 scores = {name: 1 - f1(model.predict(X_test), Y_test) for name, model in models.items()}
@@ -42,8 +45,8 @@ ax.set(xlabel="mean F1 over 450 test examples (bars: 95 %)", xlim=(0.4, 0.8))
 plt.show()
 
 # %%
-# The exact answer to "which set?" under uncertain labels. Three truths are possible. Three of the four
-# labels have probabilities below one half, and yet the best set for F1 holds all four.
+# The exact answer to "which set?" under uncertain labels. Three truths are possible. Three of the
+# four labels have probabilities below one half, and yet the best set for F1 holds all four.
 
 small = cs.losses.FBeta(4)
 truths = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]])

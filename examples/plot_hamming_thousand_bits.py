@@ -2,8 +2,8 @@
 2^1000 labels: structure decides what is hard
 =============================================
 
-Hamming loss over T bits has 2^T predictions. Scored label by label it is as hard as 2^T classes; scored bit by bit as 2T classes.
-Both statements are exact, and computed without listing a label.
+Hamming loss over T bits has 2^T predictions. Scored label by label it is as hard as 2^T classes;
+scored bit by bit as 2T classes. Both statements are exact, and computed without listing a label.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 A label tree: stop early when unsure
 ====================================
 
-Thirty kinds in six families. A mistake costs the way between two labels in the tree: two edges inside a family, four across. A model
-may also answer with a family, which costs the one edge that is left. The data are made up: families lie apart, kinds overlap.
+Thirty kinds in six families. A mistake costs the way between two labels in the tree: two edges
+inside a family, four across. A model may also answer with a family, which costs the one edge that
+is left. The data are made up: families lie apart, kinds overlap.
 """
 
 import matplotlib.pyplot as plt

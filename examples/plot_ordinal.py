@@ -2,8 +2,8 @@
 Ordered classes: distance instead of right or wrong
 ===================================================
 
-Eight grades of the progression of diabetes. Judged by the distance to the true grade, a model for the 0-1 loss picks the most
-probable grade, a model for the distance the median one.
+Eight grades of the progression of diabetes. Judged by the distance to the true grade, a model for
+the 0-1 loss picks the most probable grade, a model for the distance the median one.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,9 @@ for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         model.fit(X[train], y[train])
         distances[name][test] = loss(model.predict(X[test]), y[test])
 for name, found in distances.items():
-    print(f"trained for {name:17s} mean distance {found.mean():.3f}, right {np.mean(found == 0):.2f}")
+    print(
+        f"trained for {name:17s} mean distance {found.mean():.3f}, right {np.mean(found == 0):.2f}"
+    )
 
 # %%
 # Far misses become rare; that is all that the distance asks for.

@@ -2,8 +2,9 @@
 Rankings: sorted by a score that was learnt for NDCG
 ====================================================
 
-Queries of different lengths, items with features and relevance grades. Regressing the grades treats a query full of junk like one with treasures; the
-targets of the NDCG loss weigh each item by what its place in the order is worth. Data are made up.
+Queries of different lengths, items with features and relevance grades. Regressing the grades
+treats a query full of junk like one with treasures; the targets of the NDCG loss weigh each item
+by what its place in the order is worth. Data are made up.
 """
 
 import matplotlib.pyplot as plt

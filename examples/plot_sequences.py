@@ -2,8 +2,8 @@
 Sequences: a chain knows what follows what
 ==========================================
 
-Noisy letters of words over a small alphabet: each letter is hard to read alone, but some pairs of letters never occur. A chain learns
-the transitions together with the letters.
+Noisy letters of words over a small alphabet: each letter is hard to read alone, but some pairs of
+letters never occur. A chain learns the transitions together with the letters.
 """
 
 import matplotlib.pyplot as plt
@@ -49,13 +49,17 @@ for noise in noises:
     single = LogisticRegression(max_iter=500).fit(np.concatenate(X[:150]), np.concatenate(y[:150]))
     alone.append(np.mean(single.predict(np.concatenate(X[150:])) != np.concatenate(y[150:])))
     whole = sequence_error(y[150:], predicted)
-    print(f"noise {noise:.1f}: letters wrong {alone[-1]:.3f} alone, {chain[-1]:.3f} in a chain; words {whole:.3f}")
+    shown = f"{alone[-1]:.3f} alone, {chain[-1]:.3f} in a chain"
+    print(f"noise {noise:.1f}: letters wrong {shown}; words wrong {whole:.3f}")
+
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.plot(noises, alone, "s--", color="#D55E00", label="each letter alone, logistic regression")
 left.plot(noises, chain, "o-", color="#0072B2", label="chain, log loss")
-left.set(xlabel="noise per pixel, standard deviation", ylabel="share of wrong letters", ylim=(0, None))
+left.set(
+    xlabel="noise per pixel, standard deviation", ylabel="share of wrong letters", ylim=(0, None)
+)
 left.legend(frameon=False)
 shown = model.transitions_
 picture = right.imshow(shown, cmap="cividis")

@@ -2,8 +2,8 @@
 Which surrogate? Two questions and their pictures
 =================================================
 
-A surrogate stands in for the task loss. Is its optimum an optimum of the task loss, and how much does precision buy? Here for three
-ordered classes and the surrogates people train with.
+A surrogate stands in for the task loss. Is its optimum an optimum of the task loss, and how much
+does precision buy? Here for three ordered classes and the surrogates people train with.
 """
 
 import matplotlib.pyplot as plt
@@ -19,14 +19,16 @@ found = compare_surrogates(
 )
 
 # %%
-# The log loss is consistent with Bayes decoding (argmin of expected cost) and not with argmax: its curve stays at zero up to a level.
+# The log loss is consistent with Bayes decoding (argmin of expected cost) and not with argmax: its
+# curve stays at zero up to a level.
 
 argmax = cs.calibration_function(loss, surrogate="log")
 print(f"log loss, argmax: an error of {argmax.consistency_level:.3f} may stay for ever")
 print("witness law:", np.round(argmax.witness.law, 3))
 
 # %%
-# Curves of different surrogates do not compare in their own units. Divided by the noise of n draws they do: higher is better.
+# Curves of different surrogates do not compare in their own units. Divided by the noise of n draws
+# they do: higher is better.
 
 figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 found.plot(ax=ax)

@@ -2,8 +2,8 @@
 What is a surrogate?
 ====================
 
-The 0-1 loss of two classes as a function of the margin (score of the true label minus score of the other) is a staircase. Surrogates are
-convex functions that can be minimised in its place.
+The 0-1 loss of two classes as a function of the margin (score of the true label minus score of
+the other) is a staircase. Surrogates are convex functions that can be minimised in its place.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,8 @@ true = np.zeros(len(margin), dtype=int)
 predicted = loss.score_space.decoder()(theta)
 
 # %%
-# Each surrogate is shown as the distance above its smallest value, scaled to 1 at margin 0: only shapes compare.
+# Each surrogate is shown as the distance above its smallest value, scaled to 1 at margin 0: only
+# shapes compare.
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.step(margin, loss(predicted, true), color="black", lw=2, label="0-1 loss: judged by this")

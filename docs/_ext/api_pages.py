@@ -19,7 +19,9 @@ from plain_formulas import escape_formulas
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = DOCS / "generated" / "api"
 # heading, package and body of a section of docs/api.md
-SECTION = re.compile(r"^(## [^\n]*`(consistruct[\w.]*)`)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(
+    r"^(## [^\n]*`(consistruct[\w.]*)`)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
 # scikit-learn adds these to every estimator; its own pages explain them
 ROUTING = re.compile(r"set_\w+_request|get_metadata_routing")

@@ -10,7 +10,9 @@ CODE = re.compile(r"(``.*?``|`.*?`|\*\w[^*\n]*\w\*(?!\w))")
 PLURAL = re.compile(r"(?<!`)(`\w+`)s\b")  # several `Loss`s: reStructuredText wants a separator
 
 
-def escape_formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def escape_formulas(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Keep |y| and W* as they are written: bars and stars of formulas are no markup.
 
     Docstrings are read in terminals and editors too, so they hold formulas in plain text.
