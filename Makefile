@@ -30,7 +30,8 @@ long: $(VENV)/.test
 
 # the site, warnings are errors; then what only the built pages can show
 docs: $(VENV)/.docs
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m sphinx -W --keep-going -q -b html docs build/docs
+	rm -rf build/docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
 	$(PY) -m pytest -q tests/site_pages
 	@echo "the site is in build/docs/index.html"
 

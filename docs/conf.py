@@ -29,7 +29,7 @@ extensions = [
     "soft_code",  # `name` in a docstring is a link where it names something public
     "mathml",  # formulas without a script
 ]
-exclude_patterns = ["_ext", "generated/gallery/sg_execution_times.rst"]
+exclude_patterns = ["_ext", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 default_role = "softcode"
 nitpicky = True
 # parameter types in words ("array", "optional") and what other packages document
@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "reset_modules": ("matplotlib",),
     "show_memory": False,
+    "write_computation_times": False,
 }
 
 # --- HTML

@@ -65,7 +65,7 @@ def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hard
     kind = cs.StructuredPredictor if section.startswith("Other") else cs.TaskLossClassifier
     truths = loss.truths.sample(n, rng)
     if section == "Classes":
-        names = loss.truths.names if getattr(loss.truths, "names", None) else None
+        names = getattr(loss.truths, "names", None)
         truths = truths if names is None else np.array(names)[truths]
     model = kind(loss=given, **options).fit(X, truths)
     assert len(model.predict(X)) == n

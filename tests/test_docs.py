@@ -136,7 +136,7 @@ def test_commands_in_prose_exist(page):
     """`consistruct fit … --loss` in a sentence: command and options are those of the program."""
     known = {
         name: {option for parameter in command.params for option in parameter.opts}
-        for name, command in get_command(app).commands.items()
+        for name, command in vars(get_command(app))["commands"].items()
     }
     for text in INLINE.findall(page.read_text(encoding="utf-8").replace("\n", " ")):
         name, *words = text.split()

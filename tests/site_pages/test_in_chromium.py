@@ -77,11 +77,12 @@ def visit(url, folder, *options):
         check=True,
     )
     console = [line for line in done.stderr.splitlines() if ":CONSOLE:" in line]
-    # the log is cut off when the browser ends: read addresses line by line
+    # one event per line; what the browser asks for on its own account has no page as initiator
     asked = set()
     for line in log.read_text(encoding="utf-8").splitlines():
-        if '"URL_REQUEST"' in line or '"url":' in line:
-            asked |= set(re.findall(r'"url":"((?:https?|wss?)://[^"]+)"', line))
+        url = re.search(r'"url":"((?:https?|wss?)://[^"]+)"', line)
+        if url and '"initiator":"' in line and '"initiator":"not an origin"' not in line:
+            asked.add(url[1])
     return console, asked, done.stdout
 
 
@@ -94,7 +95,7 @@ def test_page_opens_offline_without_errors(page, width, address, tmp_path):
     errors = [line for line in console if "INFO:CONSOLE" not in line or "rror" in line]
     assert not errors
     assert asked, "the browser's log names no request"
-    assert all(url.startswith(address) for url in asked), sorted(asked)
+    assert not {url for url in asked if not url.startswith(address)}
     assert "<h1" in shown
 
 

@@ -14,7 +14,7 @@ from tests.test_architecture import PUBLIC
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
-PAGES = sorted(SITE.rglob("*.html"))
+PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
 
 if not PAGES:
     pytest.skip("build/docs is empty: run make docs", allow_module_level=True)
@@ -68,9 +68,10 @@ def test_every_public_name_has_a_page_with_its_docstring(package):
         full = f"consistruct.{package}.{name}"
         assert full in names, f"{full} is not on the site: list it in docs/api.md"
         page = SITE / names[full].split("#")[0]
-        words = " ".join(" ".join(Reader(page.read_text(encoding="utf-8")).words).split())
+        text = page.read_text(encoding="utf-8").replace("’", "'")
+        words = " ".join(" ".join(Reader(text).words).split())
         found = getattr(module, name)
-        if callable(found) and (found.__doc__ or "").strip():
+        if getattr(found, "__name__", "") == name and found.__doc__:  # not an alias or a constant
             first = re.split(r"[`*|⟨(]", found.__doc__.strip())[0].split("\n")[0].strip()
             assert " ".join(first.split()[:6]) in words, f"{full}: its page lacks its docstring"
 
@@ -100,7 +101,7 @@ def test_links_and_anchors_exist():
 def test_formulas_are_mathml_and_no_script_draws_them():
     text = (SITE / "concepts.html").read_text(encoding="utf-8")
     assert text.count("<math") >= 4
-    assert "mathjax" not in text.lower()
+    assert not [load for load in Reader(text).loads if "math" in load.lower()]
 
 
 def test_every_example_is_in_the_gallery_with_a_picture():
