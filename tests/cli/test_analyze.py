@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 
@@ -38,7 +39,7 @@ def test_json_has_the_fields_of_the_schema(consistruct):
     code, out, err = consistruct("analyze", "mixed:2x2:0.2", "--eps", "0,0.5,2", "--json")
     assert (code, err) == (0, "")
     report = json.loads(out)
-    assert report["schema_version"] == "1.0"
+    assert (report["schema_version"], report["kind"]) == ("2.0", "calibration")
     assert (report["loss"], report["surrogate"]) == ("Mixed((2, 2), 0.2)", "quadratic")
     assert (report["measure"], report["n_labels"]) == ("uniform", "4")
     assert report["rank"].isdigit()
@@ -70,11 +71,12 @@ def test_text(consistruct):
     assert "Hamming(10)" in out
     assert "20 classes" in out
     assert "calibration function" in out
+    assert "Is learning consistent, and to what level?" in out
     code, out, _ = consistruct("analyze", "mixed:2x2:0.2", "--scores", "blocks:2x2", "--eps", "0.5")
-    assert "only to level 0.1" in out
+    assert "Only to level 0.1" in out
     assert "approximation error" in out
     code, out, _ = consistruct("analyze", "hamming:2000", "--scores", "full", "--eps", "0.5")
-    assert "log H" in out
+    assert "10^-603." in out  # between ε²/4k and ε²/2k, k = 2^2000
 
 
 def test_rows_of_a_cost_file(consistruct, tmp_path):
@@ -103,11 +105,11 @@ def test_plots_are_real_pictures(consistruct, tmp_path, suffix, start):
     assert (code, err) == (0, "")
     assert path.read_bytes().startswith(start)
     assert path.stat().st_size > 3000
-    assert "plot written" in out
+    assert f"written: {path}" in out
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-def test_no_half_written_plot(consistruct, tmp_path, monkeypatch):
+def test_no_half_written_files(consistruct, tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
     def fails(self, stream, **_):
@@ -115,13 +117,44 @@ def test_no_half_written_plot(consistruct, tmp_path, monkeypatch):
         raise RuntimeError("disk full")
 
     monkeypatch.setattr(Figure, "savefig", fails)
-    monkeypatch.setattr(sys, "argv", ["consistruct"])
     target = tmp_path / "curve.png"
     target.write_bytes(b"the picture of yesterday")
+    monkeypatch.setattr(
+        sys, "argv", ["consistruct", "analyze", "zero-one:3", "--plot", str(target)]
+    )
     with pytest.raises(RuntimeError, match="disk full"):
-        cli.analyze.write_plot(calibration_function(Mixed((2, 2), 0.2)), target)
+        cli.main()
     assert target.read_bytes() == b"the picture of yesterday"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_html_and_csv(consistruct, tmp_path):
+    page, table = tmp_path / "report.html", tmp_path / "data.csv"
+    code, out, err = consistruct(
+        "analyze", "zero-one:3", "--html", page, "--csv", table, "--at", "0.4"
+    )
+    assert (code, err) == (0, "")
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 101  # a formula costs nothing
+    middle = next(row for row in rows if row["eps"] == "0.4")
+    assert float(middle["lower"]) == pytest.approx(0.16 / 12, rel=1e-9)  # ε²/4k
+    text = (tmp_path / "data.worst_case.csv").read_text(encoding="utf-8")
+    law = list(csv.DictReader(text.splitlines()))
+    assert sum(float(row["probability"]) for row in law) == pytest.approx(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "data.csv", "data.worst_case.csv", "report.html",
+    ]  # fmt: skip
+    for path in tmp_path.iterdir():
+        assert f"written: {path}" in out
+
+
+def test_json_alone_on_stdout_beside_files(consistruct, tmp_path):
+    code, out, _ = consistruct(
+        "analyze", "zero-one:3", "--json", "--html", tmp_path / "a.html", "--points", "3"
+    )
+    assert code == 0
+    assert len(json.loads(out)["curve"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -142,7 +175,12 @@ def test_no_half_written_plot(consistruct, tmp_path, monkeypatch):
         (["analyze", "zero-one:3", "--eps", "nan"], "--eps must be finite and non-negative"),
         (["analyze", "zero-one:3", "--rows", "columns"], "--rows must be pred or true"),
         (["analyze", "zero-one:3", "--plot", "curve.gif"], ".png, .svg or .pdf"),
-        (["analyze", "zero-one:3", "--plot", "no/such/folder/a.png"], "cannot be written"),
+        (["analyze", "zero-one:3", "--plot", "no/such/folder/a.png"], "does not exist"),
+        (["analyze", "zero-one:3", "--html", "no/such/folder/a.html"], "does not exist"),
+        (["analyze", "zero-one:3", "--csv", "."], "is a folder"),
+        (["analyze", "zero-one:3", "--at", "2"], "at must be at most the largest excess risk, 1"),
+        (["analyze", "zero-one:3", "--at", "nan"], "at must"),
+        (["analyze", "zero-one:3", "--radius", "0"], "radius must"),
         (["analyze", "zero-one:3", "--points", "1"], "points"),
         (["analyze", "zero-one:3", "--jobs", "0"], "jobs"),
         (["analyze", "zero-one:3", "--no-such-option"], "--no-such-option"),

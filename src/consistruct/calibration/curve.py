@@ -179,11 +179,12 @@ class CalibrationFunction:
             for p in self._method.pieces()
         )
 
-    def envelope(self, n_grid: int = 201) -> Envelope:
+    def envelope(self, n_grid: int = 201, *, eps: ArrayLike | None = None) -> Envelope:
         """A convex non-decreasing function below H, from exact pieces where they are cheap.
 
-        Otherwise from `n_grid` values: between two of them H is at least the left one. The bound
-        of Theorem 7, itself convex, is taken in where the scores express the loss.
+        Otherwise from `n_grid` values, or from those at `eps` (which may be known already):
+        between two of them H is at least the left one. The bound of Theorem 7, itself convex, is
+        taken in where the scores express the loss.
         """
         scale = self._method.log_scale
         k_eff = self.effective_classes
@@ -194,7 +195,12 @@ class CalibrationFunction:
             return theorem_7_envelope(k_eff.log, self.max_eps)
         if self._method.cheap_pieces:
             return envelope_from_pieces(self._method.pieces(), quadratic, scale)
-        grid = np.linspace(0.0, self.max_eps, n_grid)
+        if eps is None:
+            grid = np.linspace(0.0, self.max_eps, n_grid)
+        else:
+            inside = np.asarray(eps, dtype=np.float64).ravel()
+            inside = inside[(inside > 0) & (inside < self.max_eps)]
+            grid = np.concatenate([[0.0], np.unique(inside), [self.max_eps]])
         # H never falls, so neither need its certified lower ends
         lower = np.maximum.accumulate([point.scaled_lower for point in self.curve(grid)])
         return envelope_from_grid(grid, lower, quadratic, self.max_eps, scale)

@@ -24,6 +24,7 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = ["OraclePair", "OracleSolution"]
 
 MAX_ROUNDS = 200
+CANCELLATION = 1e-6  # share of an upper bound that may be rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +171,14 @@ class OraclePair:
         scale = max(1.0, float(np.abs(theta).max()))
         if ahead > 1e-11 * scale:
             return math.inf
-        excess = (theta + q @ targets)[None]
-        return 0.5 * float((excess * self.space.gram().apply(excess)).sum()) * (1 + ROUNDING)
+        excess, gram = (theta + q @ targets)[None], self.space.gram()
+        value = 0.5 * float((excess * gram.apply(excess)).sum())
+        # In a badly conditioned basis (set sizes of F_β) parameters of size 10^7 cancel: where
+        # rounding could hide the value there is no bound.
+        size = np.abs(excess)
+        if ROUNDING * float((size * np.abs(gram.apply(size))).sum()) > CANCELLATION * value:
+            return math.inf
+        return value * (1 + ROUNDING)
 
 
 def _append(labels: LabelArray, new: LabelArray) -> LabelArray:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import io
 import json
 import warnings
 from pathlib import Path
-from typing import Literal, cast
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from consistruct._atomic import atomic_write
 from consistruct.calibration import (
     SURROGATES,
     CalibrationFunction,
     LabelOrderWarning,
     calibration_function,
 )
+from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
-from consistruct.exceptions import ConsistructError, LossSpecError
-from consistruct.losses import parse_loss
+from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.exceptions import LossSpecError
 from consistruct.losses.base import Loss
-from consistruct.report import calibration_report, calibration_text
+from consistruct.report import (
+    calibration_charts,
+    calibration_html,
+    calibration_report,
+    calibration_tables,
+    calibration_text,
+    chart_picture,
+)
 from consistruct.scores.spec import parse_scores
 
-__all__ = ["analyze", "register", "write_plot"]
+__all__ = ["analyze", "register"]
+
+POINTS = 21
+POINTS_OF_A_FORMULA = 101  # for pictures: jumps and bends are seen, and cost nothing
 
 
 def register(app: typer.Typer) -> None:
@@ -42,38 +50,55 @@ def analyze(
     surrogate: str = typer.Option("quadratic", help=f"One of {', '.join(SURROGATES)}."),
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
-    points: int = typer.Option(21, min=2, help="Number of grid values from 0 to max_eps."),
+    points: int | None = typer.Option(
+        None, min=2, help="Number of grid values from 0 to max_eps; 21, more for exact pictures."
+    ),
+    at: float | None = typer.Option(
+        None, help="The eps that worst case and sample size are told for."
+    ),
+    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
+    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    plot: Path | None = typer.Option(None, help="Write the curve to a PNG, SVG or PDF file."),
+    html: Path | None = typer.Option(None, help="Write the report as one HTML page."),
+    plot: Path | None = typer.Option(None, help="Write the figures to a PNG, SVG or PDF file."),
+    csv: Path | None = typer.Option(
+        None, help="Write the data behind the figures: FILE.csv, and FILE.worst_case.csv."
+    ),
     jobs: int = typer.Option(1, min=1, help="Threads for explicit cost matrices."),
 ) -> None:
     """Is learning consistent for this loss, and how hard is it?
 
-    Example: consistruct analyze hamming:10 --scores full --eps 0.25,0.5
+    Example: consistruct analyze hamming:10 --scores full --html report.html
     """
-    if rows not in ("", "pred", "true"):
-        raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
-    task = parse_loss(loss, rows=cast(Literal["pred", "true"] | None, rows or None))
-    curve = _curve(task, scores, surrogate, decoding, jobs)
-    grid = _grid(eps, points, curve)
+    check_targets(html=html, plot=plot, csv=csv)
+    task = read_loss(loss, rows)
+    curve, told = _curve(task, scores, surrogate, decoding, jobs)
+    grid = _grid(eps, points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
-        report = calibration_report(curve, grid, progress=step)
+        report = calibration_report(
+            curve, grid, at=at, radius=radius, q_bound=q_bound, warnings=told, progress=step
+        )
+    written = []
+    if html is not None:
+        written += [write_file(html, calibration_html(report))]
     if plot is not None:
-        write_plot(curve, plot)
+        picture = chart_picture(calibration_charts(report), plot.suffix[1:].lower())
+        written += [write_file(plot, picture)]
+    if csv is not None:
+        written += write_tables(csv, calibration_tables(report))
     if json_output:
         typer.echo(json.dumps(report.as_dict(), allow_nan=False))
         return
-    console = Console()
-    console.print(calibration_text(report))
-    if plot is not None:
-        console.print(f"plot written to {plot}")
+    Console().print(calibration_text(report))
+    for path in written:
+        typer.echo(f"written: {path}")
 
 
 def _curve(
     task: Loss, scores: str, surrogate: str, decoding: str, jobs: int
-) -> CalibrationFunction:
-    """The curve; what the result depends on is told in one line on stderr.
+) -> tuple[CalibrationFunction, list[str]]:
+    """The curve, and what the result depends on, which is also told in one line on stderr.
 
     Own scores of another surrogate than the quadratic are those that it is trained with.
     """
@@ -82,14 +107,19 @@ def _curve(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
         curve = calibration_function(task, space, surrogate, decoding, jobs=jobs)
-    for warning in caught:
-        typer.echo(f"consistruct: warning: {warning.message}", err=True)
-    return curve
+    told = [str(warning.message) for warning in caught]
+    for message in told:
+        typer.echo(f"consistruct: warning: {message}", err=True)
+    return curve, told
 
 
-def _grid(text: str, points: int, curve: CalibrationFunction) -> np.ndarray:
+def _grid(
+    text: str, points: int | None, curve: CalibrationFunction, *, pictures: bool
+) -> np.ndarray:
     if not text:
-        return np.linspace(0.0, curve.max_eps, points)
+        fine = pictures and curve.method.startswith("closed form")
+        number = points or (POINTS_OF_A_FORMULA if fine else POINTS)
+        return np.linspace(0.0, curve.max_eps, number)
     try:
         values = np.array([float(part) for part in text.split(",")])
     except ValueError:
@@ -97,22 +127,3 @@ def _grid(text: str, points: int, curve: CalibrationFunction) -> np.ndarray:
     if not np.isfinite(values).all() or (values < 0).any():
         raise LossSpecError(f"--eps must be finite and non-negative, got {text!r}")
     return values
-
-
-def write_plot(curve: CalibrationFunction, path: Path) -> None:
-    """Write the curve as a picture; the suffix says which kind."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ConsistructError(f"--plot writes .png, .svg or .pdf files, got {str(path)!r}")
-    figure = curve.plot().get_figure(root=True)
-    assert figure is not None
-    picture = io.BytesIO()
-    figure.savefig(picture, format=kind, dpi=150)
-    try:
-        with atomic_write(path) as stream:
-            stream.write(picture.getvalue())
-    except OSError as error:
-        raise ConsistructError(f"{path} cannot be written: {error.strerror}") from None

@@ -12,10 +12,15 @@ from rich.table import Table
 
 from consistruct import losses, scores
 from consistruct.calibration import calibration_function
-from consistruct.cli.analyze import write_plot
+from consistruct.cli.report_files import write_file
 from consistruct.exceptions import describe_count
 from consistruct.losses.base import Loss
-from consistruct.report import calibration_report, calibration_text
+from consistruct.report import (
+    calibration_charts,
+    calibration_report,
+    calibration_text,
+    chart_picture,
+)
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["demo", "register"]
@@ -85,7 +90,8 @@ def demo(
     folder.mkdir(exist_ok=True)
     for name, loss in (("mixed", losses.Mixed((5,) * 4, 0.1)), ("hamming", losses.Hamming(6))):
         path = folder / f"calibration_{name}.png"
-        write_plot(calibration_function(loss, "full"), path)
+        report = calibration_report(calibration_function(loss, "full"))
+        write_file(path, chart_picture(calibration_charts(report), "png"))
         console.print(f"{loss!r} with full scores: see {path}")
 
 

@@ -1,6 +1,17 @@
 """Results as data: one frozen model per question, rendered as JSON or text."""
 
-from consistruct.report.calibration import SCHEMA_VERSION, CalibrationReport, calibration_report
+from consistruct.report.analysis import calibration_report
+from consistruct.report.calibration import (
+    CalibrationReport,
+    LawEntry,
+    ReportPoint,
+    SampleSize,
+    SampleSizes,
+    WorstCase,
+)
+from consistruct.report.calibration_charts import calibration_charts, comparison_charts
+from consistruct.report.calibration_html import calibration_html
+from consistruct.report.charts import Chart, HeatMap, Mark, Series
 from consistruct.report.figures import figure_csv, figure_picture
 from consistruct.report.guarantees import (
     advice_dict,
@@ -10,19 +21,63 @@ from consistruct.report.guarantees import (
     plan_table_text,
     plan_text,
 )
+from consistruct.report.pictures import chart_picture, picture_kind
+from consistruct.report.plotly_figures import (
+    PLOTLY_CONFIG,
+    THEME_COLOURS,
+    calibration_figures,
+    comparison_figures,
+    plotly_figure,
+    themed,
+)
+from consistruct.report.schema import (
+    CALIBRATION_SCHEMA,
+    LEARNING_SCHEMA,
+    SCHEMA_VERSION,
+    report_schema,
+)
+from consistruct.report.tables import calibration_tables, chart_csv
 from consistruct.report.text import calibration_text
+from consistruct.report.wording import Section, calibration_sections
 
 __all__ = [
+    "CALIBRATION_SCHEMA",
+    "LEARNING_SCHEMA",
+    "PLOTLY_CONFIG",
     "SCHEMA_VERSION",
+    "THEME_COLOURS",
     "CalibrationReport",
+    "Chart",
+    "HeatMap",
+    "LawEntry",
+    "Mark",
+    "ReportPoint",
+    "SampleSize",
+    "SampleSizes",
+    "Section",
+    "Series",
+    "WorstCase",
     "advice_dict",
     "advice_text",
+    "calibration_charts",
+    "calibration_figures",
+    "calibration_html",
     "calibration_report",
+    "calibration_sections",
+    "calibration_tables",
     "calibration_text",
+    "chart_csv",
+    "chart_picture",
+    "comparison_charts",
+    "comparison_figures",
     "figure_csv",
     "figure_picture",
+    "picture_kind",
     "plan_dict",
     "plan_table_dict",
     "plan_table_text",
     "plan_text",
+    "plotly_figure",
+    "report_schema",
+    "themed",
 ]

@@ -1,25 +1,262 @@
-"""What an analysis found, as plain data with a versioned schema."""
+"""What an analysis found, as plain data with a versioned schema.
+
+`CalibrationReport` holds numbers and names only: no curve, loss or solver objects. It is written as
+JSON (`as_dict`), read back (`from_dict`) and drawn by everything else in this package, so a report
+that was stored last year looks as it did then. The schema is ``schemas/calibration.json``.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
+from consistruct.report.json_numbers import (
+    dump_log,
+    dump_magnitude,
+    dump_number,
+    load_log,
+    load_magnitude,
+)
+from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_document, reading
 
-from consistruct.calibration import CalibrationFunction, CurvePoint
+__all__ = [
+    "SCHEMA_VERSION",
+    "CalibrationReport",
+    "Label",
+    "LawEntry",
+    "ReportPoint",
+    "SampleSize",
+    "SampleSizes",
+    "WorstCase",
+]
 
-__all__ = ["SCHEMA_VERSION", "CalibrationReport", "calibration_report"]
+Label = str | int | tuple[int, ...]  # a name, a class number, or the states of all parts
 
-SCHEMA_VERSION = "1.0"
+
+@dataclass(frozen=True)
+class ReportPoint:
+    """H and what bounds it at one ε; the logarithms stay finite where the numbers underflow.
+
+    Attributes
+    ----------
+    log_theorem_7, log_theorem_8, log_envelope : float or None
+        log of ε²/4k_eff, of ε²/2k and of the convex function below H; None where there is none.
+    status : str
+        "exact", "certified", "rounding", "loose", "bounds" or "infeasible" (see `CurvePoint`).
+    pair : (Label, Label) or None
+        (better, predicted): the second is predicted though the first is better.
+    """
+
+    eps: float
+    lower: float
+    upper: float
+    log_lower: float
+    log_upper: float
+    log_theorem_7: float | None
+    log_theorem_8: float | None
+    log_envelope: float | None
+    method: str
+    status: str
+    pair: tuple[Label, Label] | None
+
+    @property
+    def log_equivalent_classes(self) -> float | None:
+        """log of ε²/4H: the 0-1 loss over so many classes has this H at this ε. None if H = 0."""
+        if self.eps == 0 or math.isinf(self.log_lower):
+            return None
+        return 2 * math.log(self.eps) - math.log(4) - self.log_lower
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "eps": self.eps,
+            "lower": dump_number(self.lower),
+            "upper": dump_number(self.upper),
+            "log_lower": dump_number(self.log_lower),
+            "log_upper": dump_number(self.log_upper),
+            **dump_log("theorem_7", self.log_theorem_7),
+            **dump_log("theorem_8", self.log_theorem_8),
+            **dump_log("envelope", self.log_envelope),
+            "equivalent_classes_log": self.log_equivalent_classes,
+            "method": self.method,
+            "status": self.status,
+            "pair": None if self.pair is None else [_dump_label(label) for label in self.pair],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        return cls(
+            eps=data["eps"],
+            lower=math.inf if data["lower"] is None else data["lower"],
+            upper=math.inf if data["upper"] is None else data["upper"],
+            log_lower=_load_end(data["lower"], data["log_lower"]),
+            log_upper=_load_end(data["upper"], data["log_upper"]),
+            log_theorem_7=load_log(data, "theorem_7"),
+            log_theorem_8=load_log(data, "theorem_8"),
+            log_envelope=load_log(data, "envelope"),
+            method=data["method"],
+            status=data["status"],
+            pair=None
+            if data["pair"] is None
+            else (_load_label(data["pair"][0]), _load_label(data["pair"][1])),
+        )
+
+
+def _load_end(value: float | None, log: float | None) -> float:
+    """The logarithm of an end of the interval: null beside 0 is −inf, beside null (+inf) +inf."""
+    if log is not None:
+        return log
+    return math.inf if value is None else -math.inf
+
+
+@dataclass(frozen=True)
+class LawEntry:
+    """One truth (or group of truths) and its probability."""
+
+    truth: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """The distribution of the truth that makes the loss hard, in label names.
+
+    Under it `predicted` costs ε more than `better`, yet scores whose surrogate risk is within H(ε)
+    of the best let `predicted` win.
+
+    Attributes
+    ----------
+    law : tuple of LawEntry
+        The most likely truths first; those left out have probability `rest` together.
+    expected_better, expected_predicted : float or None
+        Expected loss of both predictions under the law, where truths are listed one by one.
+    surrogate_gap : float
+        H(ε), as its logarithm: how close to the optimum such scores come.
+    note : str
+        Where the law comes from.
+    """
+
+    eps: float
+    better: Label
+    predicted: Label
+    law: tuple[LawEntry, ...]
+    rest: float
+    expected_better: float | None
+    expected_predicted: float | None
+    log_surrogate_gap: float
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "eps": self.eps,
+            "better": _dump_label(self.better),
+            "predicted": _dump_label(self.predicted),
+            "law": [{"truth": e.truth, "probability": e.probability} for e in self.law],
+            "rest": self.rest,
+            "expected_better": self.expected_better,
+            "expected_predicted": self.expected_predicted,
+            "surrogate_gap_log": dump_number(self.log_surrogate_gap),
+            "note": self.note,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        gap = data["surrogate_gap_log"]
+        return cls(
+            eps=data["eps"],
+            better=_load_label(data["better"]),
+            predicted=_load_label(data["predicted"]),
+            law=tuple(LawEntry(e["truth"], e["probability"]) for e in data["law"]),
+            rest=data["rest"],
+            expected_better=data["expected_better"],
+            expected_predicted=data["expected_predicted"],
+            log_surrogate_gap=-math.inf if gap is None else gap,
+            note=data["note"],
+        )
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """log₁₀ N* at one ε: −inf if any predictor will do, +inf if no number suffices."""
+
+    eps: float
+    log10_paper: float
+    log10_sharp: float
+
+
+@dataclass(frozen=True)
+class SampleSizes:
+    """How many examples, for every ε of the curve, and what the numbers rest on."""
+
+    radius: float
+    q_bound: float
+    points: tuple[SampleSize, ...]
+    paper_assumptions: tuple[tuple[str, str], ...]
+    sharp_assumptions: tuple[tuple[str, str], ...]
+
+    def at(self, eps: float) -> SampleSize:
+        """The entry of an ε of the grid."""
+        return next(point for point in self.points if point.eps == eps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "radius": self.radius,
+            "q_bound": self.q_bound,
+            "points": [
+                {
+                    "eps": point.eps,
+                    **dump_magnitude("paper", point.log10_paper),
+                    **dump_magnitude("sharp", point.log10_sharp),
+                }
+                for point in self.points
+            ],
+            "paper_assumptions": dict(self.paper_assumptions),
+            "sharp_assumptions": dict(self.sharp_assumptions),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        return cls(
+            radius=data["radius"],
+            q_bound=data["q_bound"],
+            points=tuple(
+                SampleSize(p["eps"], load_magnitude(p, "paper"), load_magnitude(p, "sharp"))
+                for p in data["points"]
+            ),
+            paper_assumptions=tuple(data["paper_assumptions"].items()),
+            sharp_assumptions=tuple(data["sharp_assumptions"].items()),
+        )
 
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Consistency, hardness and the certified curve of one loss with one score family."""
+    """Consistency, hardness, certified curve, worst case and sample size of one setting.
+
+    Attributes
+    ----------
+    n_labels, n_predictable, rank, own_rank : int
+        Predictions; those that can win under the scores; rank of the scores and of the loss's own.
+    expresses : bool
+        Whether every column of the loss is a score function, up to a constant.
+    effective_classes : float or None
+        k_eff with H ≥ ε²/4k_eff; +inf where only its logarithm is a float.
+    rank_tolerance : float or None
+        Singular values at or below it count as zero; None where the rank is known exactly.
+    consistency_level, approximation_error : float or None
+        None where only bounds on H are known.
+    at : float or None
+        The ε that worst case and sample size are told for; None if no excess risk is possible.
+    sample_sizes_reason, worst_case_reason : str or None
+        Why there are none.
+    warnings : tuple of str
+        What the result depends on, such as the order of labels.
+    """
 
     loss: str
     scores: str
@@ -30,19 +267,28 @@ class CalibrationReport:
     n_labels: int
     n_predictable: int
     rank: int
+    own_rank: int
+    expresses: bool
     effective_classes: float | None
     effective_classes_log: float | None
     effective_classes_exact: bool | None
-    consistency_level: float
-    approximation_error: float
+    rank_tolerance: float | None
+    consistency_level: float | None
+    approximation_error: float | None
     max_eps: float
-    curve: tuple[CurvePoint, ...]
-    prediction_names: tuple[str, ...] | None = None
+    at: float | None
+    curve: tuple[ReportPoint, ...]
+    worst_case: WorstCase | None
+    worst_case_reason: str | None
+    sample_sizes: SampleSizes | None
+    sample_sizes_reason: str | None
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: big integers as decimal strings, infinities as null."""
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": CALIBRATION_SCHEMA,
+            "kind": "calibration",
             "loss": self.loss,
             "scores": self.scores,
             "surrogate": self.surrogate,
@@ -52,66 +298,59 @@ class CalibrationReport:
             "n_labels": str(self.n_labels),
             "n_predictable": str(self.n_predictable),
             "rank": str(self.rank),
-            "effective_classes": _finite(self.effective_classes),
-            "effective_classes_log": _finite(self.effective_classes_log),
+            "own_rank": str(self.own_rank),
+            "expresses": self.expresses,
+            "effective_classes": dump_number(self.effective_classes),
+            "effective_classes_log": dump_number(self.effective_classes_log),
             "effective_classes_exact": self.effective_classes_exact,
-            "consistency_level": _finite(self.consistency_level),
-            "approximation_error": _finite(self.approximation_error),
+            "rank_tolerance": self.rank_tolerance,
+            "consistency_level": self.consistency_level,
+            "approximation_error": self.approximation_error,
             "max_eps": self.max_eps,
-            "curve": [
-                {
-                    "eps": point.eps,
-                    "lower": _finite(point.lower),
-                    "upper": _finite(point.upper),
-                    "log_lower": _finite(point.log_lower),
-                    "log_upper": _finite(point.log_upper),
-                    "method": point.method,
-                    "status": point.status,
-                    "pair": None if point.pair is None else [self.label(p) for p in point.pair],
-                }
-                for point in self.curve
-            ],
+            "at": self.at,
+            "curve": [point.as_dict() for point in self.curve],
+            "worst_case": None if self.worst_case is None else self.worst_case.as_dict(),
+            "worst_case_reason": self.worst_case_reason,
+            "sample_sizes": None if self.sample_sizes is None else self.sample_sizes.as_dict(),
+            "sample_sizes_reason": self.sample_sizes_reason,
+            "warnings": list(self.warnings),
         }
 
-    def label(self, prediction: Any) -> Any:
-        """A prediction as reports show it: its name if it has one, huge numbers as text."""
-        if isinstance(prediction, tuple):
-            return list(prediction)
-        if self.prediction_names is not None:
-            return self.prediction_names[prediction]
-        return prediction if abs(prediction) < 2**53 else str(prediction)
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read back what `as_dict` wrote; another kind or version raises ConsistructError."""
+        check_document(data, "calibration")
+        with reading("calibration"):
+            known = data["effective_classes_exact"] is not None
+            size, log = data["effective_classes"], data["effective_classes_log"]
+            fields: dict[str, Any] = {name: data[name] for name in _PLAIN}
+            fields |= {name: int(data[name]) for name in _COUNTS}
+            return cls(
+                **fields,
+                effective_classes=math.inf if known and size is None else size,
+                effective_classes_log=-math.inf if known and log is None else log,
+                curve=tuple(ReportPoint.from_dict(point) for point in data["curve"]),
+                worst_case=None
+                if data["worst_case"] is None
+                else WorstCase.from_dict(data["worst_case"]),
+                sample_sizes=None
+                if data["sample_sizes"] is None
+                else SampleSizes.from_dict(data["sample_sizes"]),
+                warnings=tuple(data["warnings"]),
+            )
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
+_PLAIN = (
+    "loss", "scores", "surrogate", "decoding", "measure", "method", "expresses",
+    "effective_classes_exact", "rank_tolerance", "consistency_level", "approximation_error",
+    "max_eps", "at", "worst_case_reason", "sample_sizes_reason",
+)  # fmt: skip
+_COUNTS = ("n_labels", "n_predictable", "rank", "own_rank")
 
 
-def calibration_report(
-    curve: CalibrationFunction,
-    eps: ArrayLike | None = None,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-) -> CalibrationReport:
-    """Evaluate a calibration function on a grid (21 values up to max_eps unless given)."""
-    grid = np.linspace(0.0, curve.max_eps, 21) if eps is None else np.atleast_1d(np.asarray(eps))
-    points = curve.curve(grid, progress=progress)
-    k_eff = curve.effective_classes
-    return CalibrationReport(
-        loss=repr(curve.loss),
-        scores=repr(curve.scores),
-        surrogate=curve.surrogate,
-        decoding=curve.decoding,
-        measure=curve.measure,
-        method=curve.method,
-        n_labels=curve.loss.n_labels or 0,
-        n_predictable=curve.scores.predictable().size,
-        rank=curve.scores.rank,
-        effective_classes=None if k_eff is None else float(k_eff),
-        effective_classes_log=None if k_eff is None else k_eff.log,
-        effective_classes_exact=None if k_eff is None else k_eff.exact,
-        consistency_level=curve.consistency_level,
-        approximation_error=curve.approximation_error,
-        max_eps=curve.max_eps,
-        curve=tuple(points),
-        prediction_names=getattr(curve.loss.predictions, "names", None),
-    )
+def _dump_label(label: Label) -> Any:
+    return list(label) if isinstance(label, tuple) else label
+
+
+def _load_label(label: Any) -> Label:
+    return tuple(label) if isinstance(label, list) else label

@@ -2,101 +2,85 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from typing import TypeVar
 
-from rich.console import Group
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from consistruct.exceptions import describe_count
 from consistruct.report.calibration import CalibrationReport
+from consistruct.report.label_names import label_text
+from consistruct.report.magnitudes import count_text, log_text
+from consistruct.report.wording import Section, calibration_sections
 
-__all__ = ["calibration_text"]
+__all__ = ["calibration_text", "sections_text"]
+
+N_ROWS = 11  # of the curve; JSON and CSV have all
+
+T = TypeVar("T")
 
 
 def calibration_text(report: CalibrationReport) -> Group:
-    """The answers in plain language first, then the curve."""
-    lines = [
-        ("loss", report.loss),
-        ("scores", f"{report.scores} (rank {report.rank})"),
-        ("surrogate", f"{report.surrogate}, {report.decoding} decoding"),
-        ("predictions", _predictions(report)),
-        ("consistent", _consistency(report)),
-        ("how hard", _hardness(report)),
-        ("largest excess risk", f"{report.max_eps:g}"),
-        ("method", f"{report.method}, reference measure {report.measure}"),
-    ]
-    if report.approximation_error > 0:
-        lines.insert(5, ("approximation error", f"up to {report.approximation_error:g}"))
-    facts = Table.grid(padding=(0, 2))
-    for name, value in lines:
-        facts.add_row(Text(name, style="bold"), Text(value))
-    return Group(facts, Text(""), _curve(report))
+    """The questions with their answers, then the curve."""
+    heading = Table.grid(padding=(0, 2))
+    for name, value in (("loss", report.loss), ("scores", report.scores)):
+        heading.add_row(Text(name, style="bold"), Text(value))
+    sections = calibration_sections(report)
+    return Group(heading, *sections_text(sections, after={"curve": _curve(report)}))
 
 
-def _predictions(report: CalibrationReport) -> str:
-    total = describe_count(report.n_labels)
-    if report.n_predictable == report.n_labels:
-        return total
-    return f"{total}, of which {describe_count(report.n_predictable)} can win under these scores"
-
-
-def _consistency(report: CalibrationReport) -> str:
-    if math.isnan(report.consistency_level):
-        return "not known: only bounds on the calibration function are"
-    if report.consistency_level == 0:
-        return "yes: enough data make the task risk as small as it can be"
-    return (
-        f"only to level {report.consistency_level:g}: excess task risk below it may remain "
-        f"however many examples there are"
-    )
-
-
-def _hardness(report: CalibrationReport) -> str:
-    if report.surrogate != "quadratic":
-        return "see the curve; an effective number of classes is for the quadratic surrogate"
-    if report.effective_classes is None:
-        return "no effective number of classes: the scores do not express the loss"
-    if math.isinf(report.effective_classes) and report.effective_classes_log is not None:
-        size = f"about 2^{report.effective_classes_log / math.log(2):.1f}"
-    else:
-        size = f"{report.effective_classes:.6g}"
-    return f"at most as the 0-1 loss over {size} classes (H ≥ ε²/4k_eff; not a sample size)"
+def sections_text(
+    sections: Sequence[Section], after: dict[str, RenderableType] | None = None
+) -> list[RenderableType]:
+    """Question, answer, details and numbers of each section; `after` adds a table to some."""
+    parts: list[RenderableType] = []
+    for section in sections:
+        parts.append(Text(f"\n{section.question}", style="bold"))
+        parts.append(Padding(Text(section.answer), (0, 0, 0, 2)))
+        parts += [Padding(Text(detail, style="dim"), (0, 0, 0, 2)) for detail in section.details]
+        if section.facts:
+            facts = Table.grid(padding=(0, 2))
+            for name, value in section.facts:
+                facts.add_row(Text(name), Text(value))
+            parts.append(Padding(facts, (0, 0, 0, 4)))
+        if after is not None and section.key in after:
+            parts.append(Padding(after[section.key], (0, 0, 0, 2)))
+    return parts
 
 
 def _curve(report: CalibrationReport) -> Table:
-    small = any(0 < point.upper < 1e-280 or point.log_scale < -600 for point in report.curve)
-    table = Table(title="calibration function H(ε)", title_justify="left")
+    table = Table()
     table.add_column("ε", justify="right")
-    table.add_column("log H ≥" if small else "H ≥", justify="right")
-    table.add_column("log H ≤" if small else "H ≤", justify="right")
+    table.add_column("H ≥", justify="right")
+    table.add_column("H ≤", justify="right")
     quadratic = report.surrogate == "quadratic"  # the equivalent k of the 0-1 loss
     if quadratic:
         table.add_column("ε²/4H", justify="right")
     table.add_column("status")
     table.add_column("worst pair (better, predicted)", overflow="ellipsis", max_width=44)
-    for point in report.curve:
-        low, high = (point.log_lower, point.log_upper) if small else (point.lower, point.upper)
-        pair = "" if point.pair is None else " , ".join(_short(report, p) for p in point.pair)
-        classes = [_equivalent_classes(point.eps, point.log_lower)] if quadratic else []
+    for point in thinned(report.curve):
+        pair = "" if point.pair is None else ", ".join(label_text(p, 20) for p in point.pair)
+        size = point.log_equivalent_classes
         table.add_row(
-            f"{point.eps:.4g}", f"{low:.8g}", f"{high:.8g}", *classes, point.status, Text(pair)
+            f"{point.eps:.4g}",
+            _height(point.lower, point.log_lower),
+            _height(point.upper, point.log_upper),
+            *([] if not quadratic else ["" if size is None else count_text(size)]),
+            point.status,
+            Text(pair),
         )
     return table
 
 
-def _equivalent_classes(eps: float, log_lower: float) -> str:
-    if eps == 0 or math.isinf(log_lower):
-        return ""
-    log_classes = 2 * math.log(eps) - math.log(4) - log_lower
-    return f"{math.exp(log_classes):.4g}" if log_classes < 690 else f"e^{log_classes:.1f}"
+def thinned(rows: Sequence[T]) -> list[T]:
+    """At most so many rows, evenly spread, the first and the last among them."""
+    if len(rows) <= N_ROWS:
+        return list(rows)
+    last = len(rows) - 1
+    return [rows[round(n * last / (N_ROWS - 1))] for n in range(N_ROWS)]
 
 
-def _short(report: CalibrationReport, prediction: object) -> str:
-    label = report.label(prediction)
-    if isinstance(label, list):
-        ones = len(label) if len(label) <= 16 else 8
-        shown = "".join(str(state) for state in label[:ones])
-        return shown if ones == len(label) else f"{shown}…"
-    text = str(label)
-    return text if len(text) <= 20 else f"{text[:8]}…"
+def _height(value: float, log: float) -> str:
+    return f"{value:.7g}" if value == float("inf") or log > -600 else log_text(log)

@@ -1,0 +1,57 @@
+"""Numbers that JSON cannot hold: infinities, and values whose logarithm alone is a float."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = ["dump_log", "dump_magnitude", "dump_number", "load_log", "load_magnitude"]
+
+LARGEST = 308.2  # 10^308.2 is still a float
+
+
+def dump_number(value: float | None) -> float | None:
+    """A finite number, or null for infinities and what is not known.
+
+    >>> dump_number(0.5), dump_number(math.inf), dump_number(None)
+    (0.5, None, None)
+    """
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def dump_log(name: str, log: float | None) -> dict[str, float | None]:
+    """A quantity given by its logarithm, as value and logarithm.
+
+    >>> dump_log("bound", 0.0), dump_log("bound", -math.inf)
+    ({'bound': 1.0, 'bound_log': 0.0}, {'bound': 0.0, 'bound_log': None})
+    >>> dump_log("bound", None)
+    {'bound': None, 'bound_log': None}
+    """
+    value = None if log is None or log > 709 else math.exp(log)
+    return {name: value, f"{name}_log": dump_number(log)}
+
+
+def load_log(data: dict[str, Any], name: str) -> float | None:
+    """The inverse of `dump_log`, for quantities that are finite or not known."""
+    value, log = data[name], data[f"{name}_log"]
+    if log is not None:
+        return float(log)
+    return None if value is None else -math.inf
+
+
+def dump_magnitude(name: str, log10: float) -> dict[str, float | None]:
+    """A count given by log₁₀: 0 for −inf; null beside a logarithm if too large, beside null: inf.
+
+    >>> dump_magnitude("n", 3.0), dump_magnitude("n", 1000.0)
+    ({'n': 1000.0, 'n_log10': 3.0}, {'n': None, 'n_log10': 1000.0})
+    """
+    value = None if log10 > LARGEST else 10.0**log10
+    return {name: value, f"{name}_log10": dump_number(log10)}
+
+
+def load_magnitude(data: dict[str, Any], name: str) -> float:
+    """The inverse of `dump_magnitude`."""
+    value, log10 = data[name], data[f"{name}_log10"]
+    if log10 is not None:
+        return float(log10)
+    return math.inf if value is None else -math.inf

@@ -1,0 +1,109 @@
+"""The data behind the figures as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from consistruct.report.calibration import CalibrationReport
+from consistruct.report.charts import Chart, HeatMap
+from consistruct.report.label_names import label_text
+
+__all__ = ["calibration_tables", "chart_csv", "csv_text"]
+
+
+def calibration_tables(report: CalibrationReport) -> dict[str, str]:
+    """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the law.
+
+    Examples
+    --------
+    >>> import consistruct as cs
+    >>> from consistruct.report import calibration_report
+    >>> report = calibration_report(cs.calibration_function(cs.losses.ZeroOne(3)), [0.5])
+    >>> print(calibration_tables(report)["worst_case"].splitlines()[0])
+    truth,probability
+    """
+    sizes = {} if report.sample_sizes is None else {p.eps: p for p in report.sample_sizes.points}
+    header = [
+        "eps", "lower", "upper", "log_lower", "log_upper", "theorem_7_log", "theorem_8_log",
+        "envelope_log", "equivalent_classes_log", "sharp_log10_examples", "paper_log10_examples",
+        "status", "method", "better", "predicted",
+    ]  # fmt: skip
+    rows = []
+    for point in report.curve:
+        size = sizes.get(point.eps)
+        pair = ("", "") if point.pair is None else [label_text(label) for label in point.pair]
+        rows.append(
+            [
+                point.eps,
+                point.lower,
+                point.upper,
+                point.log_lower,
+                point.log_upper,
+                point.log_theorem_7,
+                point.log_theorem_8,
+                point.log_envelope,
+                point.log_equivalent_classes,
+                None if size is None else size.log10_sharp,
+                None if size is None else size.log10_paper,
+                point.status,
+                point.method,
+                *pair,
+            ]
+        )
+    tables = {"curve": csv_text(header, rows)}
+    if report.worst_case is not None:
+        law = [(entry.truth, entry.probability) for entry in report.worst_case.law]
+        if report.worst_case.rest > 0:
+            law.append(("all others", report.worst_case.rest))
+        tables["worst_case"] = csv_text(["truth", "probability"], law)
+    return tables
+
+
+def chart_csv(chart: Chart | HeatMap) -> str:
+    """One row per value that the chart shows.
+
+    >>> from consistruct.report.charts import Series
+    >>> print(chart_csv(Chart("k", "t", "c", "n", "loss", (Series("ours", (8.0,), (0.5,)),))))
+    series,n,loss,upper,standard_error,name
+    ours,8.0,0.5,,,
+    <BLANKLINE>
+    """
+    if isinstance(chart, HeatMap):
+        rows: Iterable[Sequence[Any]] = (
+            (y_name, x_name, value)
+            for y_name, values in zip(chart.y_names, chart.values, strict=True)
+            for x_name, value in zip(chart.x_names, values, strict=True)
+        )
+        return csv_text([chart.y_label, chart.x_label, chart.value_label], rows)
+    names = chart.bar_names
+    rows = (
+        (
+            series.name,
+            x,
+            y,
+            None if series.upper is None else series.upper[n],
+            None if series.error is None else series.error[n],
+            None if names is None or y is None else names[int(y)],
+        )
+        for series in chart.series
+        for n, (x, y) in enumerate(zip(series.x, series.y, strict=True))
+    )
+    header = ["series", chart.x_label, chart.y_label, "upper", "standard_error", "name"]
+    return csv_text(header, rows)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """CSV with all digits; an empty field where there is no value."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow(["" if cell is None else _cell(cell) for cell in row])
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return repr(float(value)) if isinstance(value, float) else str(value)
