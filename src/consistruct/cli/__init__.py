@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, figures, learning, plan
+from consistruct.cli import advise, analyze, demo, figures, learning, plan, report
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -50,6 +50,7 @@ plan.register(app)
 advise.register(app)
 figures.register(app)
 learning.register(app)
+report.register(app)
 
 
 def main() -> None:
