@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long docs clean
+.PHONY: demo test lint types unit long browser docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -23,10 +23,14 @@ types: $(VENV)/.test
 
 # two workers with one BLAS thread each: more would fight over two cores
 unit: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long --ignore=tests/site_pages
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long --ignore=tests/browser --ignore=tests/site_pages
 
 long: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/long
+
+# headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
+browser: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
 
 # the site, warnings are errors; then what only the built pages can show
 docs: $(VENV)/.docs

@@ -44,9 +44,9 @@ LEVEL = {
     "report": 8,
     "audit": 9,
     "explorer": 10,
-    "cli": 10,
+    "cli": 11,  # starts the explorer
 }
-NOBODY_IMPORTS = {"testing", "torch", "cli", "explorer"}
+NOBODY_IMPORTS = {"testing", "torch", "cli"}
 BOTTOM = {name for name, level in LEVEL.items() if level == 0}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, figures, learning, plan, report
+from consistruct.cli import advise, analyze, demo, explore, figures, learning, plan, report
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -51,6 +51,7 @@ advise.register(app)
 figures.register(app)
 learning.register(app)
 report.register(app)
+explore.register(app)
 
 
 def main() -> None:

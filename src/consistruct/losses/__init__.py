@@ -9,7 +9,7 @@ from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
 from consistruct.losses.explicit import MatrixLoss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.files import read_cost_csv, read_tree_csv
+from consistruct.losses.files import parse_cost_csv, read_cost_csv, read_tree_csv
 from consistruct.losses.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.ordinal import Ordinal
@@ -49,6 +49,7 @@ __all__ = [
     "Tree",
     "ZeroOne",
     "mixture",
+    "parse_cost_csv",
     "parse_loss",
     "read_cost_csv",
     "read_tree_csv",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from consistruct.exceptions import LossSpecError
 from consistruct.losses.cost_matrix import CostMatrix, orient
 from consistruct.losses.tree import Tree
 
-__all__ = ["read_cost_csv", "read_tree_csv"]
+__all__ = ["parse_cost_csv", "read_cost_csv", "read_tree_csv"]
 
 
 def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = None) -> CostMatrix:
@@ -29,18 +30,33 @@ def read_cost_csv(path: str | Path, *, rows: Literal["pred", "true"] | None = No
     rows : "pred" or "true", optional
         What the rows of the file stand for.
     """
-    lines, table = _table(path)
+    return parse_cost_csv(_text(path), str(path), rows=rows)
+
+
+def parse_cost_csv(
+    text: str, source: str = "the cost matrix", *, rows: Literal["pred", "true"] | None = None
+) -> CostMatrix:
+    r"""Read a cost matrix from the text of a CSV file; errors name the `source`.
+
+    Examples
+    --------
+    >>> from consistruct.losses import parse_cost_csv
+    >>> parse_cost_csv("true\\pred,ham,spam\nham,0,10\nspam,1,0").M  # rows become predictions
+    array([[ 0.,  1.],
+           [10.,  0.]])
+    """
+    lines, table = _table(source, text)
     if all(_is_number(cell) for cell in table[0]):
-        costs = _numbers(path, table, lines)
+        costs = _numbers(source, table, lines)
         names = [str(position) for position in range(max(costs.shape))]
         matrix, _, _ = _oriented(
-            path, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
+            source, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
         )
         return CostMatrix(matrix)
     corner = [part.strip() for part in re.split(r"[\\/|]", table[0][0])]
-    costs = _numbers(path, [line[1:] for line in table[1:]], lines[1:])
+    costs = _numbers(source, [line[1:] for line in table[1:]], lines[1:])
     matrix, pred_names, true_names = _oriented(
-        path,
+        source,
         costs,
         [line[0].strip() for line in table[1:]],
         [name.strip() for name in table[0][1:]],
@@ -62,7 +78,7 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
     predict : "leaves" or "nodes"
         Whether inner nodes may be predicted: stopping early costs the way that is left.
     """
-    lines, table = _table(path)
+    lines, table = _table(path, _text(path))
     header = [cell.strip().lower() for cell in table[0]]
     if header not in (["node", "parent"], ["node", "parent", "weight"]):
         raise LossSpecError(
@@ -93,20 +109,27 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
         raise LossSpecError(f"{path}: {error}") from None
 
 
-def _table(path: str | Path) -> tuple[list[int], list[list[str]]]:
+def _text(path: str | Path) -> str:
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise LossSpecError(f"there is no file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LossSpecError(f"{path} could not be read as a CSV file: {error}") from None
+
+
+def _table(path: str | Path, text: str) -> tuple[list[int], list[list[str]]]:
     """Numbers (as an editor counts) and cells of the lines that are not blank."""
     lines: list[int] = []
     table: list[list[str]] = []
     try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    lines.append(reader.line_num)
-                    table.append(cells)
-    except FileNotFoundError:
-        raise LossSpecError(f"there is no file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.reader(io.StringIO(text, newline=""))
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                lines.append(reader.line_num)
+                table.append(cells)
+    except csv.Error as error:
         raise LossSpecError(f"{path} could not be read as a CSV file: {error}") from None
     if not table:
         raise LossSpecError(f"{path} is empty")

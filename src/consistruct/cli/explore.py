@@ -1,0 +1,40 @@
+"""``consistruct explore``: the web page on this machine."""
+
+from __future__ import annotations
+
+import typer
+
+from consistruct.exceptions import ConsistructError
+
+__all__ = ["explore", "register"]
+
+PORT = 8765  # explorer.DEFAULT_PORT, which needs the extra to be imported
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(explore)
+
+
+def explore(
+    port: int = typer.Option(PORT, min=0, max=65535, help="Port on 127.0.0.1; 0: any free one."),
+    browser: bool = typer.Option(True, help="Open the page in the browser."),
+    time_limit: float = typer.Option(120.0, min=1.0, help="Seconds for one computation."),
+) -> None:
+    """Explore losses, scores and surrogates in a local web page.
+
+    Example: consistruct explore --no-browser --port 9000
+    """
+    try:
+        from consistruct.explorer import Limits, serve
+    except ModuleNotFoundError as error:
+        raise ConsistructError(
+            f"the explorer needs {error.name}; install it with: pip install 'consistruct[explorer]'"
+        ) from None
+    serve(
+        port=port,
+        browser=browser,
+        limits=Limits(seconds=time_limit),
+        announce=lambda address: typer.echo(f"explorer at {address} (Ctrl-C ends it)"),
+    )
+    typer.echo("explorer ended")

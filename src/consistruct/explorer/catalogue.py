@@ -1,0 +1,151 @@
+"""What the page offers to choose from: the registered losses with their parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from consistruct import __version__
+from consistruct.calibration import SURROGATES
+from consistruct.explorer.files import FILES, TITLES
+from consistruct.explorer.limits import Limits
+from consistruct.losses import LOSSES
+from consistruct.report import PLOTLY_CONFIG, THEME_COLOURS
+
+__all__ = ["OFFERS", "Field", "Offer", "catalogue"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter of a loss: how it is called on the page, and what it starts with."""
+
+    label: str
+    default: str
+    kind: Literal["integer", "number", "sizes"] = "integer"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A loss that the page offers.
+
+    Attributes
+    ----------
+    spec : str
+        The spec with ``{}`` for each field, such as ``hamming:{}x{}``.
+    """
+
+    title: str
+    spec: str
+    fields: tuple[Field, ...]
+
+    @property
+    def default(self) -> str:
+        return self.spec.format(*(field.default for field in self.fields))
+
+
+# By the name in the registry. Sizes to start with are answered in a moment.
+OFFERS: dict[str, Offer] = {
+    "zero-one": Offer("0-1: right or wrong", "zero-one:{}", (Field("classes", "10"),)),
+    "block": Offer(
+        "Block: wrong group of classes", "block:{}", (Field("group sizes", "4x25", "sizes"),)
+    ),
+    "mixed": Offer(
+        "Mixed: wrong group worse than wrong class",
+        "mixed:{}:{}",
+        (Field("group sizes", "4x5", "sizes"), Field("share η of the 0-1 loss", "0.4", "number")),
+    ),
+    "hamming": Offer(
+        "Hamming: share of wrong parts",
+        "hamming:{}x{}",
+        (Field("parts", "10"), Field("states per part", "2")),
+    ),
+    "ordinal": Offer(
+        "Ordinal: distance between levels",
+        "ordinal:{}:{}",
+        (Field("levels", "5"), Field("power", "1", "number")),
+    ),
+    "abstain": Offer(
+        "Abstain: an answer “don't know”",
+        "abstain:{}:{}",
+        (Field("classes", "5"), Field("cost of abstaining", "0.3", "number")),
+    ),
+    "fbeta": Offer(
+        "F-beta on label sets",
+        "fbeta:{}:{}",
+        (Field("labels", "4"), Field("beta", "1", "number")),
+    ),
+    "precision-at": Offer(
+        "Precision at q", "precision-at:{}:{}", (Field("items", "4"), Field("q", "2"))
+    ),
+    "ndcg": Offer(
+        "NDCG: gain of a ranking", "ndcg:{}:{}", (Field("items", "4"), Field("cut-off", "4"))
+    ),
+    "eru": Offer("Expected rank utility", "eru:{}", (Field("items", "4"),)),
+    "pairwise": Offer("Pairwise disagreement", "pairwise:{}", (Field("items", "4"),)),
+    "map": Offer("Mean average precision", "map:{}", (Field("items", "3"),)),
+    "kendall": Offer("Kendall: swapped pairs", "kendall:{}", (Field("items", "3"),)),
+    "footrule": Offer("Spearman's footrule", "footrule:{}", (Field("items", "3"),)),
+    "spearman-rho": Offer("Spearman's rho", "spearman-rho:{}", (Field("items", "3"),)),
+    "matching": Offer("Matching: wrong partners", "matching:{}", (Field("pairs", "3"),)),
+    "partial-labels": Offer(
+        "Partial labels: a set of candidates",
+        "partial-labels:infimum:zero-one:{}",
+        (Field("classes", "4"),),
+    ),
+}
+# files are not read for a page, and cost vectors have no finite set of truths to analyse
+NOT_OFFERED = ("cost", "tree", "cost-vectors")
+
+SCORES = (
+    ("own", "own: just enough for the loss"),
+    ("full", "full: one score per prediction"),
+    ("separable", "separable: one score per part and state"),
+    ("chain", "chain: neighbouring parts together"),
+    ("sortable", "sortable: one score per item"),
+    ("blocks", "blocks: one score per group"),
+)
+SURROGATE_NAMES = {
+    "quadratic": "quadratic",
+    "logistic": "logistic",
+    "exponential": "exponential",
+    "log": "log loss (CRF)",
+    "sparsemax": "sparsemax",
+    "hinge": "hinge (structured SVM)",
+    "max-min-margin": "max-min margin",
+}
+DECODINGS = (
+    ("argmax", "argmax: the highest score"),
+    ("bayes", "Bayes: least expected loss"),
+)
+
+
+def catalogue(limits: Limits) -> dict[str, Any]:
+    """All choices and limits, JSON-ready."""
+    return {
+        "version": __version__,
+        "losses": [
+            {
+                "name": name,
+                "title": offer.title,
+                "spec": offer.spec,
+                "fields": [
+                    {"label": field.label, "default": field.default, "kind": field.kind}
+                    for field in offer.fields
+                ],
+            }
+            for name, offer in OFFERS.items()
+        ],
+        "specs": [LOSSES[name].spec for name in OFFERS],
+        "scores": [{"name": name, "title": title} for name, title in SCORES],
+        "surrogates": [{"name": name, "title": SURROGATE_NAMES[name]} for name in SURROGATES],
+        "decodings": [{"name": name, "title": title} for name, title in DECODINGS],
+        "files": [{"name": name, "title": TITLES[name]} for name in FILES],
+        "theme_colours": THEME_COLOURS,
+        "plotly_config": PLOTLY_CONFIG,
+        "limits": {
+            "upload_bytes": limits.upload_bytes,
+            "labels": limits.labels,
+            "shared_bytes": limits.shared_bytes,
+            "seconds": limits.seconds,
+        },
+    }

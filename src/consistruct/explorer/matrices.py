@@ -1,0 +1,101 @@
+"""Uploaded cost matrices: checked once, kept by their content while the server runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from consistruct.exceptions import ConsistructError
+from consistruct.explorer.limits import Limits
+from consistruct.losses import CostMatrix, parse_cost_csv
+
+__all__ = ["Matrices", "Rows", "Upload"]
+
+Rows = Literal["pred", "true"]
+SOURCE = "the file"
+N_NAMES = 12  # label names that the page lists
+
+
+@dataclass(frozen=True)
+class Upload:
+    """The text of a CSV file and what its rows are; `identifier` is a digest of both."""
+
+    text: str
+    rows: Rows | None
+
+    @property
+    def identifier(self) -> str:
+        content = f"{self.rows or ''}\n{self.text}".encode()
+        return hashlib.sha256(content).hexdigest()
+
+    def matrix(self) -> CostMatrix:
+        """The costs, rows being predictions."""
+        return parse_cost_csv(self.text, SOURCE, rows=self.rows)
+
+
+class Matrices:
+    """The uploads that are remembered; the one not used for longest goes first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._uploads: OrderedDict[str, Upload] = OrderedDict()
+
+    def add(self, content: bytes, rows: str) -> dict[str, Any]:
+        """Check and keep a file; what the page shows of it."""
+        upload = Upload(self._text(content), _check_rows(rows))
+        matrix = upload.matrix()
+        self._uploads[upload.identifier] = upload
+        self._uploads.move_to_end(upload.identifier)
+        while len(self._uploads) > self._limits.matrices:
+            self._uploads.popitem(last=False)
+        names = matrix.pred_names or ()
+        return {
+            "id": upload.identifier,
+            "n_predictions": matrix.M.shape[0],
+            "n_truths": matrix.M.shape[1],
+            "names": list(names[:N_NAMES]),
+            "in_address": len(content) <= self._limits.shared_bytes,
+        }
+
+    def get(self, identifier: str) -> Upload:
+        """An upload by its identifier."""
+        if identifier not in self._uploads:
+            raise ConsistructError(
+                "this cost matrix is not known to the running server; drop the CSV file again"
+            )
+        self._uploads.move_to_end(identifier)
+        return self._uploads[identifier]
+
+    def _text(self, content: bytes) -> str:
+        """Text of a table within the limits, counted before anything is parsed."""
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ConsistructError(
+                f"{SOURCE} is not UTF-8 text; save the cost matrix as CSV (UTF-8)"
+            ) from None
+        if "\0" in text:
+            raise ConsistructError(f"{SOURCE} holds binary data; save the cost matrix as CSV")
+        most = self._limits.labels + 1  # a line and a column of names
+        lines = [line for line in text.splitlines() if line.strip(" \t,")]
+        n_columns = max((line.count(",") + 1 for line in lines), default=0)
+        for number, what in ((n_columns, "columns"), (len(lines), "rows")):
+            # commas in quoted names count too: a name with many of them is refused, which is safe
+            if number > most:
+                raise ConsistructError(
+                    f"{SOURCE} has {number} {what}, the explorer takes at most "
+                    f"{self._limits.labels} labels; use `consistruct analyze cost:FILE.csv`"
+                )
+        return text
+
+
+def _check_rows(rows: str) -> Rows | None:
+    if rows == "":
+        return None
+    if rows == "pred":
+        return "pred"
+    if rows == "true":
+        return "true"
+    raise ConsistructError(f"rows must be pred, true or empty, got {rows!r}")

@@ -1,0 +1,159 @@
+"""Files in and out: good and hostile uploads, downloads."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MARKUP = "<img src=x onerror=window.harmed=1>"
+NAMES = re.compile("answering .?(normal|probe|attack).? costs")
+GOOD = "pred,normal,probe,attack\nnormal,0,1,4\nprobe,1,0,2\nattack,2,2,0\n"
+
+
+def matrix_page(explorer, **options):
+    page = explorer(**options)
+    page.locator("[name=kind]").select_option("matrix")
+    return page
+
+
+def give(page, content, name="costs.csv"):
+    content = content.encode() if isinstance(content, str) else content
+    page.locator("[name=file]").set_input_files(
+        {"name": name, "mimeType": "text/csv", "buffer": content}
+    )
+
+
+def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
+    page = matrix_page(explorer)
+    give(page, GOOD)
+    note = page.locator("[data-part=upload-note]").filter(has_text="3 predictions × 3 truths")
+    note.wait_for()
+    assert "normal, probe, attack" in note.inner_text()
+    worst = page.locator("[data-key=worst_case]")
+    worst.filter(has_text=NAMES).wait_for()
+    # the tick labels of the bar chart are the names too
+    ticks = worst.locator(".ytick").all_text_contents()
+    assert set(ticks) & {"normal", "probe", "attack"}
+    keep(page, "explorer-matrix")
+
+
+def test_rows_are_asked_for_and_never_guessed(explorer):
+    page = matrix_page(explorer)
+    give(page, "0,1\n10,0")
+    page.locator(".error").filter(has_text="not symmetric").wait_for()
+    page.locator("[name=rows]").select_option("true")
+    page.locator("[data-part=upload-note]").filter(has_text="2 predictions").wait_for()
+    page.wait_for_selector("[data-key=worst_case]")
+    assert page.locator(".error").is_hidden()
+
+
+def test_a_file_is_dropped(explorer):
+    page = matrix_page(explorer)
+    transfer = page.evaluate_handle(
+        """text => { const transfer = new DataTransfer();
+        transfer.items.add(new File([text], 'costs.csv', {type: 'text/csv'})); return transfer }""",
+        GOOD,
+    )
+    page.dispatch_event(".drop", "drop", {"dataTransfer": transfer})
+    page.locator("[data-part=upload-note]").filter(has_text="3 predictions").wait_for()
+
+
+def test_the_matrix_is_shared_by_the_address(explorer, open_page):
+    page = matrix_page(explorer)
+    give(page, GOOD)
+    page.locator("[data-key=worst_case]").filter(has_text=NAMES).wait_for()
+    page.wait_for_function("location.hash.startsWith('#csv=')")
+    again = open_page(page.url)
+    again.locator("[data-key=worst_case]").filter(has_text=NAMES).wait_for()
+    one, other = (
+        window.locator("[data-key=sample_size] .short").inner_text() for window in (page, again)
+    )
+    assert one == other
+
+
+def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
+    page = matrix_page(explorer)
+    k = 25
+    lines = [",".join("0" if i == j else "1.00000000" for j in range(k)) for i in range(k)]
+    give(page, "\n".join(lines))
+    page.locator("[data-part=upload-note]").filter(has_text="while this server runs").wait_for()
+    page.locator("[data-key=hardness]").filter(has_text="25 classes").wait_for()
+    assert "csv=" not in page.url
+    again = open_page(page.url)
+    again.locator("[data-key=hardness]").filter(has_text="25 classes").wait_for()
+    gone = open_page(page.url.replace("matrix=", "matrix=0")[:-1])
+    gone.locator(".error").filter(has_text="drop the CSV file again").wait_for()
+
+
+HOSTILE = {
+    "a megabyte": (b"0,1\n" * 262_144, "takes at most 500000"),
+    "one cell of 400 kB": (b'"' + b"x" * 400_000 + b'"', "could not be read as a CSV file"),
+    "100,000 lines": (b"0\n" * 100_000, "has 100000 rows, the explorer takes at most 200 labels"),
+    "10,000 columns": (b"0," * 9_999 + b"0", "has 10000 columns"),
+    "NaN": (b"0,nan\n1,0", "got NaN"),
+    "negative": (b"0,-1\n1,0", "got a negative cost"),
+    "no number": (b",a,b\na,0,one\nb,1,0", "'one' is not a number"),
+    "formula": (b",a,b\na,0,=1+1\nb,1,0", "'=1+1' is not a number"),
+    "markup as a number": (f",a,b\na,0,{MARKUP}\nb,1,0".encode(), "is not a number"),
+    "empty": (b"", "is empty"),
+    "binary": (bytes(range(256)) * 100, "not UTF-8 text"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "not UTF-8 text"),
+    "ragged": (b"0,1\n1", "cells where the first line has 2"),
+}
+
+
+def test_hostile_files_are_told_and_the_server_goes_on(explorer, keep):
+    page = matrix_page(explorer)
+    for name, (content, message) in HOSTILE.items():
+        give(page, content, f"{name}.csv")
+        page.locator(".error").filter(has_text=message).wait_for()
+        assert page.locator(".result").is_hidden(), name
+    keep(page, "explorer-hostile")
+    give(page, GOOD)
+    page.locator("[data-key=worst_case]").filter(has_text=NAMES).wait_for()
+    assert page.locator(".error").is_hidden()
+
+
+def test_names_with_markup_are_shown_as_text(explorer, keep):
+    page = matrix_page(explorer)
+    name = "<b>R&D</b>"
+    give(page, f"pred,{MARKUP},{name}\n{MARKUP},0,1\n{name},1,0\n")
+    worst = page.locator("[data-key=worst_case]")
+    worst.filter(has_text="<img src=x").wait_for()
+    assert name in worst.inner_text()
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("window.harmed") is None
+    ticks = "".join(worst.locator(".ytick").all_text_contents())
+    assert "<b>R&D</b>" in ticks
+    page.hover("[data-key=curve] .nsewdrag", force=True)
+    page.wait_for_timeout(300)
+    assert page.locator("main img").count() == 0
+    keep(page, "explorer-markup")
+
+
+def test_a_file_that_misses_its_place_does_not_replace_the_page(explorer):
+    page = explorer()
+    prevented = page.evaluate(
+        """() => { const event = new DragEvent('drop', {bubbles: true, cancelable: true});
+        document.body.dispatchEvent(event); return event.defaultPrevented }"""
+    )
+    assert prevented
+
+
+def test_downloads(explorer, tmp_path):
+    page = explorer("?loss=ordinal:4:1&scores=full")
+    found = {}
+    for title in ("JSON", "CSV", "PNG", "HTML report"):
+        with page.expect_download() as started:
+            page.locator(".files a").filter(has_text=title).click()
+        started.value.save_as(tmp_path / "download")
+        found[started.value.suggested_filename] = (tmp_path / "download").read_bytes()
+    report = json.loads(found["ordinal-4-1-full-report.json"])
+    assert (report["loss"], report["consistency_level"]) == ("Ordinal(4)", 0)
+    header, *rows = found["ordinal-4-1-full-curve.csv"].decode().splitlines()
+    assert header.startswith("eps,lower,upper")
+    assert len(rows) == len(report["curve"])
+    assert found["ordinal-4-1-full-figures.png"].startswith(b"\x89PNG")
+    assert found["ordinal-4-1-full-report.html"].startswith(b"<!DOCTYPE html>")

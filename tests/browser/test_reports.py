@@ -1,0 +1,42 @@
+"""Reports written by the command line, opened from disk without network."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from consistruct import cli
+from tests.browser.conftest import PHONE
+
+MARKUP = "<img src=x onerror=window.harmed=1>"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """An HTML report of a cost matrix with a hostile label name."""
+    folder = tmp_path_factory.mktemp("report")
+    costs = folder / "costs.csv"
+    costs.write_text(f"pred,{MARKUP},b,c\n{MARKUP},0,1,4\nb,1,0,2\nc,2,2,0\n", encoding="utf-8")
+    report = folder / "report.html"
+    result = CliRunner().invoke(cli.app, ["analyze", f"cost:{costs}", "--html", str(report)])
+    assert result.exit_code == 0, result.output
+    return report
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_opens_without_network(written, open_page, keep, scheme):
+    page = open_page(written.as_uri(), color_scheme=scheme)
+    page.locator(".main-svg").first.wait_for()
+    page.wait_for_timeout(500)  # whatever it might still ask for
+    assert page.locator("main section").count() >= 6
+    assert "<img src=x" in page.locator("main").inner_text()
+    assert page.locator("main img").count() == 0
+    assert page.evaluate("window.harmed") is None
+    keep(page, f"report-{scheme}")
+
+
+def test_a_report_is_read_on_a_phone(written, open_page, keep):
+    page = open_page(written.as_uri(), viewport=PHONE, is_mobile=True)
+    page.locator(".main-svg").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    keep(page, "report-phone")

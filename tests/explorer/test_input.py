@@ -1,0 +1,189 @@
+"""Settings and uploads: each bad one is one clear line, and the server goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from consistruct.exceptions import ConsistructError
+from consistruct.explorer import Limits
+from consistruct.explorer.catalogue import NOT_OFFERED, OFFERS, SURROGATE_NAMES
+from consistruct.explorer.matrices import Matrices
+from consistruct.explorer.settings import MESSAGE_CHARACTERS, Setting, one_line
+from consistruct.losses import LOSSES, parse_loss
+
+GOOD = r"""true\pred,ham,spam
+ham,0,10
+spam,1,0
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "must be a JSON object"),
+        ({}, "give a loss, for example hamming:10, or drop a cost matrix"),
+        ({"loss": "zero-one:3", "matrix": "a" * 64}, "give a loss"),
+        ({"loss": 3}, "loss must be a string, got int"),
+        ({"loss": "zero-one:3", "extra": 1}, "got 'extra'"),
+        ({"loss": "zero-one:3", "eps": "0.5"}, "eps must be a number or null, got str"),
+        ({"loss": "zero-one:3", "eps": True}, "eps must be a number or null, got bool"),
+        ({"loss": "zero-one:3", "eps": -1}, "finite and non-negative, got -1"),
+        ({"loss": "zero-one:3", "eps": float("nan")}, "finite and non-negative, got nan"),
+        ({"loss": "zero-one:3", "eps": 10**400}, "got a huge integer"),
+        ({"loss": "x" * 201}, "at most 200 characters, got 201"),
+        ({"loss": "zero-one:3\n"}, None),  # white space around is dropped
+        ({"loss": "zero-one:<b>3</b>"}, "letters, digits and"),
+        ({"loss": "zero-one:３"}, "letters, digits and"),
+        ({"loss": "hamming:100001"}, "at most 100000, got 100001"),
+        ({"loss": "hamming:" + "9" * 100}, "at most 100000"),
+        ({"loss": "cost:costs.csv"}, "names a file, and the explorer reads none"),
+        ({"loss": "COST:costs.csv"}, "names a file"),
+        ({"loss": "tree:tree.csv"}, "names a file"),
+        ({"loss": "partial-labels:average:cost:costs.csv"}, "names a file"),
+        ({"loss": "partial_labels:average:tree:tree.csv"}, "names a file"),
+        ({"loss": "cost:/etc/passwd"}, "letters, digits and"),
+        ({"loss": "zero-one:3", "scores": "matrix:F.csv"}, "names a file"),
+        ({"loss": "zero-one:3", "scores": ""}, "letters, digits and"),
+        ({"matrix": "../../etc/passwd"}, "identifier that the upload answered with"),
+    ],
+)
+def test_settings_are_checked(data, message):
+    if message is None:
+        assert Setting.from_json(data, Limits()).loss == "zero-one:3"
+        return
+    with pytest.raises(ConsistructError) as raised:
+        Setting.from_json(data, Limits())
+    assert message in str(raised.value)
+
+
+def test_messages_are_one_short_line():
+    assert one_line("a\n\tb") == "a b"
+    assert len(one_line("x" * 10_000)) == MESSAGE_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "message"),
+    [
+        ("", "", "is empty"),
+        ("\n\n , ,\n", "", "is empty"),
+        ("0,1\n1", "", "line 2: 1 cells where the first line has 2"),
+        ("0,nan\n1,0", "", "got NaN at row 0, column 1"),
+        ("0,inf\n1,0", "pred", "got an infinite cost"),
+        ("0,-1\n1,0", "", "got a negative cost"),
+        ("0,abc\n1,0", "", "could not"),
+        ("a,b\nx,0,\n", "", "cells where the first line has"),
+        (",a,b\na,0,x\nb,1,0", "", "line 2, cost 2: 'x' is not a number"),
+        (",a,a\na,0,1\nb,1,0", "", "distinct, got 'a' twice"),
+        ("0,1\n2,0", "", "not symmetric"),
+        ("0,1\n1,0", "both", "rows must be pred, true or empty, got 'both'"),
+        ("0," * 10_000 + "0", "", "has 10001 columns, the explorer takes at most 200 labels"),
+        ("0\n" * 5_000, "", "has 5000 rows, the explorer takes at most 200 labels"),
+        ('"' + "x" * 200_000, "", "could not be read as a CSV file: field larger"),
+        (b"\xff\xfe0,1", "", "not UTF-8 text"),
+        (b"0,1\0\n1,0", "", "holds binary data"),
+        (b"PK\x03\x04\x00\x00", "", "holds binary data"),
+    ],
+)
+def test_bad_uploads_are_one_line(visitor, text, rows, message):
+    answer = visitor.upload(text, rows)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    if message == "could not":  # a first line with a word is a line of names
+        assert "is not a number" in error or "line" in error
+    else:
+        assert message in error
+    assert len(error) <= MESSAGE_CHARACTERS
+    # and the server goes on
+    assert visitor.upload(GOOD).status_code == 200
+
+
+def test_a_good_upload_is_analysed_in_label_names(visitor):
+    found = visitor.upload(GOOD).json()
+    assert (found["n_predictions"], found["n_truths"]) == (2, 2)
+    assert found["names"] == ["ham", "spam"]
+    assert found["in_address"] is True
+    job = visitor.analyse(matrix=found["id"])
+    assert job["state"] == "done"
+    case = job["result"]["report"]["worst_case"]
+    assert {case["better"], case["predicted"]} == {"ham", "spam"}
+
+
+def test_rows_change_the_matrix(visitor):
+    texts = ("0,1\n10,0", "0,10\n1,0")
+    ids = [
+        visitor.upload(text, rows).json()["id"]
+        for text, rows in zip(texts, ("pred", "true"), strict=True)
+    ]
+    assert ids[0] != ids[1]
+    # the transpose of the transpose: the same costs
+    reports = [visitor.analyse(matrix=name)["result"]["report"] for name in ids]
+    assert reports[0]["curve"] == reports[1]["curve"]
+    other = visitor.upload(texts[0], "true").json()["id"]
+    assert visitor.analyse(matrix=other)["result"]["report"]["curve"] != reports[0]["curve"]
+
+
+def test_names_with_markup_stay_text(visitor):
+    name = "<img src=x onerror=alert(1)>"
+    found = visitor.upload(f"pred,{name},b\n{name},0,1\nb,1,0").json()
+    assert found["names"][0] == name
+    result = visitor.analyse(matrix=found["id"])["result"]
+    assert result["report"]["worst_case"]["better"] == name
+    # Plotly reads markup: what goes to it is escaped
+    for figure in result["figures"].values():
+        for trace in figure["data"]:
+            assert "<img" not in str(trace)
+        assert "<img" not in str({k: v for k, v in figure["layout"].items() if k != "meta"})
+
+
+def test_an_unknown_matrix(visitor):
+    answer = visitor.submit(matrix="0" * 64)
+    assert answer.status_code == 400
+    assert "drop the CSV file again" in answer.json()["error"]
+
+
+def test_uploads_are_forgotten_oldest_first():
+    matrices = Matrices(Limits(matrices=2))
+    ids = [matrices.add(f"0,{cost}\n{cost},0".encode(), "")["id"] for cost in (1, 2, 3)]
+    assert matrices.get(ids[1]).text.startswith("0,2")
+    assert matrices.get(ids[2]).rows is None
+    with pytest.raises(ConsistructError, match="not known to the running server"):
+        matrices.get(ids[0])
+
+
+def test_large_matrices_are_not_put_into_the_address():
+    matrices = Matrices(Limits(shared_bytes=10))
+    assert matrices.add(b"0,1\n1,0", "")["in_address"] is True
+    assert matrices.add(b"0,1.0000\n1.0000,0", "")["in_address"] is False
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"loss": "no-such-loss:3"}, "unknown loss 'no-such-loss'"),
+        ({"loss": "zero-one"}, "lacks the"),
+        ({"loss": "cost-vectors:3"}, "needs finitely many truths"),
+        ({"loss": "zero-one:3", "scores": "chain"}, "labels made of parts"),
+        ({"loss": "zero-one:3", "surrogate": "nothing"}, "surrogate must be one of"),
+        ({"loss": "zero-one:3", "decoding": "bayes"}, "decoding must be 'argmax'"),
+        ({"loss": "zero-one:3", "eps": 7}, "largest excess risk"),
+        ({"loss": "hamming:5000"}, "the explorer takes at most 2^4096"),
+        ({"loss": "zero-one:5", "scores": "blocks:2,2"}, "over 4 predictions, the loss over 5"),
+    ],
+)
+def test_what_cannot_be_analysed_is_one_line(visitor, setting, message):
+    job = visitor.analyse(**setting)
+    assert job["state"] == "failed"
+    assert message in job["error"]
+    assert job["result"] is None
+
+
+def test_every_loss_is_offered_or_excused():
+    assert set(OFFERS) | set(NOT_OFFERED) == set(LOSSES)
+    for name, offer in OFFERS.items():
+        assert offer.spec.count("{}") == len(offer.fields)
+        assert isinstance(parse_loss(offer.default), LOSSES[name].cls)
+
+
+def test_every_surrogate_has_a_name(visitor):
+    offered = {entry["name"] for entry in visitor.get("/api/options").json()["surrogates"]}
+    assert offered == set(SURROGATE_NAMES)
