@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from consistruct import decoding, exceptions, labels, losses, scores, surrogates
 
 if TYPE_CHECKING:
-    from consistruct import calibration, guarantees, learning
+    from consistruct import audit, calibration, guarantees, learning
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics
@@ -19,6 +19,7 @@ __all__ = [
     "TaskLossClassifier",
     "__version__",
     "advise",
+    "audit",
     "calibration",
     "calibration_function",
     "decoding",
@@ -37,6 +38,7 @@ __all__ = [
 # scikit-learn and the solvers take longer to import than everything else: only on use
 _LAZY = {
     "advise": ("consistruct.guarantees", "advise"),
+    "audit": ("consistruct.audit", None),
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
     "guarantees": ("consistruct.guarantees", None),

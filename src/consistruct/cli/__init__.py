@@ -12,7 +12,17 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, explore, figures, learning, plan, report
+from consistruct.cli import (
+    advise,
+    analyze,
+    audit,
+    demo,
+    explore,
+    figures,
+    learning,
+    plan,
+    report,
+)
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -49,6 +59,7 @@ analyze.register(app)
 plan.register(app)
 advise.register(app)
 figures.register(app)
+audit.register(app)
 learning.register(app)
 report.register(app)
 explore.register(app)

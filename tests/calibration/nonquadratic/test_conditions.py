@@ -67,6 +67,18 @@ def test_refutations_come_with_a_witness_that_is_one(a, b, statement):
         assert values[2] < -400
 
 
+def test_a_minimiser_at_infinity_orders_nothing():
+    # a, b convex, a and b'/a' = 2e^f increasing, c·a + b > 0 with its infimum at −∞ for every c
+    report = check_conditions("exp(f)", "exp(2*f)")
+    assert report.verdict == "refuted"
+    (found,) = [c for c in report.conditions if c.verdict == "refuted"]
+    assert found.reason == "the minimiser is infinite"
+    c = found.witness["c"]
+    assert 0 < c < 1
+    f = np.linspace(-30, 5, 200)
+    assert (np.diff(c * np.exp(f) + np.exp(2 * f)) > 0).all()
+
+
 @pytest.mark.parametrize(("a", "b"), [("f", "abs(f)"), ("f", "f**2/2 + sin(f)/2")])
 def test_what_is_not_decided_is_said_to_be_undecided(a, b):
     assert check_conditions(a, b).verdict == "undecided"

@@ -4,7 +4,9 @@
 
 1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper asks that a and b be
    convex, which its own second example breaks; linear in c, so c = 0 and c = Lmax are enough),
-2. c·a + b is bounded below with a unique minimiser, finite or infinite, for all c in [0, Lmax],
+2. c·a + b is bounded below for c in [0, Lmax], with a unique minimiser that is finite for c
+   strictly inside (the paper lets it be infinite: a = e^f, b = e^2f then meet all its conditions,
+   with the minimiser −∞ for every c, and the surrogate orders nothing),
 3. a and b'/a' are strictly increasing.
 
 Given 3, c·a + b falls and then rises (its derivative is a'·(c + b'/a')), so only the limits at the
@@ -256,7 +258,7 @@ def _bounded(
     sp: Any, A: Any, B: Any, da: Any, db: Any, f: Any, top: Any, monotone: tuple[Condition, ...]
 ) -> Condition:
     """c·a + b for the c in [0, Lmax] that −b'/a' does not pass: limits at the ends."""
-    statement = "c·a + b is bounded below with a unique minimiser for all c in [0, Lmax]"
+    statement = "c·a + b is bounded below with a unique minimiser, finite for 0 < c < Lmax"
     if any(one.verdict != "proved" for one in monotone):
         return Condition(statement, "undecided", "follows from monotonicity, which is not proved")
     level = sp.simplify(-db / da)  # falls from `most` to `least`
@@ -276,6 +278,11 @@ def _bounded(
                 )
             if not limit.is_finite and limit != sp.oo:
                 return Condition(statement, "undecided", f"no limit as f → {end}")
+        if least > 0 or most < top:
+            c = least / 2 if least > 0 else (sp.Max(most, 0) + top) / 2
+            return Condition(
+                statement, "refuted", "the minimiser is infinite", {"c": float(sp.Min(c, top))}
+            )
     except (NotImplementedError, ValueError, TypeError):
         return Condition(statement, "undecided", "a limit could not be computed")
     return Condition(statement, "proved", f"−b'/a' falls from {most} to {least}, finite limits")
