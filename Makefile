@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long browser clean
+.PHONY: demo test lint types unit long browser docs clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -23,7 +23,7 @@ types: $(VENV)/.test
 
 # two workers with one BLAS thread each: more would fight over two cores
 unit: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long --ignore=tests/browser
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile --ignore=tests/long --ignore=tests/browser --ignore=tests/site_pages
 
 long: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/long
@@ -31,6 +31,13 @@ long: $(VENV)/.test
 # headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
 browser: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
+
+# the site, warnings are errors; then what only the built pages can show
+docs: $(VENV)/.docs
+	rm -rf build/docs
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
+	$(PY) -m pytest -q tests/site_pages
+	@echo "the site is in build/docs/index.html"
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "consistruct needs Python 3.11 or newer; install it, or run: make PYTHON=/path/to/python"; exit 2; }
@@ -44,5 +51,9 @@ $(VENV)/.test: $(PY) pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	@touch $@ $(VENV)/.demo
 
+$(VENV)/.docs: $(PY) pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[docs,test]"
+	@touch $@ $(VENV)/.test $(VENV)/.demo
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build docs/generated dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,23 +1,33 @@
-"""Pages are run: every Python block of README, CONTRIBUTING and docs, and every local link."""
+"""Pages are run: every block of README, CONTRIBUTING and docs, and every local link."""
 
 from __future__ import annotations
 
 import re
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from consistruct.cli import app
 from consistruct.losses import LOSSES
 from consistruct.testing import check_loss
+from tests.page_blocks import COMMANDS, SHOWN, blocks, check_output, commands, run_command
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+README = ROOT / "README.md"
+GENERATED = ROOT / "docs" / "generated"  # copies that the site is built from
+PAGES = [
+    README,
+    ROOT / "CONTRIBUTING.md",
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if GENERATED not in p.parents),
+]
 EXAMPLES = sorted((ROOT / "examples").glob("[!_]*.py"))
 
 
 def python_blocks(text):
-    return re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [block.code for block in blocks(text) if block.language == "python"]
 
 
 def page_id(path):
@@ -45,16 +55,94 @@ EXCUSED = {
 }
 
 
+def run_commands(block, folder):
+    for command, shown in commands(block):
+        check_output(command, shown, run_command(command, folder, ROOT / "src"))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_python_blocks_run(page, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    # one namespace per page: a later block may use what an earlier one defined. A module of its
-    # own, because pickling finds classes by module and name.
-    text = "\n".join(python_blocks(page.read_text(encoding="utf-8")))
+def test_blocks_run(page, tmp_path, monkeypatch):
+    """Python and console blocks in order, in one new folder, with one namespace."""
+    monkeypatch.chdir(tmp_path)
+    if page != README:  # its reader has nothing but the package
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    # a module of its own, because pickling finds classes by module and name
     namespace = {"__name__": f"page_{page.stem}"}
-    if page.stem == "CONTRIBUTING":
-        text = text.replace(contributing_blocks()[0], "from examples.add_a_loss import Triage\n")
-    exec(compile(text, str(page), "exec"), namespace)
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.excuse is not None:
+            continue
+        if block.file is not None:
+            Path(block.file).write_text(block.code, encoding="utf-8")
+        if block.language == "python":
+            code = block.code
+            if page.stem in ("CONTRIBUTING", "add_a_loss") and "class Triage" in code:
+                code = "from examples.add_a_loss import Triage\n"
+            exec(compile(code, str(page), "exec"), namespace)
+        elif block.language in COMMANDS:
+            run_commands(block, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_no_block_escapes(page):
+    """A block is Python, commands, a directive of the site, or shown text; excuses are few."""
+    for block in blocks(page.read_text(encoding="utf-8")):
+        language = block.language.split()[0] if block.language else ""
+        assert language == "python" or language in COMMANDS | SHOWN or language.startswith("{"), (
+            f"{page_id(page)}: write python or console instead of {language!r}, so that it is run"
+        )
+        assert not language.startswith("{code"), f"{page_id(page)}: use a plain fence"
+        if block.excuse is not None:
+            assert block.excuse in EXCUSES, f"{page_id(page)}: {block.excuse!r} is no known excuse"
+
+
+# reasons for which a block may be left out, each used by at least one page
+EXCUSES = {"make demo installs, on a machine with nothing but Python"}
+
+
+def test_every_excuse_is_needed():
+    used = {
+        block.excuse for page in PAGES for block in blocks(page.read_text(encoding="utf-8"))
+    } - {None}
+    assert used == EXCUSES
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```console\n$ false\n```\n", "exit code 1"),
+        ("```console\n$ echo one\ntwo\n```\n", "does not print 'two'"),
+        ("```console\n$ echo a | \\\n>   grep b\n```\n", "exit code 1"),
+        ("```sh\ncd /\nfalse\ntrue\n```\n", "exit code 1"),
+    ],
+)
+def test_a_wrong_command_is_seen(text, message, tmp_path):
+    (block,) = blocks(text)
+    with pytest.raises(AssertionError, match=message):
+        run_commands(block, tmp_path)
+
+
+def test_comments_above_a_block_are_read():
+    text = "<!-- file: a.csv -->\n```csv\n1,2\n```\n<!-- not run: slow -->\n```python\n1/0\n```\n"
+    first, second = blocks(text)
+    assert (first.file, first.code, first.excuse) == ("a.csv", "1,2\n", None)
+    assert (second.file, second.excuse) == (None, "slow")
+
+
+INLINE = re.compile(r"`consistruct ([a-z][^`]*)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_in_prose_exist(page):
+    """`consistruct fit … --loss` in a sentence: command and options are those of the program."""
+    known = {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in vars(get_command(app))["commands"].items()
+    }
+    for text in INLINE.findall(page.read_text(encoding="utf-8").replace("\n", " ")):
+        name, *words = text.split()
+        assert name in known, f"{page_id(page)}: no command consistruct {name}"
+        options = {word.split("=")[0] for word in words if word.startswith("--")} - {"--help"}
+        assert options <= known[name], f"{page_id(page)}: {text!r} has options it does not know"
 
 
 def contributing_blocks():

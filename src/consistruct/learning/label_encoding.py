@@ -217,8 +217,6 @@ def prepare_labels(
     if isinstance(loss, str):
         distinct = distinct_labels(labels if classes is None else classes)
         found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
-    elif isinstance(loss, FBeta) and loss.sizes is None:
-        found = _with_set_sizes(loss, labels)
     elif isinstance(loss, Loss):
         found = loss
     else:
@@ -226,6 +224,8 @@ def prepare_labels(
             f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
             f"got {type(loss).__name__}"
         )
+    if isinstance(found, FBeta) and found.sizes is None:
+        found = _with_set_sizes(found, labels)
     if isinstance(found.truths, Classes):
         if labels.ndim != 1:
             raise ValueError(
@@ -290,23 +290,14 @@ def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Si
     n_states = max(2, len(distinct)) if structured else 2
     if issubclass(loss_class(loss) or object, RelevanceLoss) and distinct.dtype.kind in "biuf":
         n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names
-    return Sizes(
-        n_parts=labels.shape[1] if labels.ndim > 1 else None,
-        n_states=n_states,
-        set_sizes=_set_sizes(labels),
-    )
-
-
-def _set_sizes(labels: LabelArray) -> tuple[int, ...] | None:
-    """Sizes of the sets that occur, where y holds sets as 0/1 rows."""
-    if labels.ndim != 2 or labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
-        return None
-    return tuple(np.unique(labels.astype(np.int64).sum(axis=1)).tolist())
+    return Sizes(n_parts=labels.shape[1] if labels.ndim > 1 else None, n_states=n_states)
 
 
 def _with_set_sizes(loss: FBeta, labels: LabelArray) -> FBeta:
     """F_β with the sizes of the sets that y holds: others would have no examples to learn from."""
     sets = loss.truths.check(labels, "y")
+    if not sets.any():
+        raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
     return dataclasses.replace(loss, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
 

@@ -24,8 +24,8 @@ from consistruct.learning.order_labels import OrderLabels, RankLabels
 from consistruct.learning.rankings.estimator import ranks_queries
 from consistruct.learning.rankings.queries import is_query_list
 from consistruct.learning.rankings.relevance import losses_of_scores, query_losses, takes_queries
-from consistruct.losses import PartialLabels
-from consistruct.losses.base import Loss
+from consistruct.losses import FBeta, PartialLabels, parse_loss
+from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
@@ -72,6 +72,10 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
             found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
         )
     true, pred = np.asarray(y_true), np.asarray(y_pred)
+    if loss_class(loss) is FBeta:  # sizes restrict what is learnt from, not the loss
+        n_parts = true.shape[1] if true.ndim == 2 else None
+        sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
+        return np.asarray(sets(pred, true))
     every = np.concatenate([true, pred]) if isinstance(loss, str) else true
     found, encoding, _ = prepare_labels(loss, every, structured=true.ndim != 1)
     return encoding.losses(found, _prediction_codes(encoding, pred, found), true)
@@ -170,6 +174,8 @@ class TaskLossScorer(Member):
         if encoding is None:
             return task_losses(y, pred, loss=self.loss)
         loss = self.loss
+        if isinstance(encoding, SetLabels):
+            return task_losses(y, pred, loss=loss)
         if isinstance(loss, str):
             known = _known_labels(encoding, estimator, y)
             loss = prepare_labels(loss, known, structured=np.ndim(known) != 1)[0]

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from consistruct.decoding import ChainScores
+from consistruct.exceptions import ConsistructError
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream, verbosity
 from consistruct.learning.label_encoding import takes_any_labels
@@ -266,6 +267,20 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
             return query_task_losses(self, X, y, groups)
         _refuse_groups(groups)
         return super().task_losses(X, y)
+
+    def predict_expected_loss(self, X: Any) -> FloatArray:
+        """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,); not for items of queries.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        """
+        if ranks_queries(self):
+            raise ConsistructError(
+                "scores of items are comparable within a query only, so they do not tell the "
+                "expected loss of a query; decision_function gives the scores"
+            )
+        return super().predict_expected_loss(X)
 
     @available_if(_ranks_items)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, groups: Any = None) -> Any:

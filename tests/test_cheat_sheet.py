@@ -1,0 +1,82 @@
+"""The cheat sheet is true: its specs parse, its hardness is computed, its estimators fit."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consistruct as cs
+from consistruct.losses import LOSSES, parse_loss
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "cheatsheet.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+ROW = re.compile(r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `loss=(.+?)` \| ([\d.]+) \|$", re.MULTILINE)
+ROWS = [(section, *row) for section, text in SECTIONS.items() for row in ROW.findall(text)]
+rows = pytest.mark.parametrize(
+    ("section", "judged", "call", "spec", "argument", "hardness"),
+    ROWS,
+    ids=lambda value: str(value)[:30],
+)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """What costs.csv and animals.csv stand for."""
+    shutil.copyfile(ROOT / "examples" / "triage_costs.csv", tmp_path / "costs.csv")
+    shutil.copyfile(ROOT / "examples" / "animals_tree.csv", tmp_path / "animals.csv")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_loss_is_on_the_page():
+    assert {spec.split(":")[0] for _, _, _, spec, _, _ in ROWS} == set(LOSSES)
+    table_lines = [line for line in PAGE.splitlines() if line.startswith("| ") and "`" in line]
+    headings = [line for line in table_lines if line.startswith("| I am judged by")]
+    assert len(ROWS) == len(table_lines) - len(headings), "a row is not read: mind its form"
+
+
+@rows
+def test_loss_spec_and_hardness(section, judged, call, spec, argument, hardness):
+    loss = parse_loss(spec)
+    assert call.split("(")[0] == type(loss).__name__
+    digits = len(hardness.partition(".")[2])
+    assert round(float(loss.score_space.effective_classes()), digits) == float(hardness)
+
+
+@rows
+def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hardness):
+    rng = np.random.default_rng(0)
+    loss = parse_loss(spec)
+    given = eval(argument, {"cs": cs})
+    n = 600 if section == "Classes" else 60  # more rows than classes
+    X = rng.normal(size=(n, 3))
+    options = {"features": "linear", "alpha": 1e-3}
+    if section.startswith("Rankings"):
+        query = np.repeat(np.arange(12), 5)
+        grades = rng.integers(0, 2, size=n)
+        model = cs.StructuredPredictor(loss=given, **options).fit(X, grades, groups=query)
+        assert sorted(model.predict(X[:5], groups=query[:5]).tolist()) == [1, 2, 3, 4, 5]
+        assert -1 <= model.score(X, grades, groups=query) <= 0
+        return
+    kind = cs.StructuredPredictor if section.startswith("Other") else cs.TaskLossClassifier
+    truths = loss.truths.sample(n, rng)
+    if section == "Classes":
+        names = getattr(loss.truths, "names", None)
+        truths = truths if names is None else np.array(names)[truths]
+    model = kind(loss=given, **options).fit(X, truths)
+    assert len(model.predict(X)) == n
+    assert -loss.max_value <= model.score(X, truths) <= 0
+    assert type(model.loss_) is type(loss)
+
+
+def test_the_heading_of_each_table_names_the_estimator_that_is_tried():
+    for section, text in SECTIONS.items():
+        if ROW.search(text):
+            structured = section.startswith(("Other", "Rankings"))
+            assert (
+                f"`cs.{'StructuredPredictor' if structured else 'TaskLossClassifier'}(…)`" in text
+            )
