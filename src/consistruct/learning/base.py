@@ -28,7 +28,7 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate
 
-__all__ = ["BasePredictor", "can_stream"]
+__all__ = ["BasePredictor", "can_stream", "verbosity"]
 
 
 logger = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     def _fit_weights(self, X: Any, codes: LabelArray, weight: FloatArray) -> None:
         """Choose features, solve, and store what was learned."""
         rng = generator(self.random_state)
-        with _verbosity(self.verbose):
+        with verbosity(self.verbose):
             positive = weight > 0
             if not positive.all():
                 X, codes, weight = X[positive], codes[positive], weight[positive]
@@ -216,7 +216,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         state = None if first else self.sgd_state_
         run = SGDRun(solver, self.surrogate_, score_map, X, codes, weight, rng, state)
-        with _verbosity(self.verbose):
+        with verbosity(self.verbose):
             risk = run.epoch(rng)
             logger.info("SGD batch %d: risk %.6g", run.state.epoch, risk)
         self.sgd_state_ = run.state
@@ -336,7 +336,7 @@ def can_stream(estimator: BasePredictor) -> bool:
     raise AttributeError(f"partial_fit needs solver='sgd' or 'auto', got {estimator.solver!r}")
 
 
-class _verbosity:  # noqa: N801 - used like a function
+class verbosity:  # noqa: N801 - used like a function
     """Show the package's messages while fitting: 1 for progress, 2 for details."""
 
     def __init__(self, verbose: int) -> None:

@@ -177,6 +177,7 @@ def model_types() -> TypeTable:
     from consistruct.labels.partition import Partition
     from consistruct.learning import label_encoding
     from consistruct.learning.feature_maps import Scaling
+    from consistruct.learning.rankings.relevance import RelevanceLabels
     from consistruct.learning.sequences.stored_types import sequence_types
     from consistruct.learning.sgd_state import SGDState
     from consistruct.losses.explicit import MatrixLoss
@@ -215,6 +216,7 @@ def model_types() -> TypeTable:
             label_encoding.ClassLabels,
             label_encoding.PartLabels,
             label_encoding.SetLabels,
+            RelevanceLabels,
         )
     ]
     entries += [

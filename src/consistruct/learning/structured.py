@@ -10,9 +10,18 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from consistruct.decoding import ChainScores
 from consistruct.labels import Classes
-from consistruct.learning.base import BasePredictor, can_stream
+from consistruct.learning.base import BasePredictor, can_stream, verbosity
+from consistruct.learning.rankings.estimator import (
+    fit_queries,
+    item_scores,
+    query_task_losses,
+    rank_items,
+    ranks_queries,
+)
+from consistruct.learning.rankings.relevance import takes_queries
 from consistruct.learning.sequences.delegation import fit_sequences, takes_sequences
 from consistruct.learning.weights import check_sample_weight
+from consistruct.protocols import FloatArray
 
 __all__ = ["StructuredPredictor"]
 
@@ -22,11 +31,17 @@ def _is_chain(estimator: Any) -> bool:
     return hasattr(estimator, "sequence_predictor_")
 
 
+def _ranks_items(estimator: Any) -> bool:
+    """Scores of items exist for rankings only."""
+    return ranks_queries(estimator)
+
+
 def _refuse_groups(groups: Any) -> None:
     if groups is not None:
         raise ValueError(
-            "groups mark the sequences of a Hamming loss without a fixed length; use "
-            "loss='hamming' or Hamming(None, n_states), or leave groups out"
+            "groups mark the sequences of a Hamming loss without a fixed length (loss='hamming' "
+            "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); leave "
+            "groups out for other losses"
         )
 
 
@@ -139,6 +154,10 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         self.__dict__.pop("sequence_predictor_", None)
         if takes_sequences(self.loss, X, groups):
             return fit_sequences(self, X, y, groups, sample_weight)
+        if takes_queries(self.loss, X, y, groups):
+            with verbosity(self.verbose):
+                fit_queries(self, X, y, groups, sample_weight)
+            return self
         _refuse_groups(groups)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=True)
@@ -176,6 +195,8 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         """
         if hasattr(self, "sequence_predictor_"):
             return self.sequence_predictor_.predict(X, groups)
+        if ranks_queries(self):
+            return rank_items(self, X, groups)
         _refuse_groups(groups)
         return super().predict(X)
 
@@ -190,6 +211,8 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         if hasattr(self, "sequence_predictor_"):
             scores: ChainScores = self.sequence_predictor_.score_parameters(X, groups)
             return scores
+        if ranks_queries(self):
+            return item_scores(self, X, groups)[1]
         _refuse_groups(groups)
         return super().score_parameters(X)
 
@@ -203,8 +226,44 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         """
         if hasattr(self, "sequence_predictor_"):
             return float(self.sequence_predictor_.score(X, y, groups, sample_weight))
+        if ranks_queries(self):
+            losses = query_task_losses(self, X, y, groups)
+            return -float(np.average(losses, weights=sample_weight))
         _refuse_groups(groups)
         return super().score(X, y, sample_weight)
+
+    def task_losses(self, X: Any, y: Any, groups: Any = None) -> FloatArray:
+        """Task loss of each row or query, (n,); a truth never seen in training counts as wrong.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+
+        Returns
+        -------
+        losses : (n,) array
+        """
+        if ranks_queries(self):
+            return query_task_losses(self, X, y, groups)
+        _refuse_groups(groups)
+        return super().task_losses(X, y)
+
+    @available_if(_ranks_items)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, groups: Any = None) -> Any:
+        """Score of each item, greatest first; comparable within a query. For rankings only.
+
+        Parameters
+        ----------
+        X, groups
+            As in `fit`.
+
+        Returns
+        -------
+        scores : (N,) array in the order of the items, or a list of arrays
+        """
+        batch, scores = item_scores(self, X, groups)
+        return batch.unpack(scores)
 
     @available_if(_is_chain)  # type: ignore[untyped-decorator]
     def predict_marginals(self, X: Any, groups: Any = None) -> Any:

@@ -1,0 +1,121 @@
+"""What each item of a query is regressed on: minus its target, and how much its query counts.
+
+A loss on orders whose score space is `Positions` is L(σ, y) = o_y + Σ_i u_i(y) d(σ(i)). Orders do
+not change if a constant is added to all scores of a query, so only contrasts of items matter; on
+them the Gram operator is a number g_n = Var(d)·n/(n−1). The quadratic surrogate of a query is then
+
+    ½ g_n ‖P(θ + u)‖²,      P the centring of the items of the query,
+
+and its minimiser is θ = −E[u | x] up to a constant: sorting by it is the Bayes decision.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consistruct.exceptions import CapabilityError
+from consistruct.labels import Ragged
+from consistruct.losses import MeanAveragePrecision, PairwiseDisagreement
+from consistruct.losses.base import dense_target
+from consistruct.losses.orders import RelevanceLoss, rows_at
+from consistruct.protocols import FloatArray, IntArray
+from consistruct.scores import Positions
+
+__all__ = ["item_targets", "needs_pairs"]
+
+
+def needs_pairs(loss: RelevanceLoss) -> bool:
+    """Whether the loss needs a score per pair of items, so that item scores are not consistent."""
+    graded_pairs = isinstance(loss, PairwiseDisagreement) and loss.n_grades > 2
+    return graded_pairs or isinstance(loss, MeanAveragePrecision)
+
+
+def require_item_scores(loss: RelevanceLoss, scores: object) -> None:
+    """Refuse a loss that item scores do not express, unless ``scores="items"`` accepts that."""
+    if scores not in (None, "items"):
+        raise ValueError(
+            f"scores of rankings with item features must be None or 'items', got {scores!r}"
+        )
+    if scores is None and needs_pairs(loss):
+        raise CapabilityError(
+            loss,
+            "item scores",
+            "a consistent model of single items",
+            "it needs a score per pair of items; scores='items' sorts by the closest item scores, "
+            "which is not consistent in general; NDCG, PrecisionAt, ExpectedRankUtility and "
+            "PairwiseDisagreement with two grades need no more than item scores",
+        )
+
+
+def item_targets(loss: RelevanceLoss, grades: Ragged) -> tuple[FloatArray, FloatArray]:
+    """−u of every item, (N,), centred in each query, and the weight g of each query, (n,).
+
+    Queries in which all orders are alike (one item, a cut-off at the last) weigh 0.
+    """
+    targets, weight = np.zeros(len(grades.values)), np.zeros(len(grades))
+    lengths = grades.lengths
+    for length in np.unique(lengths).tolist():
+        if length == 1:
+            continue
+        queries = np.flatnonzero(lengths == length)
+        member = loss if loss.n is not None else loss.at(length)
+        rows = member.truths.check(rows_at(grades, queries), "y")
+        values, weight[queries] = _targets_at(member, rows)
+        values = values - values.mean(axis=1, keepdims=True)
+        places = grades.offsets[queries][:, None] + np.arange(length)
+        targets[places] = values
+    return targets, weight
+
+
+def _targets_at(loss: RelevanceLoss, grades: IntArray) -> tuple[FloatArray, float]:
+    """−u (n, length) and g for queries of one length."""
+    n = grades.shape[1]
+    if isinstance(loss, MeanAveragePrecision):
+        space = loss.sortable_scores()
+        counts = grades.sum(axis=1, keepdims=True)
+        return grades * _precision_slopes(n)[counts], _contrast_weight(space)
+    if needs_pairs(loss):
+        # θ_ij = s_i − s_j: the closest such scores are the row means of the antisymmetric −u, and
+        # ½θᵀḠθ = ½ n(n+1)/12 ‖Ps‖², as for scores linear in the position
+        first, second = np.triu_indices(n, 1)
+        pairs = -dense_target(loss.target(grades))[:, 1:]
+        sums = np.zeros(grades.shape)
+        rows = np.arange(len(grades))[:, None]
+        np.add.at(sums, (rows, first), pairs)
+        np.subtract.at(sums, (rows, second), pairs)
+        return sums / n, n * (n + 1) / 12
+    space = loss.score_space
+    assert isinstance(space, Positions)
+    return -dense_target(loss.target(grades)), _contrast_weight(space)
+
+
+def _contrast_weight(space: Positions) -> float:
+    """The eigenvalue of Ḡ on contrasts of items."""
+    contrast = np.zeros((1, space.width))
+    contrast[0, :2] = 1.0, -1.0
+    return float(space.gram().apply(contrast)[0, 0])
+
+
+def _precision_slopes(n: int) -> FloatArray:
+    """−u of a relevant item for 1 − average precision in Σ_i θ_i/σ(i), r = 0..n relevant, (n + 1,).
+
+    Minus the loss is A/r with A = Σ_{i≤j relevant} 1/max(σ(i), σ(j)). Its projection on the scores
+    1/σ has the slope Cov(A/r, 1/σ(k) − 1/σ(l)) / g for a relevant k and another l. With positions
+    a, b, c of different items, counting the pairs that k and l take part in leaves
+
+        (1/r) (E[1/a²] + (r−1) E[1/(a max(a,b))] − E[1/(a b)] − (r−1) E[1/(a max(b,c))]).
+    """
+    p = np.arange(1, n + 1, dtype=np.float64)
+    inverse = 1.0 / p
+    later = np.append(np.cumsum(inverse[::-1])[::-1][1:], 0.0)  # Σ_{b>a} 1/b
+    pairs, triples = n * (n - 1), max(n * (n - 1) * (n - 2), 1)
+    same = float((inverse**2).mean())
+    apart = (inverse.sum() ** 2 - (inverse**2).sum()) / pairs
+    joined = float((inverse * ((p - 1) / p + later)).sum())  # Σ_{a≠b} 1/(a max(a,b))
+    every = float((2.0 * (p - 1) / p).sum())  # Σ_{b≠c} 1/max(b,c)
+    others = (inverse.sum() * every - 2.0 * joined) / triples
+    r = np.arange(n + 1, dtype=np.float64)
+    slopes = (same - apart + (r - 1) * (joined / pairs - others)) / np.maximum(r, 1.0)
+    variance = float(np.var(inverse)) * n / (n - 1)
+    slopes[[0, n]] = 0.0  # all items are alike
+    return slopes / variance
