@@ -122,9 +122,13 @@ def multilabel(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
 
 
 def own_features(feature_map: Any, X: Any, X_test: Any) -> tuple[Any, Any, bool]:
-    """The fitted features of our model on both parts, and whether they are kernel values."""
+    """The fitted features of our model on both parts, and whether they are kernel values.
+
+    Kernel values are those with the rows of X, whose features are compared by inner products.
+    """
     if isinstance(feature_map, KernelFeatures):
-        return feature_map.transform(X), feature_map.transform(X_test), True
+        kernel, scale = feature_map.kernel, feature_map.scaling
+        return kernel(scale(X), scale(X)), kernel(scale(X_test), scale(X)), True
     if isinstance(feature_map, LinearFeatures):
         return feature_map.transform(X), feature_map.transform(X_test), False
     phi, phi_test = feature_map.transform(X), feature_map.transform(X_test)
