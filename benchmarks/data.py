@@ -69,7 +69,8 @@ SOURCES: dict[str, Source] = {
     ),
     "lightgbm_rank": Source(
         "relevance grades 0..4, 300 features, 201/50 queries of 3005/768 items",
-        "github lightgbm-org/LightGBM @d15dea5ee9a2e6b379c0be407b7c98ea7eb3ca38 examples/lambdarank",
+        "github lightgbm-org/LightGBM @d15dea5ee9a2e6b379c0be407b7c98ea7eb3ca38 "
+        "examples/lambdarank",
         "31d35615a02b4068afdc2f346596c9506cef6adf0731a1e75caa4cf9f18e4fba",
     ),
 }

@@ -2,7 +2,7 @@
 
 Given p_t = P(y_t = 1 | x) and independent labels, the set that maximises
 
-    E F1(ŷ, y) = E 2|ŷ∩y| / (|ŷ| + |y|)          (1 for two empty sets)
+    E F1(ŷ, y) = E 2|ŷ∩y| / (|ŷ| + |y|)          (`empty` for two empty sets)
 
 consists of the labels of largest p_t (D. D. Lewis, SIGIR 1995). With the k best predicted, let A be
 the number of them that are true and B the number of other true labels: both are sums of
@@ -22,8 +22,12 @@ __all__ = ["decode", "expected_f1_of_best"]
 CHUNK_BYTES = 2**26  # of the laws of the sums of one batch of examples
 
 
-def decode(probabilities: np.ndarray) -> np.ndarray:
-    """Label sets (n, T) of 0 and 1 with the largest expected F1 for probabilities (n, T)."""
+def decode(probabilities: np.ndarray, *, empty: float = 1.0) -> np.ndarray:
+    """Label sets (n, T) of 0 and 1 with the largest expected F1 for probabilities (n, T).
+
+    Independent rare labels give the empty set a chance that data without empty sets do not have;
+    ``empty=0`` never predicts it in vain.
+    """
     p = np.asarray(probabilities, dtype=np.float64)
     n, T = p.shape
     order = np.argsort(-p, axis=1, kind="stable")
@@ -32,7 +36,7 @@ def decode(probabilities: np.ndarray) -> np.ndarray:
     chunk = max(1, CHUNK_BYTES // (16 * (T + 1) ** 2))
     for start in range(0, n, chunk):
         part = slice(start, start + chunk)
-        size = expected_f1_of_best(ranked[part]).argmax(axis=1)  # of equal values the fewest
+        size = expected_f1_of_best(ranked[part], empty).argmax(axis=1)  # of equal ones the fewest
         members = (np.arange(T) < size[:, None]).astype(np.int64)
         np.put_along_axis(labels[part], order[part], members, axis=1)
     return labels
@@ -40,13 +44,14 @@ def decode(probabilities: np.ndarray) -> np.ndarray:
 
 def expected_f1_of_best(
     ranked: np.ndarray,  # (n, T): probabilities, descending in each row
+    empty: float = 1.0,
 ) -> np.ndarray:
     """Expected F1 of predicting the first k labels, k = 0..T, (n, T + 1)."""
     n, T = ranked.shape
     first = sums_of_bits(ranked)
     others = sums_of_bits(ranked[:, ::-1])
     values = np.empty((n, T + 1))
-    values[:, 0] = others[T][:, 0]  # nothing predicted: right if nothing is true
+    values[:, 0] = empty * others[T][:, 0]  # nothing predicted: right if nothing is true
     for k in range(1, T + 1):
         a, b = np.arange(k + 1)[:, None], np.arange(T - k + 1)
         values[:, k] = np.einsum(

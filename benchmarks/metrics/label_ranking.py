@@ -7,7 +7,6 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-import lightgbm
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, train_test_split
@@ -145,6 +144,8 @@ class BoostedRanks(OrderPeer):
     settings = tuple(product((15, 31), (200, 500)))
 
     def fit(self, X: np.ndarray, order: np.ndarray) -> Callable[[Any], Scorer]:
+        import lightgbm  # the other peers do without it
+
         ranks = ranks_of_order(order)
         grown: dict[tuple[int, int], list[Any]] = {}
 
@@ -167,7 +168,7 @@ class BoostedRanks(OrderPeer):
                 grown[leaves, trees] = models
             models = grown[larger[0] if larger else (leaves, trees)]
             return lambda new: np.column_stack(
-                [model.predict(new, num_iteration=trees) for model in models]
+                [np.asarray(model.predict(new, num_iteration=trees)) for model in models]
             )
 
         return of_setting
@@ -191,17 +192,17 @@ def label_ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
     for train, test in folds:
         ours = StructuredPredictor("kendall", random_state=0)
         spent, _ = timed(lambda m=ours, t=train: m.fit(X[t], order[t]))  # type: ignore[misc]
-        results = [
-            ("consistruct, defaults", "ours", spent, f"alpha {ours.alpha_:.2g}", ours.predict(X[test]))
-        ]  # fmt: skip
+        chosen = f"alpha {ours.alpha_:.2g}"
+        results = [("consistruct, defaults", "ours", spent, chosen, ours.predict(X[test]))]
+        own_features = ours.feature_map_.transform
         scaler = StandardScaler().fit(X[train])
         peers: list[tuple[str, str, OrderPeer]] = [
             ("linear ridge of the ranks", "linear", RidgeOfRanks(scaler.transform)),
             ("pairwise logistic regressions", "linear", PairwiseLogistic()),
             ("nearest neighbours, mean ranks", "kernel", NearestOrders()),
-            ("ridge of the ranks on our features", "kernel", RidgeOfRanks(ours.feature_map_.transform)),
+            ("ridge of the ranks on our features", "kernel", RidgeOfRanks(own_features)),
             ("LightGBM regression of the ranks", "boosting", BoostedRanks()),
-        ]  # fmt: skip
+        ]
         for title, kind, peer in peers:
             spent, (setting, scorer) = timed(
                 lambda p=peer, t=train: p.tune_and_fit(X[t], order[t])  # type: ignore[misc]

@@ -113,13 +113,17 @@ class TunedThreshold(AtThreshold):
 
 
 class IndependentF1(AtThreshold):
-    """The set with the largest expected F1 if labels were independent."""
+    """The set with the largest expected F1 if labels were independent.
 
-    def __init__(self) -> None:
+    Where no training example is empty, agreeing on the empty set is worth nothing.
+    """
+
+    def __init__(self, Y: np.ndarray) -> None:
         super().__init__(0.5)
+        self.empty = float((Y.sum(axis=1) == 0).any())
 
     def predict(self, scores: np.ndarray) -> np.ndarray:
-        return independent_f1.decode(np.clip(scores, 0.0, 1.0))
+        return independent_f1.decode(np.clip(scores, 0.0, 1.0), empty=self.empty)
 
 
 # --- peers: inputs -> scores ----------------------------------------------------------------------
@@ -224,7 +228,9 @@ class Chain(Peer):
         base = LogisticRegression(C=setting, max_iter=1000)
         chain = ClassifierChain(base, order="random", random_state=0).fit(inputs, Y)
         # its own predictions, in which every link sees the decisions before it
-        return lambda new: np.asarray(chain.predict(new if scaler is None else scaler.transform(new)))
+        return lambda new: np.asarray(
+            chain.predict(new if scaler is None else scaler.transform(new))
+        )
 
 
 class SupportVectors(Peer):

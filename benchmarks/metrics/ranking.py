@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
-import lightgbm
 import numpy as np
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -51,8 +50,7 @@ def query_ndcg(scores: np.ndarray, items: Items) -> np.ndarray:
     """
     offsets = items.offsets
     orders = [
-        np.argsort(-scores[begin:end], kind="stable")
-        for begin, end in zip(offsets[:-1], offsets[1:], strict=True)
+        np.argsort(-scores[begin:end], kind="stable") for begin, end in pairwise(offsets.tolist())
     ]
     loss = NDCG(None, n_grades=N_GRADES)
     return 1.0 - loss(Ragged(np.concatenate(orders), offsets), Ragged(items.y, offsets))
@@ -173,6 +171,8 @@ class LambdaRank(RankingPeer):
         return lambda new: np.asarray(model.predict(new))
 
     def _grow(self, leaves: int, least: int, trees: int, items: Items) -> Any:
+        import lightgbm  # the other peers do without it
+
         model = lightgbm.LGBMRanker(
             num_leaves=leaves,
             min_child_samples=least,
@@ -221,16 +221,16 @@ def ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
         )
     ]
     features, features_test, kernel = own_features(ours.feature_map_, train.X, test.X)
-    peers: list[tuple[str, str, RankingPeer, Any, Any]] = [
-        ("linear ridge regression of the grade", "linear", LinearRidge(), train.X, test.X),
-        ("linear RankSVM (differences of pairs)", "linear", RankSVM(), train.X, test.X),
-        ("RBF support vector regression of the grade", "kernel", SupportVectorRegression(), train.X, test.X),
-        ("LightGBM lambdarank", "boosting", LambdaRank(), train.X, test.X),
-    ]  # fmt: skip
+    raw, own = (train.X, test.X), (features, features_test)
+    peers: list[tuple[str, str, RankingPeer, tuple[Any, Any]]] = [
+        ("linear ridge regression of the grade", "linear", LinearRidge(), raw),
+        ("linear RankSVM (differences of pairs)", "linear", RankSVM(), raw),
+        ("RBF support vector regression of the grade", "kernel", SupportVectorRegression(), raw),
+        ("LightGBM lambdarank", "boosting", LambdaRank(), raw),
+    ]
     if kernel:
-        peer = KernelRidge()
-        peers.insert(2, ("ridge of the grade on our features", "kernel", peer, features, features_test))  # fmt: skip
-    for title, kind, peer, inputs, inputs_test in peers:
+        peers.insert(2, ("ridge of the grade on our features", "kernel", KernelRidge(), own))
+    for title, kind, peer, (inputs, inputs_test) in peers:
         items = train._replace(X=inputs)
         seconds, (setting, scorer) = timed(lambda p=peer, i=items: p.tune_and_fit(i))  # type: ignore[misc]
         values = query_ndcg(scorer(inputs_test), test)

@@ -42,8 +42,9 @@ class LeaveOneOutRidge:
             self._into = self._q / self._s  # centred kernel values -> Q
         else:
             mean = np.asarray(X.mean(axis=0)).ravel()
-            square = X.T @ X
-            square = square.toarray() if sp.issparse(square) else np.asarray(square, np.float64)
+            square: Any = X.T @ X
+            if sp.issparse(square):
+                square = np.asarray(square.todense())  # type: ignore[attr-defined]
             values, vectors = scipy.linalg.eigh(square - n * np.outer(mean, mean), driver="evd")
             kept = values > len(values) * np.finfo(float).eps * values[-1]
             self._s = values[kept]
