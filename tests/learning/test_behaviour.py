@@ -73,7 +73,8 @@ def test_sizes_come_from_y_and_wrong_ones_are_refused():
     with pytest.raises(LossSpecError, match="unknown loss 'zero'"):
         linear("zero").fit(X, y)
     with pytest.raises(
-        TypeError, match="loss must be a Loss or a spec such as 'zero_one', got int"
+        TypeError,
+        match="loss must be a Loss, a spec such as 'zero_one' or a table of costs, got int",
     ):
         linear(3).fit(X, y)
     with pytest.raises(ValueError, match="is a loss over classes and needs y of shape"):

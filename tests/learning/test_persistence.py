@@ -61,7 +61,8 @@ def test_every_registered_loss(loss, tmp_path):
     truths = loss.truths.sample(len(X), np.random.default_rng(1))
     model = StructuredPredictor(loss, random_state=0).fit(X, truths)
     again = round_trip(model, tmp_path)
-    assert again.loss_ == loss
+    assert again.loss == loss
+    assert again.loss_ == model.loss_  # F_β has the set sizes that were found
     assert again.score(X, truths) == model.score(X, truths)
     if isinstance(loss.truths, Classes) and len(np.unique(truths)) > 1:
         round_trip(TaskLossClassifier(loss, random_state=0).fit(X, truths), tmp_path)

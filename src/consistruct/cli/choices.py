@@ -13,7 +13,14 @@ from consistruct.losses import parse_loss
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
     from consistruct.learning.data_files import DataSet
 
-__all__ = ["choose_estimator", "choose_loss", "choose_solver", "count_or_file", "parse_alpha"]
+__all__ = [
+    "choose_estimator",
+    "choose_loss",
+    "choose_solver",
+    "count_or_file",
+    "parse_alpha",
+    "query_arguments",
+]
 
 
 def choose_loss(spec: str, rows: str | None) -> Any:
@@ -30,13 +37,34 @@ def choose_loss(spec: str, rows: str | None) -> Any:
 def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
     """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
+    from consistruct.learning.rankings.relevance import takes_queries
 
     y = examples.y
     assert y is not None
+    if takes_queries(parameters["loss"], examples.X, y):  # one relevance per row
+        if examples.groups is None:
+            raise ValueError(
+                f"--loss {parameters['loss']} ranks the items of queries: name the column with the "
+                f"query by --groups, or give qid:… in an svmlight file"
+            )
+        return StructuredPredictor(**parameters)
     indicator = y.ndim == 2 and y.dtype.kind == "i" and set(np.unique(y)) <= {0, 1}
     vectors = str(parameters["loss"]).replace("_", "-").startswith("cost-vectors")
     face = TaskLossClassifier if (y.ndim == 1 or indicator) and not vectors else StructuredPredictor
     return face(**parameters)
+
+
+def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
+    """What `fit`, `predict` and `task_losses` take besides X and y: the queries of a ranking."""
+    from consistruct.learning import StructuredPredictor
+    from consistruct.learning.rankings.estimator import ranks_queries
+    from consistruct.learning.rankings.relevance import takes_queries
+
+    fitted = ranks_queries(estimator)
+    starting = isinstance(estimator, StructuredPredictor) and takes_queries(
+        estimator.loss, examples.X, examples.y, examples.groups
+    )
+    return {"groups": examples.groups} if fitted or starting else {}
 
 
 def choose_solver(

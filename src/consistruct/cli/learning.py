@@ -23,6 +23,7 @@ from consistruct.cli.choices import (
     choose_solver,
     count_or_file,
     parse_alpha,
+    query_arguments,
 )
 from consistruct.cli.options import (
     AsJson,
@@ -64,8 +65,9 @@ def fit(
     loss: Annotated[
         str,
         typer.Option(
-            help="What predictions are judged by: zero-one, hamming, ordinal, abstain::0.3, "
-            "cost:FILE.csv, tree:FILE.csv, … (sizes may be left out)."
+            help="What predictions are judged by: zero-one, hamming, fbeta, ordinal, "
+            "abstain::0.3, cost:FILE.csv, tree:FILE.csv, ndcg, precision-at::5, … (sizes may be "
+            "left out)."
         ),
     ] = "zero-one",
     rows: Annotated[
@@ -176,10 +178,11 @@ def fit(
         )
         start = time.perf_counter()
         with activity(f"fitting {_shape(examples)}"):
-            estimator.fit(examples.X, examples.y)
+            queries = query_arguments(estimator, examples)
+            estimator.fit(examples.X, examples.y, **queries)
         seconds = time.perf_counter() - start
         save(estimator, model, notes={"layout": examples.layout.as_dict()})
-        losses = estimator.task_losses(examples.X, examples.y)
+        losses = estimator.task_losses(examples.X, examples.y, **queries)
     show(
         {
             "command": "fit",
@@ -188,6 +191,7 @@ def fit(
             "loss": repr(estimator.loss_),
             "estimator": type(estimator).__name__,
             "n_examples": int(examples.X.shape[0]),
+            **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
             "alpha": float(estimator.alpha_),
             "n_iter": int(estimator.n_iter_),
@@ -241,10 +245,11 @@ def predict(
                     with_target=False,
                 )  # fmt: skip
             with activity(f"predicting {_shape(examples)}"):
-                predictions = np.asarray(stored.estimator.predict(examples.X))
+                queries = query_arguments(stored.estimator, examples)
+                predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
                 if expected_loss:
                     expected = stored.estimator.predict_expected_loss(examples.X)
-            text = _predictions_csv(predictions, expected, layout)
+            text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
         if out is not None:
             with atomic_write(out) as stream:
                 stream.write(text.encode())
@@ -326,13 +331,14 @@ def _evaluate_rows(
             like=layout,
         )  # fmt: skip
     with activity(f"evaluating on {_shape(examples)}"):
-        losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y))
+        queries = query_arguments(stored.estimator, examples)
+        losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y, **queries))
     return {
         "command": "evaluate",
         "model": str(model),
         "data": str(data),
         "loss": repr(stored.estimator.loss_),
-        "n_examples": len(losses),
+        "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),
         # of a mean of independent losses; none for a single example
         "standard_error": (
@@ -364,10 +370,12 @@ def _format(layout: Layout, data: Path) -> str | None:
 # --- rendering -----------------------------------------------------------------------------------
 
 
-def _predictions_csv(predictions: Any, expected: Any, layout: Layout) -> str:
+def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: bool) -> str:
     columns = predictions.reshape(len(predictions), -1)
     names = layout.label_names if layout.label_names and predictions.ndim > 1 else None
-    if predictions.ndim == 1:
+    if ranks:
+        header = ["rank"]
+    elif predictions.ndim == 1:
         header = [layout.target[0] if layout.target and layout.feature_names else "prediction"]
     elif names is not None and len(names) == columns.shape[1]:
         header = list(names)

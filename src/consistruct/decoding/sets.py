@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._compile import compiled
 from consistruct._validation import check_count, check_number, check_theta
 from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
 from consistruct.labels.subsets import check_set_sizes
@@ -15,7 +16,6 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["SetBySize", "full_set_weights", "member_weights"]
 
-BLOCK = 16  # predicted sizes that are scored together
 BATCH_ITEMS = 32  # up to here scoring every size at once is faster than bounding them
 CHUNK_BYTES = 16 * 2**20  # one score per example, predicted size and item of such a batch
 
@@ -41,7 +41,7 @@ class SetBySize(BaseDecoder):
     Among sets of one size m the score is a sum over members, so the m best items win: one
     selection per m, O(T²(|sizes| + 1)) per example at most. Sizes are visited in the order of an
     upper bound that takes O(T·|sizes|·log T) for all of them, and most are never visited. Beyond
-    32 items one example is decoded at a time, with O(T·|sizes|) memory beside the scores.
+    32 items one example is decoded at a time, with O(T) memory beside the scores.
 
     Parameters
     ----------
@@ -106,8 +106,16 @@ class SetBySize(BaseDecoder):
                 part = slice(start, start + chunk)
                 best[part] = self._decode_batch(scores[part], weights, labels[part])
         else:
-            for example, row in enumerate(scores):
-                best[example] = self._decode(row, weights, labels[example])
+            full = full_set_weights(self.n_items, self.beta)
+            _decode_by_bounds(
+                np.ascontiguousarray(scores),
+                weights,
+                full,
+                self.has_full,
+                self.has_empty,
+                labels,
+                best,
+            )
         refuse_all_forbidden(best)
         return labels
 
@@ -129,30 +137,57 @@ class SetBySize(BaseDecoder):
         )
         return np.asarray(values[np.arange(n), size] + theta[:, -1])
 
-    def _decode(self, theta: FloatArray, weights: FloatArray, label: IntArray) -> float:
-        """Fill `label` (T,) with the best set and return its score."""
-        T, n_sizes = self.n_items, len(self.block_sizes)
-        members = theta[: n_sizes * T].reshape(n_sizes, T)
-        common = np.zeros(T)  # what every set of size m gets
-        if self.has_full:
-            common = theta[n_sizes * T] * full_set_weights(T, self.beta)
+
+@compiled
+def _decode_by_bounds(
+    theta: FloatArray,  # (n, width)
+    weights: FloatArray,  # (T, n_sizes)
+    full: FloatArray,  # (T,) weight of θ_T, zeros if there is none
+    has_full: bool,
+    has_empty: bool,
+    labels: IntArray,  # (n, T) zeros, filled
+    best: FloatArray,  # (n,) out
+) -> None:
+    n = len(theta)
+    T, n_sizes = weights.shape
+    common, bounds, items = np.zeros(T), np.empty(T), np.empty(T)
+    for row in range(n):
+        members = theta[row, : n_sizes * T].reshape(n_sizes, T)
+        if has_full:
+            for m in range(T):
+                common[m] = theta[row, n_sizes * T] * full[m]
         # The m best items of each truth size, chosen apart, bound the m best items of their sum.
         # −inf times a positive weight stays −inf; there is no +inf, hence no NaN.
-        apart = np.sort(members, axis=1)[:, ::-1].cumsum(axis=1)  # (n_sizes, m)
-        bounds = (weights * apart.T).sum(axis=1) + common
-        slack = 1e-12 * float(np.abs(bounds[np.isfinite(bounds)]).max(initial=0.0))
-        order = np.argsort(-bounds, kind="stable")
-        best = float(theta[-2]) if self.has_empty else 0.0
-        size, chosen = 0, label[:0]
-        for start in range(0, T, BLOCK):
-            block = order[start : start + BLOCK]
-            if bounds[block[0]] + slack < best:
+        bounds[:] = common
+        for s in range(n_sizes):
+            ordered = np.sort(members[s])
+            total = 0.0
+            for m in range(T):
+                total += ordered[T - 1 - m]
+                bounds[m] += weights[m, s] * total
+        slack = 0.0
+        for m in range(T):
+            if bounds[m] > -np.inf:
+                slack = max(slack, 1e-12 * abs(bounds[m]))
+        order = np.argsort(-bounds, kind="mergesort")
+        value = theta[row, -2] if has_empty else 0.0
+        size = 0
+        for m in order:
+            if bounds[m] + slack < value:
                 break  # and so are all sizes that follow
-            for m, items in zip((block + 1).tolist(), weights[block] @ members, strict=True):
-                value = float(np.partition(items, T - m)[T - m :].sum() + common[m - 1])
-                if value > best or (value == best and m < size):
-                    best, size, chosen = value, m, items
-        if size:
+            items[:] = 0.0
+            for s in range(n_sizes):
+                for t in range(T):
+                    items[t] += weights[m, s] * members[s, t]
+            total = np.partition(items, T - 1 - m)[T - 1 - m :].sum() + common[m]
+            if total > value or (total == value and m + 1 < size):
+                value, size = total, m + 1
+        best[row] = value + theta[row, -1]
+        if size > 0:
+            items[:] = 0.0
+            for s in range(n_sizes):
+                for t in range(T):
+                    items[t] += weights[size - 1, s] * members[s, t]
             # stable, and ascending: of equal items the latest stand last
-            label[np.argsort(chosen, kind="stable")[T - size :]] = 1
-        return best + float(theta[-1])
+            for t in np.argsort(items, kind="mergesort")[T - size :]:
+                labels[row, t] = 1

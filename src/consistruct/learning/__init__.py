@@ -15,6 +15,7 @@ from consistruct.learning.feature_maps import (
 from consistruct.learning.kernels import Kernel
 from consistruct.learning.lbfgs import LBFGS
 from consistruct.learning.metrics import TaskLossScorer, task_loss, task_losses
+from consistruct.learning.order_labels import orders_from_ranks
 from consistruct.learning.paper_sgd import PaperSGD
 from consistruct.learning.persistence import ModelFile, load, read_model, save
 from consistruct.learning.score_map import ScoreMap
@@ -43,6 +44,7 @@ __all__ = [
     "TaskLossScorer",
     "TransformerFeatures",
     "load",
+    "orders_from_ranks",
     "read_data",
     "read_model",
     "save",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
+from consistruct.learning.cost_tables import cost_table, is_cost_table
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
 from consistruct.learning.label_encoding import (
     ClassLabels,
@@ -32,6 +34,8 @@ __all__ = ["BasePredictor", "can_stream", "verbosity"]
 
 
 logger = logging.getLogger(__name__)
+
+THETA_BYTES = 64 * 2**20  # scores that are decoded at a time
 
 
 class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -131,6 +135,13 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             setattr(self, name, dataclasses.replace(member, **changes))  # type: ignore[type-var]
         return self
 
+    def stored_parameters(self) -> dict[str, Any]:
+        """Parameters as a model file keeps them: a table of costs becomes a loss."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if is_cost_table(params["loss"]):
+            params["loss"] = cost_table(params["loss"])
+        return params
+
     # --- fitting ---
 
     def _prepare(self, y: Any, classes: Any, structured: bool) -> LabelArray:
@@ -140,9 +151,12 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.loss_, self.label_encoding_, codes = prepare_labels(
             self.loss, y, classes=classes, structured=structured
         )
+        self._settle_surrogate()
+        return codes
+
+    def _settle_surrogate(self) -> None:
         name = "quadratic" if self.surrogate == "auto" else self.surrogate
         self.surrogate_ = make_surrogate(name, self.loss_, self.scores)
-        return codes
 
     def _encode_again(self, y: Any) -> LabelArray:
         """Codes of a later batch; labels that the first call did not announce are refused."""
@@ -260,9 +274,23 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         theta : (n, width) array
         """
-        inputs = self._inputs(X)
-        score_map = ScoreMap(self.feature_map_, fit_intercept=True)
-        return score_map.apply(np.vstack([self.coef_.T, self.intercept_]), inputs)
+        return self._score(self._inputs(X), self._weights())
+
+    def _weights(self) -> FloatArray:
+        return np.vstack([self.coef_.T, self.intercept_])
+
+    def _score(self, inputs: Any, weights: FloatArray) -> FloatArray:
+        return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, inputs)
+
+    def _by_chunks(self, X: Any, answer: Callable[[FloatArray], LabelArray]) -> LabelArray:
+        """`answer` of θ for all rows; θ itself, which may be wide, is held for few at a time."""
+        inputs, weights = self._inputs(X), self._weights()
+        size = max(1, THETA_BYTES // (8 * weights.shape[1]))
+        parts = [
+            answer(self._score(inputs[start : start + size], weights))
+            for start in range(0, inputs.shape[0], size)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _predict_codes(self, theta: FloatArray) -> LabelArray:
         return self.surrogate_.decode(theta, self.decoding)
@@ -278,8 +306,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         y : (n,) or (n, …) array
         """
-        theta = self.score_parameters(X)
-        return self.label_encoding_.decode(self._predict_codes(theta))
+        return self.label_encoding_.decode(self._by_chunks(X, self._predict_codes))
 
     def predict_expected_loss(self, X: Any) -> FloatArray:
         """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,): how sure the model is.
@@ -293,8 +320,11 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         expected : (n,) array
             Not clipped to the range of the loss: the estimate is linear in the scores.
         """
-        theta = self.score_parameters(X)
-        return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+
+        def expected(theta: FloatArray) -> FloatArray:
+            return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+
+        return self._by_chunks(X, expected)
 
     def task_losses(self, X: Any, y: Any) -> FloatArray:
         """Task loss of each row, (n,); a truth never seen in training counts as wrong.
@@ -309,8 +339,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         losses : (n,) array
         """
-        theta = self.score_parameters(X)
-        return self.label_encoding_.losses(self.loss_, self._predict_codes(theta), np.asarray(y))
+        codes = self._by_chunks(X, self._predict_codes)
+        return self.label_encoding_.losses(self.loss_, codes, y)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Minus the mean task loss: greater is better, 0 is perfect.

@@ -8,13 +8,20 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from consistruct.labels import Classes, Product, Subsets
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.base import BasePredictor, can_stream
-from consistruct.learning.label_encoding import ClassLabels, PartLabels
-from consistruct.learning.weights import combined_weight
+from consistruct.learning.cost_tables import example_costs
+from consistruct.learning.label_encoding import (
+    ClassLabels,
+    CostLabels,
+    PartLabels,
+    loss_class,
+)
+from consistruct.learning.weights import check_sample_weight, combined_weight
+from consistruct.losses import CostVectors, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores import Separable
@@ -34,9 +41,11 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
 
     Parameters
     ----------
-    loss : Loss or str
+    loss : Loss, str or table of costs
         What predictions are judged by; a spec may leave out sizes that y tells ("zero_one",
-        "hamming", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv").
+        "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
+        be a DataFrame, a dict ``costs[prediction][truth]`` (both matched with the classes by name)
+        or a (k, k) array whose rows are predictions, in the order of the sorted classes.
     surrogate : {"quadratic", "logistic", "exponential", "square", "log"} or class
         "quadratic" has a closed form; the others sum over listed labels.
     decoding : {"argmax", "bayes"}
@@ -148,30 +157,62 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         over_parts = (
             isinstance(self.loss.truths, Product | Subsets)
             if isinstance(self.loss, Loss)
-            else str(self.loss).partition(":")[0] in ("hamming", "fbeta")
+            else isinstance(self.loss, str) and self.loss.partition(":")[0] in ("hamming", "fbeta")
         )
         tags.classifier_tags.multi_label = over_parts
         tags.target_tags.multi_output = over_parts
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> Self:
         """Learn from inputs and labels.
 
         Parameters
         ----------
         X : (n, n_features) array, CSR or DataFrame
         y : (n,) labels of any type, or (n, T) indicator matrix
+            With `costs` only the names of the classes are taken from y, and it may be None: the
+            classes are then the columns of `costs`.
         sample_weight : (n,) array, optional
             How often each row counts.
+        costs : (n, k) array or DataFrame, optional
+            What each class would cost as the prediction of each row (`CostVectors`), in place of
+            the loss; columns in the order of the sorted classes, or named by them.
 
         Returns
         -------
         self
         """
+        if costs is not None:
+            return self._fit_costs(X, y, sample_weight, costs)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=False)
         self._set_classes()
         weight = combined_weight(sample_weight, self.class_weight, y)
+        self._fit_weights(X, codes, weight)
+        return self
+
+    def _fit_costs(self, X: Any, y: Any, sample_weight: Any, costs: Any) -> Self:
+        if loss_class(self.loss) not in (ZeroOne, CostVectors):
+            raise ValueError(
+                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
+            )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        elif self.class_weight is not None:
+            raise ValueError("class_weight needs y, the classes of the rows, got y=None")
+        values, classes = example_costs(costs, y)
+        check_consistent_length(X, values)
+        self.loss_ = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
+        self.label_encoding_ = CostLabels(classes)
+        codes = self.label_encoding_.encode(values, self.loss_)
+        self._settle_surrogate()
+        self._set_classes()
+        if y is None:
+            weight = check_sample_weight(sample_weight, len(codes))
+        else:
+            weight = combined_weight(sample_weight, self.class_weight, y)
         self._fit_weights(X, codes, weight)
         return self
 
@@ -220,12 +261,34 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         encoding = self.label_encoding_
         if isinstance(encoding, ClassLabels):
             self.classes_ = encoding.classes
+        elif isinstance(encoding, CostLabels):
+            self.classes_ = encoding.predictions
         elif isinstance(encoding, PartLabels) and encoding.flat:
             self.classes_ = np.unique(encoding.states)
         else:
             self.classes_ = np.arange(self.loss_.truths.shape[0])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def task_losses(self, X: Any, y: Any = None, costs: Any = None) -> FloatArray:
+        """Task loss of each row, (n,); a truth never seen in training counts as wrong.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        y : (n,) labels or (n, T) indicator matrix
+        costs : (n, k) array or DataFrame, optional
+            For a model that was fitted with costs, in place of y.
+
+        Returns
+        -------
+        losses : (n,) array
+        """
+        if costs is not None:
+            if not isinstance(self.label_encoding_, CostLabels):
+                raise ValueError("costs= judge a model that was fitted with costs=; give y instead")
+            y = example_costs(costs, None, self.label_encoding_.predictions)[0]
+        return BasePredictor.task_losses(self, X, y)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> float:
         """Minus the mean task loss (not the accuracy): greater is better, 0 is perfect.
 
         Parameters
@@ -234,12 +297,14 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         y : (n,) labels or (n, T) indicator matrix
             A class never seen in training counts as wrong.
         sample_weight : (n,) array, optional
+        costs : (n, k) array or DataFrame, optional
+            For a model that was fitted with costs, in place of y.
 
         Returns
         -------
         score : float
         """
-        return BasePredictor.score(self, X, y, sample_weight)
+        return -float(np.average(self.task_losses(X, y, costs), weights=sample_weight))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores that are greatest for the prediction.

@@ -14,11 +14,13 @@ from consistruct._sparse import squared_entries, to_dense
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.normal_equations import accumulate
+from consistruct.learning.penalty_search import FactoredRidge, search_penalty, selection_rows
 from consistruct.learning.ridge_path import (
     OutputPenalty,
     PathScores,
     Spectrum,
     evaluate_path,
+    penalty_grid,
     relative_grid,
 )
 from consistruct.learning.score_map import ScoreMap
@@ -120,6 +122,8 @@ class ClosedForm(BaseSolver):
         penalty: OutputPenalty,
         rng: np.random.Generator,
     ) -> SolverResult:
+        if self._few_penalties(surrogate, score_map):
+            return self._by_factors(surrogate, score_map, inputs, true, weight, rng)
         chosen = self._selection_rows(len(weight), rng)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
         values, vectors = symmetric_eigen(sums.second_moment)
@@ -140,6 +144,51 @@ class ClosedForm(BaseSolver):
         coef = penalty.back(vectors @ spectrum.shrunk(alpha))
         intercept = sums.mean_target - sums.mean_feature @ coef
         return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+
+    def _few_penalties(self, surrogate: QuadraticSurrogate, score_map: ScoreMap) -> bool:
+        """Whether there are so many outputs that the eigenbasis costs more than a few penalties."""
+        size, width = score_map.features.n_outputs, surrogate.score_space.width
+        searching = self.alpha == "auto" and self.selection != "gcv"
+        return searching and self.regularizer == "gram" and size >= 256 and width >= size
+
+    def _by_factors(
+        self,
+        surrogate: QuadraticSurrogate,
+        score_map: ScoreMap,
+        inputs: Any,
+        true: LabelArray,
+        weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> SolverResult:
+        """The same problem, with a search over penalties that are factored one by one."""
+        size, width = score_map.features.n_outputs, surrogate.score_space.width
+        limit = selection_rows(size, width, SELECTION_ROWS)
+        chosen = self._selection_rows(len(weight), rng, limit)
+        sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
+        ridge = FactoredRidge(sums, score_map.fit_intercept)
+        trace = float(np.trace(sums.second_moment)) / sums.total_weight or 1.0
+        grid = penalty_grid(trace, 10.0 * sums.precision * trace, KERNEL_DECADES)
+        found = search_penalty(
+            ridge,
+            np.asarray(sums.kept_rows, dtype=np.float64),
+            weight[chosen],
+            left_out_share(weight)[chosen],
+            surrogate,
+            true[chosen],
+            grid,
+        )
+        best = found.best(self.selection)
+        alpha = float(found.alphas[best])
+        logger.info(
+            "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
+            alpha,
+            len(found.alphas),
+            len(grid),
+            found.task_loss[best],
+        )
+        coef = ridge.coefficients(alpha)
+        intercept = sums.mean_target - sums.mean_feature @ coef
+        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, _path(found))
 
     def _dual(
         self,
@@ -175,14 +224,14 @@ class ClosedForm(BaseSolver):
             _with_intercept(score_map, coef, problem.intercept(kernel, expansion)), alpha, 1, path
         )
 
-    def _selection_rows(self, n: int, rng: np.random.Generator) -> Any:
+    def _selection_rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
         one_candidate = isinstance(self.alpha, float | int)
         if one_candidate or self.selection == "gcv":
             return None
-        if n <= SELECTION_ROWS:
+        if n <= limit:
             return np.arange(n)
-        return np.sort(rng.choice(n, size=SELECTION_ROWS, replace=False))
+        return np.sort(rng.choice(n, size=limit, replace=False))
 
     def _choose(
         self,

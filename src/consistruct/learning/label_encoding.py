@@ -11,21 +11,61 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Classes, Product
-from consistruct.losses import Abstain, FBeta, parse_loss
+from consistruct.labels import Classes, CostVectorSet, Product
+from consistruct.learning.candidate_labels import (
+    CandidateLabels,
+    candidate_sets,
+    distinct_candidates,
+)
+from consistruct.learning.cost_tables import cost_table, is_cost_table
+from consistruct.learning.label_names import (
+    UNSEEN,
+    are_codes,
+    as_kind,
+    distinct_labels,
+    listed,
+    lookup_codes,
+    shown,
+)
+from consistruct.learning.order_labels import OrderLabels, RankLabels, order_labels
+from consistruct.losses import (
+    LOSSES,
+    Abstain,
+    FBeta,
+    Kendall,
+    PartialLabels,
+    SpearmanFootrule,
+    SpearmanRho,
+    parse_loss,
+)
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["ClassLabels", "LabelEncoding", "PartLabels", "RawLabels", "prepare_labels"]
+__all__ = [
+    "ClassLabels",
+    "CostLabels",
+    "LabelEncoding",
+    "PartLabels",
+    "RawLabels",
+    "SetLabels",
+    "loss_class",
+    "prepare_labels",
+    "takes_any_labels",
+]
 
-UNSEEN = -1
+LABEL_RANKINGS = (Kendall, SpearmanFootrule, SpearmanRho)
 
 
 class RawLabels:
     """Labels that are codes already: permutations, relevance grades, cost vectors, states."""
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
-        return loss.truths.check(y, "y")
+        labels = np.asarray(y)
+        finite = not isinstance(loss.truths, CostVectorSet)
+        if finite and labels.dtype.kind == "f" and (labels == np.floor(labels)).all():
+            labels = labels.astype(np.int64)  # 2.0 is how many programs write the grade 2
+        return loss.truths.check(labels, "y")
 
     def decode(self, pred: LabelArray) -> Any:
         return pred
@@ -87,6 +127,28 @@ class PartLabels:
         return loss(pred, np.where(codes == UNSEEN, other, codes))
 
 
+class CostLabels:
+    """Costs of every prediction for each example; `predictions` name the columns."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions  # (k,)
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        costs = np.asarray(y)
+        if costs.ndim != 2:
+            raise ValueError(
+                f"the model was fitted with a cost per example and class: give costs of shape "
+                f"(n, {len(self.predictions)}), got {costs.shape}"
+            )
+        return loss.truths.check(costs, "costs")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return self.predictions[pred]
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, self.encode(y, loss))
+
+
 class SetLabels:
     """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
 
@@ -100,36 +162,70 @@ class SetLabels:
         return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
 
 
-LabelEncoding = RawLabels | ClassLabels | PartLabels | SetLabels
+LabelEncoding = (
+    RawLabels
+    | ClassLabels
+    | CostLabels
+    | PartLabels
+    | SetLabels
+    | OrderLabels
+    | RankLabels
+    | CandidateLabels
+)
+
+
+def loss_class(loss: Any) -> type | None:
+    """The class of a loss, also where it is written as a spec; None if there is no such loss.
+
+    >>> loss_class("spearman_rho").__name__
+    'SpearmanRho'
+    """
+    if isinstance(loss, str):
+        name = loss.partition(":")[0].strip().lower().replace("_", "-")
+        return LOSSES[name].cls if name in LOSSES else None
+    return type(loss) if isinstance(loss, Loss) else None
+
+
+def takes_any_labels(loss: Any) -> bool:
+    """Whether y may be ragged or have gaps: candidate sets and orders with an open end."""
+    return loss_class(loss) in (PartialLabels, *LABEL_RANKINGS)
 
 
 def prepare_labels(
-    loss: Loss | str, y: Any, *, classes: Any = None, structured: bool
+    loss: Any, y: Any, *, classes: Any = None, structured: bool
 ) -> tuple[Loss, LabelEncoding, LabelArray]:
     """The loss with its sizes filled in, the encoder, and the codes of y.
 
     Parameters
     ----------
-    loss : Loss or str
-        A spec may leave out what y tells: the number of classes, of parts and of states.
-    y : (n,) or (n, …) array
+    loss : Loss, str or table of costs
+        A spec may leave out what y tells: the number of classes, of parts, states, set sizes.
+    y : (n,) or (n, …) array, or a list of candidate sets
     classes : array, optional
         All classes, where y may lack some (`partial_fit`).
     structured : bool
         Whether labels may have any shape; otherwise y is 1-d or a 0/1 indicator matrix.
     """
+    if is_cost_table(loss):
+        loss = cost_table(loss)
+    if loss_class(loss) is PartialLabels:
+        return _prepare_candidates(loss, y)
+    if loss_class(loss) in LABEL_RANKINGS:
+        return _prepare_orders(loss, np.asarray(y))
     labels = np.asarray(y)
+    distinct = None
     if isinstance(loss, str):
-        distinct = _distinct(labels if classes is None else classes)
-        found = parse_loss(loss, sizes=_sizes(labels, distinct, structured))
-    elif isinstance(loss, FBeta) and loss.sizes is None:
-        found, distinct = _with_set_sizes(loss, labels), None
+        distinct = distinct_labels(labels if classes is None else classes)
+        found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
     elif isinstance(loss, Loss):
-        found, distinct = loss, None
+        found = loss
     else:
         raise TypeError(
-            f"loss must be a Loss or a spec such as 'zero_one', got {type(loss).__name__}"
+            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
+            f"got {type(loss).__name__}"
         )
+    if isinstance(found, FBeta) and found.sizes is None:
+        found = _with_set_sizes(found, labels)
     if isinstance(found.truths, Classes):
         if labels.ndim != 1:
             raise ValueError(
@@ -137,8 +233,10 @@ def prepare_labels(
                 f"for label matrices use a loss over parts such as 'hamming'"
             )
         encoding: LabelEncoding = _class_labels(
-            found, _distinct(labels if classes is None else classes)
+            found, distinct_labels(labels if classes is None else classes)
         )
+    elif isinstance(found, RelevanceLoss):
+        encoding = RawLabels()
     elif isinstance(found.truths, Product) and not structured and labels.ndim == 2:
         encoding = PartLabels(np.array([0, 1]), flat=False)
     elif isinstance(found.truths, Product) and distinct is not None:
@@ -152,31 +250,54 @@ def prepare_labels(
     if isinstance(encoding, ClassLabels | PartLabels) and (codes == UNSEEN).any():
         unknown = labels[codes == UNSEEN][0]
         known = encoding.classes if isinstance(encoding, ClassLabels) else encoding.states
-        raise ValueError(f"y holds {_show(unknown)}, which is none of {_list(known)}")
+        raise ValueError(f"y holds {shown(unknown)}, which is none of {listed(known)}")
     return found, encoding, codes
 
 
-def _sizes(labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
+def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArray]:
+    sets = candidate_sets(y)
+    distinct = distinct_candidates(sets)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
+    assert isinstance(loss, PartialLabels)
+    if not isinstance(loss.loss.truths, Classes):  # masks over structured truths
+        encoding: LabelEncoding = RawLabels()
+        return loss, encoding, encoding.encode(sets, loss)
+    named = _class_labels(loss.loss, distinct)
+    encoding = CandidateLabels(named.classes, named.predictions)
+    return loss, encoding, encoding.encode(sets, loss)
+
+
+def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding, LabelArray]:
+    if isinstance(loss, Kendall) and loss.ties != "refuse":
+        encoding: LabelEncoding = RankLabels()
+        return loss, encoding, encoding.encode(labels, loss)
+    encoding, partial = order_labels(labels)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_parts=labels.shape[1]))
+        if partial and isinstance(loss, Kendall):  # a tied pair has no order to disagree with
+            loss = dataclasses.replace(loss, ties="exclude")
+    elif loss.n is None:
+        loss = loss.at(labels.shape[1])
+    if loss.n != labels.shape[1]:
+        raise ValueError(f"{loss!r} needs y of shape (n, {loss.n}), got {labels.shape}")
+    return loss, encoding, encoding.encode(labels, loss)
+
+
+def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
     n_states = max(2, len(distinct)) if structured else 2
-    return Sizes(
-        n_parts=labels.shape[1] if labels.ndim > 1 else None,
-        n_states=n_states,
-        set_sizes=_set_sizes(labels),
-    )
-
-
-def _set_sizes(labels: LabelArray) -> tuple[int, ...] | None:
-    """Sizes of the sets that occur, where y holds sets as 0/1 rows."""
-    if labels.ndim != 2 or labels.dtype.kind not in "biuf" or not np.isin(labels, (0, 1)).all():
-        return None
-    return tuple(np.unique(labels.astype(np.int64).sum(axis=1)).tolist())
+    if issubclass(loss_class(loss) or object, RelevanceLoss) and distinct.dtype.kind in "biuf":
+        n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names
+    return Sizes(n_parts=labels.shape[1] if labels.ndim > 1 else None, n_states=n_states)
 
 
 def _with_set_sizes(loss: FBeta, labels: LabelArray) -> FBeta:
     """F_β with the sizes of the sets that y holds: others would have no examples to learn from."""
     sets = loss.truths.check(labels, "y")
+    if not sets.any():
+        raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
     return dataclasses.replace(loss, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
 
@@ -190,17 +311,17 @@ def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
         unknown = [name for name in written if name not in names]
         if not unknown:
             kind = distinct.dtype
-            classes = _as_kind([written.get(name, name) for name in names], kind)
+            classes = as_kind([written.get(name, name) for name in names], kind)
             named = predictions.names if isinstance(predictions, Classes) else None
             if named is None:
                 return ClassLabels(classes, _prediction_labels(loss, classes))
-            return ClassLabels(classes, _as_kind([written.get(name, name) for name in named], kind))
-        if not _are_codes(distinct, truths.size):
+            return ClassLabels(classes, as_kind([written.get(name, name) for name in named], kind))
+        if not are_codes(distinct, truths.size):
             raise ValueError(
-                f"y holds {_show(unknown[0])}, which is no class of {type(loss).__name__}; "
-                f"its classes are {_list(names)}"
+                f"y holds {shown(unknown[0])}, which is no class of {type(loss).__name__}; "
+                f"its classes are {listed(names)}"
             )
-    if _are_codes(distinct, truths.size):
+    if are_codes(distinct, truths.size):
         classes = np.arange(truths.size).astype(distinct.dtype, copy=False)
     elif len(distinct) == truths.size:
         classes = distinct
@@ -218,59 +339,9 @@ def _prediction_labels(loss: Loss, classes: Any) -> Any:
     assert size is not None
     if isinstance(loss, Abstain):
         if classes.dtype.kind not in "iuf":
-            return _as_kind([*classes.tolist(), "abstain"], np.dtype(object))
+            return as_kind([*classes.tolist(), "abstain"], np.dtype(object))
         label = len(classes) if np.array_equal(classes, np.arange(len(classes))) else -1
         if label in classes:
             raise ValueError("abstaining is predicted as -1, but -1 is a class; rename that class")
         return np.append(classes, label).astype(np.result_type(classes, np.int64))
     return classes if size == len(classes) else np.arange(size)
-
-
-def _are_codes(distinct: Any, size: int) -> bool:
-    return distinct.dtype.kind in "iub" and int(distinct.min()) >= 0 and int(distinct.max()) < size
-
-
-def _as_kind(labels: list[Any], kind: np.dtype[Any]) -> Any:
-    """Labels as an array of the dtype of y where they fit, else of objects."""
-    if kind.kind in "US":
-        return np.array(labels)
-    if kind.kind in "iufb":
-        try:
-            return np.array(labels).astype(kind)
-        except ValueError:  # names that are no numbers
-            pass
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
-
-
-def _distinct(labels: Any) -> Any:
-    try:
-        return np.unique(np.asarray(labels))
-    except TypeError:
-        raise TypeError(
-            "y must hold labels of one type that can be sorted, got a mixture (numbers and "
-            "strings, or missing values); convert them to strings first"
-        ) from None
-
-
-def lookup_codes(labels: Any, classes: Any) -> LabelArray:
-    """Position of each label in `classes`, −1 if it is not there."""
-    if len(labels) == 0:
-        return np.zeros(0, dtype=np.int64)
-    if labels.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
-        position = {label: code for code, label in reversed(list(enumerate(classes.tolist())))}
-        return np.array([position.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
-    order = np.argsort(classes, kind="stable")
-    place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
-    codes = order[place]
-    return np.where(classes[codes] == labels, codes, UNSEEN).astype(np.int64)
-
-
-def _show(label: Any) -> str:
-    return repr(label.item() if isinstance(label, np.generic) else label)
-
-
-def _list(labels: Any) -> str:
-    shown = [_show(label) for label in list(labels)[:8]]
-    return ", ".join(shown) + (", …" if len(labels) > 8 else "")

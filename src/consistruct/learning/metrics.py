@@ -8,30 +8,42 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
+from consistruct.learning.candidate_labels import CandidateLabels, candidate_sets
+from consistruct.learning.cost_tables import cost_table, is_cost_table
 from consistruct.learning.label_encoding import (
     ClassLabels,
     LabelEncoding,
     PartLabels,
     RawLabels,
     SetLabels,
-    lookup_codes,
+    loss_class,
     prepare_labels,
 )
-from consistruct.losses.base import Loss
+from consistruct.learning.label_names import lookup_codes
+from consistruct.learning.order_labels import OrderLabels, RankLabels
+from consistruct.learning.rankings.estimator import ranks_queries
+from consistruct.learning.rankings.queries import is_query_list
+from consistruct.learning.rankings.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.losses import FBeta, PartialLabels, parse_loss
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossScorer", "task_loss", "task_losses"]
 
 
-def task_losses(y_true: Any, y_pred: Any, *, loss: Loss | str) -> FloatArray:
-    """Loss of each example, (n,).
+def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> FloatArray:
+    """Loss of each example, or of each query, (n,).
 
     Parameters
     ----------
-    y_true, y_pred : (n,) or (n, …) arrays
-        Labels as an estimator takes and gives them.
-    loss : Loss or str
+    y_true, y_pred : (n,) or (n, …) arrays, or lists
+        Labels as an estimator takes and gives them. Items of queries: relevance and ranks (1 is
+        best) of all items with `groups`, or lists with an array per query.
+    loss : Loss, str or table of costs
         A spec takes its sizes from both label arrays together.
+    groups : (N,) array, optional
+        The query of each item, or the size of each query, for ranking losses.
 
     Returns
     -------
@@ -42,26 +54,46 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Loss | str) -> FloatArray:
     >>> from consistruct.learning.metrics import task_losses
     >>> task_losses(["cat", "dog"], ["cat", "cat"], loss="zero_one")
     array([0., 1.])
+    >>> task_losses([1, 0, 0, 0, 1], [2, 1, 3, 1, 2], loss="precision_at::1", groups=[3, 2])
+    array([1., 1.])
     """
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
-    if len(true) != len(pred):
+    if takes_queries(loss, y_pred, y_true, groups) or _are_queries(loss, y_pred):
+        return query_losses(y_true, y_pred, loss, groups)
+    if len(y_true) != len(y_pred):
         raise ValueError(
-            f"y_true and y_pred must have the same length, got {len(true)} and {len(pred)}"
+            f"y_true and y_pred must have the same length, got {len(y_true)} and {len(y_pred)}"
         )
+    if loss_class(loss) is PartialLabels:
+        every: Any = candidate_sets(y_true, "y_true")
+        if isinstance(loss, str) and isinstance(every, list):
+            every = [*every, *candidate_sets(y_pred, "y_pred")]
+        found, encoding, _ = prepare_labels(loss, every, structured=True)
+        return encoding.losses(
+            found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
+        )
+    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    if loss_class(loss) is FBeta:  # sizes restrict what is learnt from, not the loss
+        n_parts = true.shape[1] if true.ndim == 2 else None
+        sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
+        return np.asarray(sets(pred, true))
     every = np.concatenate([true, pred]) if isinstance(loss, str) else true
-    structured = true.ndim != 1
-    found, encoding, _ = prepare_labels(loss, every, structured=structured)
+    found, encoding, _ = prepare_labels(loss, every, structured=true.ndim != 1)
     return encoding.losses(found, _prediction_codes(encoding, pred, found), true)
 
 
-def task_loss(y_true: Any, y_pred: Any, *, loss: Loss | str, sample_weight: Any = None) -> float:
+def task_loss(
+    y_true: Any, y_pred: Any, *, loss: Any, sample_weight: Any = None, groups: Any = None
+) -> float:
     """Mean loss.
 
     Parameters
     ----------
-    y_true, y_pred : (n,) or (n, …) arrays
-    loss : Loss or str
+    y_true, y_pred : (n,) or (n, …) arrays, or lists
+    loss : Loss, str or table of costs
     sample_weight : (n,) array, optional
+        Of the examples or queries.
+    groups : (N,) array, optional
+        For ranking losses, see `task_losses`.
 
     Returns
     -------
@@ -73,13 +105,23 @@ def task_loss(y_true: Any, y_pred: Any, *, loss: Loss | str, sample_weight: Any 
     >>> task_loss([0, 1, 4], [0, 2, 1], loss="ordinal:5")
     1.3333333333333333
     """
-    return float(np.average(task_losses(y_true, y_pred, loss=loss), weights=sample_weight))
+    values = task_losses(y_true, y_pred, loss=loss, groups=groups)
+    return float(np.average(values, weights=sample_weight))
+
+
+def _are_queries(loss: Any, y_pred: Any) -> bool:
+    """Whether predictions are a list of ranks per query, as for a list of queries."""
+    if not isinstance(y_pred, list) or not all(isinstance(row, np.ndarray) for row in y_pred):
+        return False
+    return issubclass(loss_class(loss) or object, RelevanceLoss)
 
 
 def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
-    if isinstance(encoding, RawLabels | SetLabels):
+    if isinstance(encoding, RawLabels | SetLabels | RankLabels):
         return loss.predictions.check(pred, "y_pred")
-    names = encoding.predictions if isinstance(encoding, ClassLabels) else encoding.states
+    if isinstance(encoding, OrderLabels):
+        return encoding.prediction_codes(pred)
+    names = encoding.states if isinstance(encoding, PartLabels) else encoding.predictions
     codes = lookup_codes(pred.ravel(), names).reshape(pred.shape)
     if isinstance(encoding, PartLabels) and codes.ndim == 1:
         codes = codes[:, None]
@@ -94,11 +136,12 @@ class TaskLossScorer(Member):
     """A scorer for model selection: minus the mean task loss of the predictions.
 
     Estimators of this package know how labels are named and truths they have never seen count as
-    wrong; any other estimator is scored by what it predicts.
+    wrong; any other estimator is scored by what it predicts. For ranking losses with `groups`
+    other estimators predict scores of items, as rankers do, which are sorted.
 
     Parameters
     ----------
-    loss : Loss or str
+    loss : Loss, str or table of costs
 
     Examples
     --------
@@ -111,26 +154,45 @@ class TaskLossScorer(Member):
     True
     """
 
-    loss: Loss | str
+    loss: Any
 
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> float:
+        values = self._losses(estimator, X, y, groups)
+        return -float(np.average(values, weights=sample_weight))
+
+    def _losses(self, estimator: Any, X: Any, y: Any, groups: Any) -> FloatArray:
+        if ranks_queries(estimator):
+            if groups is None and not is_query_list(X):
+                groups = np.zeros(len(y), dtype=np.int64)  # one query
+            return query_losses(y, estimator.predict(X, groups), self.loss, groups)
+        if groups is not None:
+            return losses_of_scores(y, estimator.predict(X), self.loss, groups)
         pred = estimator.predict(X)
         encoding = getattr(estimator, "label_encoding_", None)
-        if encoding is not None:
-            loss = self.loss
-            if isinstance(loss, str):
-                loss = prepare_labels(loss, _known_labels(encoding, estimator, y),
-                                      structured=np.ndim(y) != 1)[0]  # fmt: skip
-            codes = _prediction_codes(encoding, np.asarray(pred), loss)
-            values = encoding.losses(loss, codes, np.asarray(y))
-            return -float(np.average(values, weights=sample_weight))
-        return -task_loss(y, pred, loss=self.loss, sample_weight=sample_weight)
+        if encoding is None:
+            return task_losses(y, pred, loss=self.loss)
+        loss = self.loss
+        if isinstance(encoding, SetLabels):
+            return task_losses(y, pred, loss=loss)
+        if isinstance(loss, str):
+            known = _known_labels(encoding, estimator, y)
+            loss = prepare_labels(loss, known, structured=np.ndim(known) != 1)[0]
+        elif is_cost_table(loss):
+            loss = cost_table(loss)
+        codes = _prediction_codes(encoding, np.asarray(pred), loss)
+        return encoding.losses(loss, codes, y)
 
 
 def _known_labels(encoding: LabelEncoding, estimator: Any, y: Any) -> Any:
     """Labels that tell the sizes of a loss spec as the estimator saw them."""
     if isinstance(encoding, ClassLabels):
         return encoding.classes
+    if isinstance(encoding, CandidateLabels):
+        return [[label] for label in encoding.classes.tolist()]
+    if isinstance(encoding, OrderLabels):
+        return encoding.items[None, :]
     if isinstance(encoding, PartLabels):
         (n_parts,) = estimator.loss_.truths.shape
         return np.repeat(encoding.states[:, None], n_parts, axis=1)

@@ -132,7 +132,8 @@ def estimator_type(name: str, cls: type) -> ModelType:
     """A scikit-learn estimator: its parameters, and what `fit` learned."""
 
     def take_apart(value: Any) -> Parts:
-        parameters = value.get_params(deep=False)
+        stored = getattr(value, "stored_parameters", None)
+        parameters = value.get_params(deep=False) if stored is None else stored()
         fitted = {key: entry for key, entry in vars(value).items() if key not in parameters}
         return parameters, fitted
 
@@ -176,7 +177,9 @@ def model_types() -> TypeTable:
     from consistruct import decoding, labels, learning, losses, scores
     from consistruct.labels.partition import Partition
     from consistruct.learning import label_encoding
+    from consistruct.learning.candidate_labels import CandidateLabels
     from consistruct.learning.feature_maps import Scaling
+    from consistruct.learning.order_labels import OrderLabels, RankLabels
     from consistruct.learning.rankings.relevance import RelevanceLabels
     from consistruct.learning.sequences.stored_types import sequence_types
     from consistruct.learning.sgd_state import SGDState
@@ -214,8 +217,12 @@ def model_types() -> TypeTable:
             SGDState,
             label_encoding.RawLabels,
             label_encoding.ClassLabels,
+            label_encoding.CostLabels,
             label_encoding.PartLabels,
             label_encoding.SetLabels,
+            CandidateLabels,
+            OrderLabels,
+            RankLabels,
             RelevanceLabels,
         )
     ]

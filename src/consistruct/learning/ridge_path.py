@@ -27,7 +27,14 @@ from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates.quadratic import QuadraticSurrogate
 
-__all__ = ["OutputPenalty", "PathScores", "Spectrum", "evaluate_path", "relative_grid"]
+__all__ = [
+    "OutputPenalty",
+    "PathScores",
+    "Spectrum",
+    "evaluate_path",
+    "penalty_grid",
+    "relative_grid",
+]
 
 CHUNK_BYTES = 32 * 2**20
 RISK_SLACK = 1e-3
@@ -189,7 +196,12 @@ def relative_grid(spectrum: Spectrum, precision: float, decades: tuple[float, fl
     Two per decade; those that drown in the rounding of the products (`precision`) are left out.
     """
     trace = float(spectrum.eigenvalues.sum()) / spectrum.total_weight or 1.0
+    floor = 10.0 * precision * float(spectrum.eigenvalues.max(initial=0.0)) / spectrum.total_weight
+    return penalty_grid(trace, floor, decades)
+
+
+def penalty_grid(trace: float, floor: float, decades: tuple[float, float]) -> FloatArray:
+    """Two penalties per decade between 10^low and 10^high times the trace, none below the floor."""
     low, high = decades
     grid = trace * 10.0 ** np.linspace(low, high, round(2 * (high - low)) + 1)
-    floor = 10.0 * precision * float(spectrum.eigenvalues.max(initial=0.0)) / spectrum.total_weight
     return grid[grid >= floor]

@@ -9,8 +9,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from consistruct.decoding import ChainScores
+from consistruct.exceptions import ConsistructError
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream, verbosity
+from consistruct.learning.label_encoding import takes_any_labels
 from consistruct.learning.rankings.estimator import (
     fit_queries,
     item_scores,
@@ -21,6 +23,7 @@ from consistruct.learning.rankings.estimator import (
 from consistruct.learning.rankings.relevance import takes_queries
 from consistruct.learning.sequences.delegation import fit_sequences, takes_sequences
 from consistruct.learning.weights import check_sample_weight
+from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
 __all__ = ["StructuredPredictor"]
@@ -161,7 +164,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         _refuse_groups(groups)
         X, y = self._validated(X, y, reset=True)
         codes = self._prepare(y, None, structured=True)
-        self._fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
+        self._fit_weights(X, codes, check_sample_weight(sample_weight, len(codes)))
         return self
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
@@ -249,6 +252,20 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         _refuse_groups(groups)
         return super().task_losses(X, y)
 
+    def predict_expected_loss(self, X: Any) -> FloatArray:
+        """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,); not for items of queries.
+
+        Parameters
+        ----------
+        X : (n, n_features) array or CSR
+        """
+        if ranks_queries(self):
+            raise ConsistructError(
+                "scores of items are comparable within a query only, so they do not tell the "
+                "expected loss of a query; decision_function gives the scores"
+            )
+        return super().predict_expected_loss(X)
+
     @available_if(_ranks_items)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, groups: Any = None) -> Any:
         """Score of each item, greatest first; comparable within a query. For rankings only.
@@ -282,10 +299,12 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        y = check_array(
-            y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
-        )
+        if not takes_any_labels(self.loss):
+            y = check_array(
+                y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
+            )
         check_consistent_length(X, y)
-        if isinstance(getattr(self.loss, "truths", None), Classes) and y.shape[1:] == (1,):
+        over_classes = isinstance(self.loss, Loss) and isinstance(self.loss.truths, Classes)
+        if over_classes and y.shape[1:] == (1,):
             y = y[:, 0]
         return X, y

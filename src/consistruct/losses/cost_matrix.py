@@ -148,7 +148,8 @@ def orient(
     if not told and not (same_names and np.array_equal(costs, costs.T)):
         raise ValueError(
             "the cost matrix is not symmetric and does not say whether its rows are predictions or "
-            "truths; give rows='pred' or rows='true' (--rows on the command line)"
+            "truths; give rows='pred' or rows='true' (--rows on the command line), or name the "
+            "index of a DataFrame 'pred' or 'true'"
         )
     if told == {"true"}:
         costs, row_names, column_names = costs.T, column_names, row_names

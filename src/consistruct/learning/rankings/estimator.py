@@ -120,9 +120,7 @@ def _solve(
     ridge = QueryRidge(problem, features, chosen)
     part = problem.take(chosen)
     kept = Ragged(truths.values[rows_of(truths.offsets, chosen)], part.offsets)
-    path = leave_one_query_out(
-        ridge, part, loss, kept, ridge.grid() if alphas is None else alphas
-    )
+    path = leave_one_query_out(ridge, part, loss, kept, ridge.grid() if alphas is None else alphas)
     criterion = "surrogate" if given and solver.selection != "task_loss" else "task_loss"
     best = path.best(criterion)
     logger.info(
@@ -145,12 +143,11 @@ def _solve(
 
 
 def _query_weight(sample_weight: Any, batch: QueryBatch) -> FloatArray:
-    if sample_weight is not None and np.ndim(sample_weight) == 1:
-        if len(sample_weight) != len(batch):
-            raise ValueError(
-                f"sample_weight must have shape ({len(batch)},), one per query, "
-                f"got {np.shape(sample_weight)}"
-            )
+    if np.ndim(sample_weight) == 1 and len(sample_weight) != len(batch):
+        raise ValueError(
+            f"sample_weight must have shape ({len(batch)},), one per query, "
+            f"got {np.shape(sample_weight)}"
+        )
     return check_sample_weight(sample_weight, len(batch))
 
 

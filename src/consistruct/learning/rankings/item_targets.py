@@ -71,9 +71,8 @@ def _targets_at(loss: RelevanceLoss, grades: IntArray) -> tuple[FloatArray, floa
     """−u (n, length) and g for queries of one length."""
     n = grades.shape[1]
     if isinstance(loss, MeanAveragePrecision):
-        space = loss.sortable_scores()
-        counts = grades.sum(axis=1, keepdims=True)
-        return grades * _precision_slopes(n)[counts], _contrast_weight(space)
+        slopes = _precision_slopes(n)[grades.sum(axis=1, keepdims=True)]
+        return grades * slopes, _contrast_weight(loss.sortable_scores())
     if needs_pairs(loss):
         # θ_ij = s_i − s_j: the closest such scores are the row means of the antisymmetric −u, and
         # ½θᵀḠθ = ½ n(n+1)/12 ‖Ps‖², as for scores linear in the position

@@ -171,15 +171,15 @@ def _grouped(groups: Any, n_items: int) -> tuple[IntArray, IntArray]:
             f"queries, which add up to {n_items}; got shape {groups.shape}{total}"
         )
     if groups.dtype.kind == "f" and np.isnan(groups).any():
-        raise ValueError(f"groups must name the query of each item, got NaN for item "
-                         f"{int(np.argmax(np.isnan(groups)))}")  # fmt: skip
+        item = int(np.argmax(np.isnan(groups)))
+        raise ValueError(f"groups must name the query of each item, got NaN for item {item}")
     _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
     order = np.argsort(first)  # queries in order of their first item
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    query = rank[inverse]
-    positions = np.argsort(query, kind="stable").astype(np.int64)
-    return np.concatenate([[0], np.cumsum(np.bincount(query))]).astype(np.int64), positions
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    query_of = number[inverse]
+    positions = np.argsort(query_of, kind="stable").astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(query_of))]).astype(np.int64), positions
 
 
 def query_means(values: FloatArray, offsets: IntArray) -> FloatArray:

@@ -8,7 +8,7 @@ P_q centring the items of query q: no intercept is needed, nor one per query. Wi
 z_i = √v_q (φ_i − φ̄_q) in the eigenbasis of Σ_i z_i z_iᵀ = diag(s) and t_i = √v_q y_i, leaving out
 a whole query with rows Z (n_q, p) gives, by the Woodbury identity,
 
-    H = Z diag(1/(s + Nα)) Zᵀ,      t − θ̂₋q = (I − H)⁻¹ (t − Z diag(1/(s + Nα)) m),   m = Σ_i z_i t_i.
+    H = Z D Zᵀ,   t − θ̂₋q = (I − H)⁻¹ (t − Z D m),   D = diag(1/(s + Nα)),   m = Σ_i z_i t_i.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def takes_queries(loss: Any, X: Any, y: Any, groups: Any = None) -> bool:
     if y is None:
         return False
     shape = np.shape(y) if not isinstance(y, list | tuple) else np.shape(np.asarray(y, object))
-    return len(shape) == 1 or shape[1:] == (1,)
+    fixed = isinstance(loss, RelevanceLoss) and loss.n is not None
+    return len(shape) == 1 or (shape[1:] == (1,) and not fixed)
 
 
 def _is_ranking_loss(loss: Any) -> bool:

@@ -1,0 +1,174 @@
+"""Costs as tables by class names, and costs of every class for each example."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
+
+import consistruct as cs
+from consistruct.learning import TaskLossScorer, load, save, task_loss
+from consistruct.losses import CostMatrix, CostVectors
+
+X, CODES = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+Y = NAMES[CODES]
+M = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 50.0], [4.0, 5.0, 0.0]])  # rows are predictions
+BY_NAME = {p: {t: M[i, j] for j, t in enumerate(NAMES)} for i, p in enumerate(NAMES)}
+
+
+def frame(order=(0, 1, 2), rows="pred"):
+    table = pd.DataFrame(M, index=NAMES, columns=NAMES).iloc[list(order), list(order)]
+    table = table if rows == "pred" else table.T
+    table.index.name = rows
+    return table
+
+
+def fit(loss, y=Y, **settings):
+    return cs.TaskLossClassifier(loss, random_state=0, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        M,
+        M.tolist(),
+        BY_NAME,
+        {p: dict(reversed(BY_NAME[p].items())) for p in reversed(NAMES)},
+        frame(),
+        frame((2, 0, 1)),
+        frame(rows="true"),
+        frame((1, 2, 0), rows="true"),
+    ],
+    ids=["array", "list", "dict", "dict-reversed", "frame", "frame-mixed", "transposed", "both"],
+)
+def test_tables_are_matched_by_name(table, tmp_path):
+    model = fit(table)
+    expected = fit(CostMatrix(M))
+    np.testing.assert_array_equal(model.classes_, NAMES)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert model.score(X, Y) == expected.score(X, Y)
+    assert task_loss(Y, model.predict(X), loss=table) == pytest.approx(-model.score(X, Y))
+    assert TaskLossScorer(table)(model, X, Y) == pytest.approx(model.score(X, Y))
+    save(model, tmp_path / "costs.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "costs.safetensors").predict(X), model.predict(X))
+    assert clone(model).fit(X, Y).score(X, Y) == model.score(X, Y)
+
+
+def test_numbers_as_names():
+    by_number = {
+        p: {t: M[i, j] for j, t in enumerate((2, 10, 7))} for i, p in enumerate((2, 10, 7))
+    }
+    numbers = np.array([2, 10, 7])[CODES]
+    model = fit(by_number, numbers)
+    np.testing.assert_array_equal(model.classes_, [2, 7, 10])
+    np.testing.assert_array_equal(
+        model.predict(X), np.array([2, 10, 7])[fit(CostMatrix(M), CODES).predict(X)]
+    )
+
+
+def test_expensive_mistakes_are_avoided():
+    plain, careful = fit("zero_one"), fit(BY_NAME)
+    assert careful.score(X, Y) > -task_loss(Y, plain.predict(X), loss=BY_NAME)
+
+
+def test_other_answers_than_the_classes():
+    asking = {**BY_NAME, "ask": dict.fromkeys(NAMES, 0.3)}
+    assert set(fit(asking).predict(X)) <= {*NAMES, "ask"}
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (frame().rename_axis(None), "does not say whether its rows are predictions or truths"),
+        ({"a": {"a": 0, "b": 1}, "b": {"a": 1}}, "predicting 'b' lack the truth 'b'"),
+        ({"a": 1.0}, "must hold a dict for each prediction"),
+        ({}, "must hold a dict for each prediction"),
+        (M[:2, :2], "is over 2 classes, but y holds 3 different labels"),
+        (frame().rename(columns={"setosa": "rosa"}), "y holds 'setosa', which is no class"),
+        (-M, "non-negative"),
+    ],
+)
+def test_bad_tables(table, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        fit(table)
+
+
+# --- costs of every class for each example -------------------------------------------------------
+
+COSTS = M.T[CODES] * np.random.default_rng(0).uniform(0.5, 2.0, size=(len(X), 1))
+
+
+def test_costs_of_examples(tmp_path):
+    model = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    pred = model.predict(X)
+    np.testing.assert_array_equal(model.classes_, NAMES)
+    paid = COSTS[np.arange(len(X)), np.searchsorted(NAMES, pred)]
+    assert model.score(X, costs=COSTS) == pytest.approx(-paid.mean())
+    np.testing.assert_allclose(model.task_losses(X, costs=COSTS), paid)
+    assert TaskLossScorer("cost_vectors:3")(model, X, COSTS) == pytest.approx(-paid.mean())
+    # the same as costs for y
+    structured = cs.StructuredPredictor(CostVectors(3), random_state=0).fit(X, COSTS)
+    np.testing.assert_array_equal(NAMES[structured.predict(X)], pred)
+    save(model, tmp_path / "costs.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "costs.safetensors").predict(X), pred)
+
+
+def test_constant_costs_are_a_cost_matrix():
+    model = cs.TaskLossClassifier(random_state=0, features="linear", alpha=0.01)
+    by_example = clone(model).fit(X, Y, costs=M.T[CODES]).predict(X)
+    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(by_example, by_matrix)
+
+
+def test_columns_are_found_by_name():
+    named = pd.DataFrame(COSTS, columns=NAMES)[NAMES[[2, 0, 1]]]
+    expected = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    for y in (None, Y):
+        model = cs.TaskLossClassifier(random_state=0).fit(X, y, costs=named)
+        np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+        assert model.score(X, costs=named) == expected.score(X, costs=COSTS)
+    numbered = cs.TaskLossClassifier(random_state=0).fit(X, costs=COSTS)
+    np.testing.assert_array_equal(NAMES[numbered.predict(X)], expected.predict(X))
+
+
+def test_costs_are_routed():
+    with config_context(enable_metadata_routing=True):
+        estimator = cs.TaskLossClassifier(features="linear")
+        estimator.set_fit_request(costs=True).set_score_request(costs=True)
+        search = GridSearchCV(estimator, {"alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
+    assert isinstance(search.best_estimator_.loss_, CostVectors)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"costs": COSTS[:, 0]}, "costs must have shape (n, classes), got (150,)"),
+        ({"costs": COSTS[:9]}, "inconsistent numbers of samples"),
+        ({"costs": -COSTS}, "non-negative"),
+        ({"y": Y, "costs": COSTS[:, :2]}, "costs have 2 columns, but there are 3 classes"),
+        ({"y": Y, "costs": pd.DataFrame(COSTS, columns=list("abc"))}, "has no column in costs"),
+    ],
+)
+def test_bad_costs(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        cs.TaskLossClassifier().fit(X, **arguments)
+
+
+def test_costs_and_other_settings():
+    with pytest.raises(ValueError, match="costs= take the place of the loss"):
+        cs.TaskLossClassifier("ordinal").fit(X, Y, costs=COSTS)
+    with pytest.raises(ValueError, match="class_weight needs y"):
+        cs.TaskLossClassifier(class_weight="balanced").fit(X, costs=COSTS)
+    model = cs.TaskLossClassifier().fit(X, Y, costs=COSTS)
+    with pytest.raises(ValueError, match=r"give costs of shape \(n, 3\)"):
+        model.score(X, Y)
+    with pytest.raises(ValueError, match="have no column 'setosa'"):
+        model.score(X, costs=pd.DataFrame(COSTS, columns=list("abc")))
+    with pytest.raises(ValueError, match="give y instead"):
+        cs.TaskLossClassifier().fit(X, Y).score(X, costs=COSTS)
