@@ -15,6 +15,7 @@ from consistruct.guarantees import (
     hardness_study,
     learning_curve,
     optimum_norm,
+    sample_complexity,
     synthetic_problem,
 )
 from consistruct.guarantees.simulation import curves as curves_module
@@ -225,6 +226,23 @@ def test_the_optimum_lies_in_every_ball(problem):
             assert curve.optimum_norm == pytest.approx(
                 optimum_norm(problem.scores, problem.optimum)
             )
+
+
+def test_bounds_are_those_of_sample_complexity():
+    problem = synthetic_problem(Hamming(5))
+    given = {"eps": 0.1, "radius": problem.radius, "q_bound": problem.q_bound}
+    plan = sample_complexity(problem.loss, **given)
+    known = sample_complexity(
+        problem.loss, **given, optimum_norm=optimum_norm(problem.scores, problem.optimum)
+    )
+    columns = {"paper": plan.paper, "sharp": plan.sharp, "known optimum": known.sharp}
+    for variant, column in columns.items():
+        (point,) = learning_curve(problem, (1000,), variant=variant, repeats=2).points
+        assert point.surrogate_bound == pytest.approx(column.excess_after(1000))
+    # Theorem 6 the other way round: N* examples guarantee ε
+    n_star = round(known.sharp.iterations)
+    (point,) = learning_curve(problem, (n_star,), variant="known optimum", repeats=2).points
+    assert point.task_bound == pytest.approx(0.1, rel=1e-3)
 
 
 def test_a_curve_is_reproducible_and_knows_its_start():

@@ -123,5 +123,5 @@ def _explained(study: HardnessStudy, names: tuple[str, ...]) -> str:
     if names not in found:
         return ""
     beside = (*names, "signal")
-    more = f", with noise {found[beside]:.2f}" if beside in found else ""
+    more = f" alone, {found[beside]:.2f} with the noise" if beside in found else ""
     return f"R² = {found[names]:.2f}{more}"
