@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics
+    from consistruct.report import learning_report
 
 __version__ = "0.1.0.dev0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "guarantees",
     "labels",
     "learning",
+    "learning_report",
     "losses",
     "metrics",
     "sample_complexity",
@@ -39,6 +41,7 @@ _LAZY = {
     "calibration_function": ("consistruct.calibration", "calibration_function"),
     "guarantees": ("consistruct.guarantees", None),
     "learning": ("consistruct.learning", None),
+    "learning_report": ("consistruct.report", "learning_report"),
     "metrics": ("consistruct.learning.metrics", None),
     "sample_complexity": ("consistruct.guarantees", "sample_complexity"),
     "StructuredPredictor": ("consistruct.learning", "StructuredPredictor"),

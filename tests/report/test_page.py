@@ -116,7 +116,7 @@ def test_an_empty_page_and_hostile_parts():
             [("<k>", "<v>")],
             [section],
             [],
-            tables={section.key: table},
+            tables={section.key: [table, table]},
             files=[DataFile("<f>", "text/csv", "</script>")],
         )
     )

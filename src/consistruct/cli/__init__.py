@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from consistruct import __version__
-from consistruct.cli import advise, analyze, demo, explore, figures, learning, plan
+from consistruct.cli import advise, analyze, demo, explore, figures, learning, plan, report
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
@@ -21,7 +21,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of the click that typer uses
 
 app = typer.Typer(
-    help="Train for the loss you are judged by, and know beforehand how hard it is.",
+    help="Train for the loss you are judged by, and know beforehand how hard it is.\n\n"
+    "Example: consistruct analyze hamming:10 --html report.html\n\n"
+    "Every command explains itself: consistruct fit --help",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -50,6 +52,7 @@ plan.register(app)
 advise.register(app)
 figures.register(app)
 learning.register(app)
+report.register(app)
 explore.register(app)
 
 

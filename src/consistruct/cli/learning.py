@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from consistruct.learning.data_files import DataSet, Layout
     from consistruct.learning.persistence import ModelFile
 
-__all__ = ["register"]
+__all__ = ["read_like_training", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -317,14 +317,7 @@ def _evaluate_rows(
     part: str | None,
     format: str | None,  # noqa: A002
 ) -> dict[str, Any]:
-    from consistruct.learning.data_files import read_data
-
-    layout = _layout(stored, model)
-    with activity(f"reading {data.name}"):
-        examples = read_data(
-            data, format=format or _format(layout, data), target=target or (), part=part,
-            like=layout,
-        )  # fmt: skip
+    examples, _ = read_like_training(stored, model, data, target, part, format)
     with activity(f"evaluating on {_shape(examples)}"):
         losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y))
     return {
@@ -339,6 +332,26 @@ def _evaluate_rows(
             float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
         ),
     }
+
+
+def read_like_training(
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    target: list[str] | None,
+    part: str | None,
+    format: str | None,  # noqa: A002
+) -> tuple[DataSet, Layout]:
+    """Rows with truths, read as the model's training file was."""
+    from consistruct.learning.data_files import read_data
+
+    layout = _layout(stored, model)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data, format=format or _format(layout, data), target=target or (), part=part,
+            like=layout,
+        )  # fmt: skip
+    return examples, layout
 
 
 # --- the layout of files ---------------------------------------------------------------------

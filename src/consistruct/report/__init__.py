@@ -21,6 +21,20 @@ from consistruct.report.guarantees import (
     plan_table_text,
     plan_text,
 )
+from consistruct.report.learning import (
+    BandwidthPoint,
+    Confusion,
+    CurveFit,
+    LearningReport,
+    LossBin,
+    ModelScore,
+    PartErrors,
+    PathPoint,
+)
+from consistruct.report.learning_analysis import learning_report
+from consistruct.report.learning_charts import learning_charts
+from consistruct.report.learning_output import learning_html, learning_tables, learning_text
+from consistruct.report.learning_wording import learning_sections
 from consistruct.report.pictures import chart_picture, picture_kind
 from consistruct.report.plotly_figures import (
     PLOTLY_CONFIG,
@@ -46,11 +60,19 @@ __all__ = [
     "PLOTLY_CONFIG",
     "SCHEMA_VERSION",
     "THEME_COLOURS",
+    "BandwidthPoint",
     "CalibrationReport",
     "Chart",
+    "Confusion",
+    "CurveFit",
     "HeatMap",
     "LawEntry",
+    "LearningReport",
+    "LossBin",
     "Mark",
+    "ModelScore",
+    "PartErrors",
+    "PathPoint",
     "ReportPoint",
     "SampleSize",
     "SampleSizes",
@@ -72,6 +94,12 @@ __all__ = [
     "comparison_figures",
     "figure_csv",
     "figure_picture",
+    "learning_charts",
+    "learning_html",
+    "learning_report",
+    "learning_sections",
+    "learning_tables",
+    "learning_text",
     "picture_kind",
     "plan_dict",
     "plan_table_dict",

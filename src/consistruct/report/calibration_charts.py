@@ -20,7 +20,7 @@ __all__ = [
 
 SMALL = -280 * math.log(10)  # logarithms below this are drawn as logarithms: H itself underflows
 LARGE = 290.0  # log₁₀ above this is drawn as such
-EPS_AXIS = "ε, excess task risk (units of the loss)"
+EPS_AXIS = "ε, excess task risk (units of loss)"
 LOG10 = math.log(10)
 LEVEL, FOCUS = 1, 5  # styles of vertical marks
 
@@ -85,7 +85,7 @@ def classes_chart(report: CalibrationReport) -> Chart | None:
         value = bound if large else 10.0**bound
         prefix = "log₁₀ of " if large else ""
         marks.append(Mark(f"{prefix}k_eff, effective classes", value, "y", 1))
-    name = "classes of a 0-1 loss with the same H"
+    name = "classes, 0-1 loss of equal H"
     return Chart(
         key="classes",
         title="How hard at each ε: ε²/4H(ε)",
@@ -153,7 +153,7 @@ def worst_case_chart(report: CalibrationReport) -> Chart | None:
             f"If the truth follows these probabilities, “{label_text(case.better)}” is the better "
             f"answer by ε, yet “{label_text(case.predicted)}” wins at the least surrogate risk."
         ),
-        x_label="probability of the truth",
+        x_label="probability",
         y_label="truth",
         series=(
             Series(
@@ -266,7 +266,7 @@ def _any(values: Numbers) -> bool:
 
 
 def _curve_label(surrogate: str, as_log: bool) -> str:
-    label = f"H(ε), excess {surrogate} surrogate risk"
+    label = f"H(ε), excess {surrogate} risk"
     return f"log₁₀ of {label}" if as_log else label
 
 

@@ -33,7 +33,7 @@ def calibration_html(report: CalibrationReport, *, title: str | None = None) -> 
         [("loss", report.loss), ("scores", report.scores)],
         calibration_sections(report),
         calibration_charts(report),
-        tables={"curve": _curve_table(report)},
+        tables={"curve": [_curve_table(report)]},
         files=[
             DataFile("report.json", "application/json", json.dumps(report.as_dict())),
             *(

@@ -48,7 +48,7 @@ def report_page(
     sections: Sequence[Section],
     charts: Sequence[Chart | HeatMap],
     *,
-    tables: Mapping[str, DataTable] | None = None,
+    tables: Mapping[str, Sequence[DataTable]] | None = None,
     files: Sequence[DataFile] = (),
 ) -> str:
     """The page: a heading, one part per section with its charts, and files to save.
@@ -61,7 +61,7 @@ def report_page(
     sections : sequence of Section
         In order; each names the charts that belong to it.
     charts : sequence of Chart or HeatMap
-    tables : dict of str to DataTable
+    tables : dict of str to sequence of DataTable
         By key of the section.
     files : sequence of DataFile
     """
@@ -69,7 +69,7 @@ def report_page(
     shown = [key for section in sections for key in section.charts if key in by_key]
     parts = [
         f"<header><h1>{escape(title)}</h1>{_facts(subtitle)}</header><main>",
-        *(_section(section, by_key, (tables or {}).get(section.key)) for section in sections),
+        *(_section(section, by_key, (tables or {}).get(section.key, ())) for section in sections),
         "</main>",
         _file_buttons(files),
         f"<footer>consistruct {escape(__version__)}. This page needs no network.</footer>",
@@ -105,7 +105,7 @@ def report_page(
 
 
 def _section(
-    section: Section, charts: Mapping[str, Chart | HeatMap], table: DataTable | None
+    section: Section, charts: Mapping[str, Chart | HeatMap], tables: Sequence[DataTable]
 ) -> str:
     parts = [
         f'<section id="{escape(section.key)}"><h2>{escape(section.question)}</h2>',
@@ -113,7 +113,7 @@ def _section(
         *(f"<p>{escape(detail)}</p>" for detail in section.details),
         _facts(section.facts),
         *(_figure(charts[key]) for key in section.charts if key in charts),
-        "" if table is None else _table(table),
+        *(_table(table) for table in tables),
         "</section>",
     ]
     return "".join(parts)

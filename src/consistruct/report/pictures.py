@@ -70,8 +70,13 @@ def chart_picture(charts: Chart | HeatMap | Sequence[Chart | HeatMap], kind: str
 
 
 def _draw(ax: Axes, chart: Chart) -> None:
+    bars = [series for series in chart.series if series.kind == "bars"]
     for series in chart.series:
-        _draw_series(ax, series)
+        if series.kind == "bars":  # beside each other where there are several
+            height = 0.7 / len(bars)
+            _draw_bars(ax, series, height, (bars.index(series) - (len(bars) - 1) / 2) * height)
+        else:
+            _draw_series(ax, series)
     for mark in chart.marks:
         style = mark.style % len(LIGHT)
         line = ax.axvline if mark.axis == "x" else ax.axhline
@@ -120,6 +125,16 @@ def _add_legend(panel: Any, ax: Axes) -> None:
             text.set_parse_math(False)
 
 
+def _draw_bars(ax: Axes, series: Series, height: float, shift: float) -> None:
+    error = None if series.error is None else np.nan_to_num(_array(series.error))
+    colour = LIGHT[series.style % len(LIGHT)]
+    positions = _array(series.y) + shift
+    ax.barh(
+        positions, _array(series.x), xerr=error, color=colour, height=height, label=series.name,
+        error_kw={"lw": 1, "capsize": 2},
+    )  # fmt: skip
+
+
 def _draw_series(ax: Axes, series: Series) -> None:
     style = series.style % len(LIGHT)
     colour = LIGHT[style]
@@ -132,8 +147,6 @@ def _draw_series(ax: Axes, series: Series) -> None:
         ax.fill_between(
             x[kept], y[kept], upper[kept], color=colour, alpha=0.25, lw=0, label=series.name
         )
-    elif series.kind == "bars":
-        ax.barh(y, x, xerr=error, color=colour, height=0.7, label=series.name)
     elif series.kind == "diagonal":
         ax.plot(x, y, color=colour, lw=1, ls=":", label=series.name)
     else:

@@ -164,7 +164,7 @@ def _scatter(series: Series, colour: str) -> dict[str, Any]:
 
 def _error(series: Series) -> dict[str, Any]:
     assert series.error is not None
-    return {"type": "data", "array": list(series.error), "visible": True, "thickness": 1.2}
+    return {"type": "data", "array": list(series.error), "color": TEXT, "thickness": 1.2}
 
 
 def _band(series: Series, colour: str, name: str) -> list[dict[str, Any]]:
@@ -312,9 +312,10 @@ def _positive(chart: Chart) -> bool:
 
 def _heat_map(chart: HeatMap) -> dict[str, Any]:
     layout = _layout(chart)
-    layout["xaxis"] |= _named(chart.x_names) | {"tickangle": -45, "ticks": ""}
+    long = max(len(name) for name in chart.x_names) > 3
+    layout["xaxis"] |= _named(chart.x_names) | {"tickangle": -45 if long else 0, "ticks": ""}
     layout["yaxis"] |= _named(chart.y_names) | {"autorange": "reversed", "ticks": ""}
-    layout["height"] = 240 + 30 * max(len(chart.y_names), 4)
+    layout["height"] = 300 + 30 * max(len(chart.y_names), 6)
     trace = {
         "type": "heatmap",
         "z": [list(row) for row in chart.values],

@@ -1,0 +1,100 @@
+"""``consistruct report``: how good a fitted model is on its loss, against baselines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from consistruct.cli.learning import read_like_training
+from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
+from consistruct.cli.output import one_line_errors
+from consistruct.cli.progress import progress_bar
+from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.report import (
+    chart_picture,
+    learning_charts,
+    learning_html,
+    learning_report,
+    learning_tables,
+    learning_text,
+)
+
+__all__ = ["register", "report"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(report)
+
+
+def report(
+    model: ModelPath,
+    data: DataFile,
+    train: Annotated[
+        Path | None,
+        typer.Option(help="What the model was fitted on: adds baselines and a learning curve."),
+    ] = None,
+    target: Target = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the figures to a PNG, SVG or PDF file.")
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="Write the data behind the figures: FILE.csv, FILE.path.csv, …"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="No learning curve and no bandwidths: no refits.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Random seed of the learning curve.")] = 0,
+    part: Part = None,
+    train_part: Annotated[
+        str | None, typer.Option(help="NPZ with several parts: the one of --train.")
+    ] = None,
+    format: Format = None,  # noqa: A002
+    as_json: AsJson = False,
+) -> None:
+    """Judge a fitted model on held-out data: is it better than the usual baselines?
+
+    Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
+    """
+    from consistruct.learning.persistence import read_model
+
+    with one_line_errors():
+        check_targets(html=html, plot=plot, csv=csv)
+        stored = read_model(model)
+        examples, layout = read_like_training(stored, model, data, target, part, format)
+        options: dict[str, Any] = {}
+        if train is not None:
+            rows, _ = read_like_training(stored, model, train, target, train_part, format)
+            options = {"X_train": rows.X, "y_train": rows.y}
+        with progress_bar("fits for the report") as step:
+            found = learning_report(
+                stored.estimator,
+                examples.X,
+                examples.y,
+                **options,
+                learning_curve=not quick,
+                bandwidths=not quick,
+                label_names=layout.label_names,
+                random_state=seed,
+                progress=step,
+            )
+        written = []
+        if html is not None:
+            written += [write_file(html, learning_html(found))]
+        if plot is not None:
+            picture = chart_picture(learning_charts(found), plot.suffix[1:].lower())
+            written += [write_file(plot, picture)]
+        if csv is not None:
+            written += write_tables(csv, learning_tables(found))
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), allow_nan=False))
+        return
+    Console().print(learning_text(found))
+    for path in written:
+        typer.echo(f"written: {path}")

@@ -1,0 +1,83 @@
+"""Where the loss comes from: by pair of classes, or by label of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.report.learning import Confusion, PartErrors
+
+__all__ = ["confusion_of", "part_errors"]
+
+N_SHOWN = 20  # classes, or labels of a set; the costliest
+UNKNOWN = "not seen in training"
+OTHERS = "others"
+
+
+def confusion_of(model: Any, predicted: LabelArray, truths: Any, test: LabelArray) -> Confusion:
+    """Counts and costs of all pairs that occur; beyond 20 classes the cheapest are put together.
+
+    A truth that the model has never seen costs the largest loss, as in `task_losses`.
+    """
+    encoding, loss = model.label_encoding_, model.loss_
+    k, m = len(encoding.predictions), len(encoding.classes)
+    columns = np.where(test < 0, m, test)
+    values = encoding.losses(loss, predicted, truths)
+    counts = np.zeros((k, m + 1), dtype=np.int64)
+    cost = np.zeros((k, m + 1))
+    np.add.at(counts, (predicted, columns), 1)
+    np.add.at(cost, (predicted, columns), values / len(test))
+    rows = _names(encoding.predictions)
+    names = [*_names(encoding.classes), UNKNOWN]
+    if not counts[:, m].any():
+        counts, cost, names = counts[:, :m], cost[:, :m], names[:m]
+    counts, cost, rows = _merged(counts, cost, rows)
+    columns_counts, columns_cost, names = _merged(counts.T, cost.T, names)
+    return Confusion(
+        tuple(rows),
+        tuple(names),
+        tuple(tuple(int(c) for c in row) for row in columns_counts.T),
+        tuple(tuple(float(c) for c in row) for row in columns_cost.T),
+    )
+
+
+def _names(labels: Any) -> list[str]:
+    return [str(label) for label in np.asarray(labels).tolist()]
+
+
+def _merged(
+    counts: LabelArray, cost: FloatArray, names: list[str]
+) -> tuple[LabelArray, FloatArray, list[str]]:
+    """The rows that cost most, in their order, and one row for all others."""
+    if len(names) <= N_SHOWN:
+        return counts, cost, names
+    kept = np.sort(np.argsort(-cost.sum(axis=1), kind="stable")[: N_SHOWN - 1])
+    rest = np.setdiff1d(np.arange(len(names)), kept)
+
+    def merge(table: Any) -> Any:
+        return np.vstack([table[kept], table[rest].sum(axis=0)])
+
+    return merge(counts), merge(cost), [*(names[row] for row in kept), OTHERS]
+
+
+def part_errors(
+    predicted: LabelArray, test: LabelArray, names: Sequence[str] | None
+) -> tuple[PartErrors, ...]:
+    """Labels of a set by their errors, the worst first."""
+    n_labels = test.shape[1]
+    if names is not None and len(names) != n_labels:
+        raise ValueError(f"label_names must have {n_labels} entries, got {len(names)}")
+    missed = ((predicted == 0) & (test == 1)).mean(axis=0)
+    spurious = ((predicted == 1) & (test != 1)).mean(axis=0)
+    order = np.argsort(-(missed + spurious), kind="stable")[:N_SHOWN]
+    return tuple(
+        PartErrors(
+            f"label {part}" if names is None else str(names[part]),
+            float(missed[part]),
+            float(spurious[part]),
+        )
+        for part in order.tolist()
+    )

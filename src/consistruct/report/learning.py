@@ -1,0 +1,194 @@
+"""How a fitted model does on its loss, as plain data with a versioned schema.
+
+The schema is ``schemas/learning.json``. Losses are in the units of the task loss, per example.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+from consistruct.report.json_numbers import dump_number
+from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
+
+__all__ = [
+    "BandwidthPoint",
+    "Confusion",
+    "CurveFit",
+    "LearningReport",
+    "LossBin",
+    "ModelScore",
+    "PartErrors",
+    "PathPoint",
+]
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """Mean loss of a model on the examples held out, and its difference to the first one.
+
+    Attributes
+    ----------
+    difference : float
+        This mean minus that of the reported model, on the same examples: positive is worse.
+    seconds : float or None
+        To fit it; None where nothing was fitted for the report.
+    """
+
+    name: str
+    mean: float
+    standard_error: float | None
+    difference: float
+    difference_error: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One penalty that was compared: leave-one-out task loss with its error, and criterion."""
+
+    alpha: float
+    task_loss: float | None
+    task_error: float | None
+    criterion: float
+
+
+@dataclass(frozen=True)
+class BandwidthPoint:
+    """One bandwidth of the kernel: leave-one-out task loss at its best penalty."""
+
+    bandwidth: float
+    task_loss: float
+    task_error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class CurveFit:
+    """Mean loss after training on so many examples; the error is over repeated draws of them."""
+
+    model: str
+    n_train: int
+    mean: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Counts of (prediction, truth), and what they cost: the mean loss, cell by cell.
+
+    `cost[p][t]` is the part of the mean loss that comes from predicting p when t was true.
+    """
+
+    predictions: tuple[str, ...]
+    truths: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    cost: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class PartErrors:
+    """Errors on one label of a label set: shares of all examples."""
+
+    name: str
+    missed: float
+    spurious: float
+
+
+@dataclass(frozen=True)
+class LossBin:
+    """Examples with similar predicted loss: what was predicted, and what happened."""
+
+    predicted: float
+    observed: float
+    standard_error: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class LearningReport:
+    """Metric against baselines, choice of penalty, learning curve, errors by cost, and trust.
+
+    Attributes
+    ----------
+    scores : tuple of ModelScore
+        The model first, then the baselines.
+    criterion : str or None
+        What the penalty was chosen by: "task_loss", "gcv" …; None if there was nothing to choose.
+    rank_correlation : float or None
+        Spearman's, between predicted and real loss of the examples.
+    reasons : tuple of (part, text)
+        Why a part is missing.
+    """
+
+    loss: str
+    estimator: str
+    surrogate: str
+    decoding: str
+    features: str
+    n_train: int | None
+    n_test: int
+    max_value: float
+    alpha: float
+    scores: tuple[ModelScore, ...]
+    criterion: str | None
+    path: tuple[PathPoint, ...]
+    bandwidths: tuple[BandwidthPoint, ...]
+    learning_curve: tuple[CurveFit, ...]
+    confusion: Confusion | None
+    parts: tuple[PartErrors, ...]
+    bins: tuple[LossBin, ...]
+    rank_correlation: float | None
+    reasons: tuple[tuple[str, str], ...]
+
+    def reason(self, part: str) -> str | None:
+        """Why a part is missing, if it is."""
+        return dict(self.reasons).get(part)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        fields: dict[str, Any] = _plain(dataclasses.asdict(self))
+        fields["reasons"] = dict(self.reasons)
+        return {"schema_version": LEARNING_SCHEMA, "kind": "learning", **fields}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Read back what `as_dict` wrote; another kind or version raises ConsistructError."""
+        check_document(data, "learning")
+        with reading("learning"):
+            fields = {field.name: data[field.name] for field in dataclasses.fields(cls)}
+            for name, entry in _LISTS.items():
+                fields[name] = tuple(entry(**row) for row in data[name])
+            confusion = data["confusion"]
+            fields["confusion"] = (
+                None
+                if confusion is None
+                else Confusion(
+                    tuple(confusion["predictions"]),
+                    tuple(confusion["truths"]),
+                    tuple(tuple(row) for row in confusion["counts"]),
+                    tuple(tuple(row) for row in confusion["cost"]),
+                )
+            )
+            fields["reasons"] = tuple(data["reasons"].items())
+            return cls(**fields)
+
+
+_LISTS: dict[str, type[Any]] = {
+    "scores": ModelScore,
+    "path": PathPoint,
+    "bandwidths": BandwidthPoint,
+    "learning_curve": CurveFit,
+    "parts": PartErrors,
+    "bins": LossBin,
+}
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, numbers that JSON cannot hold as null."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(entry) for entry in value]
+    return dump_number(value) if isinstance(value, float) else value

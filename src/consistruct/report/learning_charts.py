@@ -1,0 +1,209 @@
+"""The charts of a learning report: pure functions from the report to charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from consistruct.report.charts import Chart, HeatMap, Mark, Series
+from consistruct.report.learning import LearningReport
+
+__all__ = ["learning_charts"]
+
+LOSS_AXIS = "mean task loss"
+
+
+def learning_charts(report: LearningReport) -> tuple[Chart | HeatMap, ...]:
+    """All charts that this report has, in the order of its questions."""
+    found: Iterable[Chart | HeatMap | None] = (
+        _scores(report),
+        _path(report),
+        _bandwidths(report),
+        _learning_curve(report),
+        _confusion(report),
+        _parts(report),
+        _expected_loss(report),
+    )
+    return tuple(chart for chart in found if chart is not None)
+
+
+def _scores(report: LearningReport) -> Chart:
+    return Chart(
+        key="scores",
+        title="Task loss against the usual baselines",
+        caption=(
+            f"Mean loss on {report.n_test} held-out examples, with one standard error. Smaller is "
+            f"better. All models saw the same training data."
+        ),
+        x_label=LOSS_AXIS,
+        y_label="model",
+        series=(
+            Series(
+                "mean loss",
+                tuple(score.mean for score in report.scores),
+                tuple(float(n) for n in range(len(report.scores))),
+                "bars",
+                error=tuple(score.standard_error for score in report.scores),
+            ),
+        ),
+        bar_names=tuple(score.name for score in report.scores),
+    )
+
+
+def _path(report: LearningReport) -> Chart | None:
+    if not report.path:
+        return None
+    x = tuple(point.alpha for point in report.path)
+    series = []
+    if report.path[0].task_loss is not None:
+        series.append(
+            Series(
+                "leave-one-out task loss",
+                x,
+                tuple(point.task_loss for point in report.path),
+                error=tuple(point.task_error for point in report.path),
+            )
+        )
+    else:
+        name = report.criterion or "criterion"
+        series.append(Series(name, x, tuple(point.criterion for point in report.path)))
+    by_loss = report.path[0].task_loss is not None
+    return Chart(
+        key="path",
+        title="Choice of the penalty",
+        caption=(
+            "Each penalty that was compared, by leaving out one training example at a time. The "
+            "chosen one lies where the curve is lowest; of equal ones, the largest."
+        ),
+        x_label="α, penalty",
+        y_label="leave-one-out task loss" if by_loss else f"{report.criterion}",
+        series=tuple(series),
+        marks=(Mark("chosen α", report.alpha, "x", 1),),
+        x_log=True,
+    )
+
+
+def _bandwidths(report: LearningReport) -> Chart | None:
+    if not report.bandwidths:
+        return None
+    chosen = next(point.bandwidth for point in report.bandwidths if point.chosen)
+    return Chart(
+        key="bandwidths",
+        title="Choice of the bandwidth",
+        caption=(
+            "Leave-one-out loss at the best penalty of each bandwidth, on at most 1000 training "
+            "examples. A flat curve means that the choice hardly matters."
+        ),
+        x_label="bandwidth (units of the features)",
+        y_label="leave-one-out task loss",
+        series=(
+            Series(
+                "leave-one-out task loss",
+                tuple(point.bandwidth for point in report.bandwidths),
+                tuple(point.task_loss for point in report.bandwidths),
+                error=tuple(point.task_error for point in report.bandwidths),
+            ),
+        ),
+        marks=(Mark("bandwidth of the model", chosen, "x", 1),),
+        x_log=True,
+    )
+
+
+def _learning_curve(report: LearningReport) -> Chart | None:
+    if not report.learning_curve:
+        return None
+    names = list(dict.fromkeys(fit.model for fit in report.learning_curve))
+    series = []
+    for style, name in enumerate(names):
+        fits = [fit for fit in report.learning_curve if fit.model == name]
+        series.append(
+            Series(
+                name,
+                tuple(float(fit.n_train) for fit in fits),
+                tuple(fit.mean for fit in fits),
+                error=tuple(fit.standard_error for fit in fits),
+                style=style,
+            )
+        )
+    return Chart(
+        key="learning_curve",
+        title="Learning curve",
+        caption=(
+            "Loss on the held-out examples after training on part of the data. Error bars: one "
+            "standard error over random draws of the training part."
+        ),
+        x_label="training examples",
+        y_label=LOSS_AXIS,
+        series=tuple(series),
+        x_log=True,
+    )
+
+
+def _confusion(report: LearningReport) -> HeatMap | None:
+    table = report.confusion
+    if table is None:
+        return None
+    return HeatMap(
+        key="confusion",
+        title="Where the loss comes from",
+        caption=(
+            "Darker cells cost more: number of examples times the loss of that mistake, as part of "
+            "the mean loss. The numbers count examples."
+        ),
+        x_label="truth",
+        y_label="prediction",
+        value_label="loss",
+        x_names=table.truths,
+        y_names=table.predictions,
+        values=table.cost,
+        texts=tuple(tuple(str(n) if n else "" for n in row) for row in table.counts),
+    )
+
+
+def _parts(report: LearningReport) -> Chart | None:
+    if not report.parts:
+        return None
+    positions = tuple(float(n) for n in range(len(report.parts)))
+    return Chart(
+        key="parts",
+        title="Errors by label",
+        caption="The labels with most errors first, as shares of the held-out examples.",
+        x_label="share of the examples",
+        y_label="label",
+        series=(
+            Series(
+                "missed: true, not predicted", tuple(p.missed for p in report.parts), positions,
+                "bars",
+            ),
+            Series(
+                "spurious: predicted, not true", tuple(p.spurious for p in report.parts),
+                positions, "bars", style=1,
+            ),
+        ),
+        bar_names=tuple(part.name for part in report.parts),
+    )  # fmt: skip
+
+
+def _expected_loss(report: LearningReport) -> Chart | None:
+    if not report.bins:
+        return None
+    x = tuple(part.predicted for part in report.bins)
+    y = tuple(part.observed for part in report.bins)
+    ends = max(min(x), 0.0), max(max(x), 0.0)  # of the diagonal; no loss is negative
+    return Chart(
+        key="expected_loss",
+        title="Predicted against real loss",
+        caption=(
+            f"Examples in {len(report.bins)} groups of similar predicted loss. On the diagonal the "
+            f"model knows how wrong it is; above it, it is too sure. Bars: one standard error."
+        ),
+        x_label="expected loss, predicted",
+        y_label="mean loss that occurred",
+        series=(
+            Series("predicted = real", ends, ends, "diagonal", style=5),
+            Series(
+                "groups of examples", x, y, "points",
+                error=tuple(part.standard_error for part in report.bins),
+                texts=tuple(f"{part.n} examples" for part in report.bins),
+            ),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,232 @@
+"""A learning report in plain language: one section per question."""
+
+from __future__ import annotations
+
+from consistruct.report.learning import LearningReport, ModelScore
+from consistruct.report.wording import Section
+
+__all__ = ["learning_sections"]
+
+CLEAR = 2.0  # standard errors of a paired difference that are no accident
+
+
+def learning_sections(report: LearningReport) -> tuple[Section, ...]:
+    """The questions, in the order in which a reader asks them."""
+    return (
+        _metric(report),
+        _choices(report),
+        _more_data(report),
+        _errors(report),
+        _trust(report),
+        _advice(report),
+    )
+
+
+def _metric(report: LearningReport) -> Section:
+    model, others = report.scores[0], report.scores[1:]
+    answer = f"It loses {_pm(model)} per example, of at most {report.max_value:g}."
+    if others:
+        best = min(others, key=lambda score: score.mean)
+        answer += f" The best baseline ({best.name}) loses {best.mean:.4g}: {_verdict(best)}."
+    facts = [
+        (score.name, f"{_pm(score)}{'' if score is model else f'; {_verdict(score)}'}")
+        for score in report.scores
+    ]
+    facts += [
+        ("held-out examples", str(report.n_test)),
+        ("training examples", "not given" if report.n_train is None else str(report.n_train)),
+    ]
+    details = [
+        "Baselines: the best constant answer, and logistic regression on standardised features "
+        "that predicts the likeliest label, or the label of least expected loss (Bayes decisions; "
+        "of label sets as if labels were independent).",
+        "Differences are taken example by example, so that easy and hard examples cancel; a "
+        "difference of more than two of its standard errors is called clear.",
+    ]
+    reason = report.reason("baselines")
+    if reason is not None:
+        details.append(f"On baselines: {reason}.")
+    return Section(
+        "metric",
+        "How good is it on the loss that counts?",
+        answer,
+        tuple(details),
+        tuple(facts),
+        ("scores",),
+    )
+
+
+def _pm(score: ModelScore) -> str:
+    if score.standard_error is None:
+        return f"{score.mean:.4g}"
+    return f"{score.mean:.4g} ± {score.standard_error:.2g}"
+
+
+def _verdict(score: ModelScore) -> str:
+    """How a baseline compares with the model."""
+    gap, error = score.difference, score.difference_error
+    if gap == 0:
+        return "no difference"
+    word = "worse" if gap > 0 else "better"
+    if error is None:
+        return f"{word} by {abs(gap):.3g}"
+    clear = "clearly" if abs(gap) > CLEAR * error else "not clearly"
+    return f"{clear} {word} by {abs(gap):.3g} ± {error:.2g}"
+
+
+def _choices(report: LearningReport) -> Section:
+    question = "Were penalty and features well chosen?"
+    facts = [("penalty α", f"{report.alpha:.3g}"), ("features", report.features)]
+    details = []
+    if not report.path:
+        answer = f"The penalty is {report.alpha:.3g}: {report.reason('path')}."
+    else:
+        low, high = report.path[0].alpha, report.path[-1].alpha
+        if report.alpha in (low, high):
+            side = "smallest" if report.alpha == low else "largest"
+            answer = (
+                f"The penalty is the {side} of {len(report.path)} that were compared: try further "
+                f"ones."
+            )
+        else:
+            answer = (
+                f"The penalty {report.alpha:.3g} lies inside the {len(report.path)} that were "
+                f"compared."
+            )
+        details.append(
+            "Every penalty was judged by the loss of training examples under the fit without them, "
+            "one example left out at a time."
+        )
+    if report.bandwidths:
+        best = min(report.bandwidths, key=lambda point: point.task_loss)
+        chosen = next(point for point in report.bandwidths if point.chosen)
+        near = chosen.task_loss <= best.task_loss + best.task_error
+        details.append(
+            "The bandwidth is within one standard error of the best that was tried."
+            if near
+            else f"A bandwidth of {best.bandwidth:.3g} looks better than {chosen.bandwidth:.3g}."
+        )
+    return Section(
+        "choices", question, answer, tuple(details), tuple(facts), ("path", "bandwidths")
+    )
+
+
+def _more_data(report: LearningReport) -> Section:
+    question = "Would more data help?"
+    ours = [fit for fit in report.learning_curve if fit.model == report.scores[0].name]
+    if len(ours) < 2:
+        reason = report.reason("learning_curve") or "no curve was computed"
+        return Section("more_data", question, f"Not known: {reason}.")
+    last, before = ours[-1], ours[-2]
+    gain = before.mean - last.mean
+    if before.mean <= 0:
+        answer = "No: there is no loss left on the held-out examples."
+    elif gain > 0.05 * before.mean:
+        answer = (
+            f"Yes: the last doubling of the data took the loss from {before.mean:.4g} to "
+            f"{last.mean:.4g}."
+        )
+    else:
+        answer = (
+            f"Little: the last doubling of the data changed the loss from {before.mean:.4g} to "
+            f"{last.mean:.4g}."
+        )
+    details = (
+        "The curve continues on average about as it ends; single points are noisy. What it tends "
+        "to is the noise in the data together with what these features cannot express.",
+    )
+    return Section("more_data", question, answer, details, (), ("learning_curve",))
+
+
+def _errors(report: LearningReport) -> Section:
+    question = "Which mistakes cost most?"
+    if report.confusion is not None:
+        table = report.confusion
+        cells = sorted(
+            (
+                (table.cost[p][t], table.counts[p][t], prediction, truth)
+                for p, prediction in enumerate(table.predictions)
+                for t, truth in enumerate(table.truths)
+            ),
+            reverse=True,
+        )[:5]
+        total = report.scores[0].mean
+        facts = [
+            (
+                f"“{truth}” taken for “{prediction}”",
+                f"{_examples(count)}, {cost / total:.0%} of the loss",
+            )
+            for cost, count, prediction, truth in cells
+            if cost > 0
+        ]
+        answer = (
+            f"{facts[0][0]}: {facts[0][1]}." if facts else "None: no held-out example costs any."
+        )
+        return Section("errors", question, answer, (), tuple(facts), ("confusion",))
+    if report.parts:
+        worst = report.parts[0]
+        answer = (
+            f"“{worst.name}” has most errors: missed in {worst.missed:.1%} and spurious in "
+            f"{worst.spurious:.1%} of the examples."
+        )
+        details = ("What an error costs depends on the rest of the label set, unless the loss is "
+                   "Hamming: the shares count errors, not cost.",)  # fmt: skip
+        return Section("errors", question, answer, details, (), ("parts",))
+    return Section("errors", question, f"Not shown: {report.reason('confusion')}.")
+
+
+def _examples(count: int) -> str:
+    return f"{count} example{'s' if count != 1 else ''}"
+
+
+def _trust(report: LearningReport) -> Section:
+    question = "Does the model know how wrong it is?"
+    if not report.bins:
+        return Section("trust", question, f"It cannot say: {report.reason('expected_loss')}.")
+    n = sum(part.n for part in report.bins)
+    predicted = sum(part.predicted * part.n for part in report.bins) / n
+    observed = sum(part.observed * part.n for part in report.bins) / n
+    answer = (
+        f"It expects a loss of {predicted:.4g} per example on average; {observed:.4g} occurred."
+    )
+    details = [
+        "Use predict_expected_loss to rank examples (send the worst to a person), and trust its "
+        "size only as far as the figure shows: it is linear in the scores and may leave the range "
+        "of the loss."
+    ]
+    facts = []
+    if report.rank_correlation is not None:
+        facts.append(
+            ("rank correlation of predicted and real loss", f"{report.rank_correlation:.2f}")
+        )
+    return Section("trust", question, answer, tuple(details), tuple(facts), ("expected_loss",))
+
+
+def _advice(report: LearningReport) -> Section:
+    steps = []
+    others = report.scores[1:]
+    better = [
+        score
+        for score in others
+        if score.difference_error is not None and score.difference < -CLEAR * score.difference_error
+    ]
+    if better:
+        best = min(better, key=lambda score: score.mean)
+        steps.append(
+            f"Use {best.name} on these data, or other features: it is clearly better here."
+        )
+    elif not others:
+        steps.append("Give the training data too, to compare with baselines.")
+    else:
+        steps.append("Keep this model: no baseline is clearly better on this loss.")
+    if report.path and report.alpha in (report.path[0].alpha, report.path[-1].alpha):
+        steps.append("Give a wider list of penalties as alpha: the chosen one is at the edge.")
+    more = _more_data(report).answer
+    if more.startswith("Yes"):
+        steps.append("Collect more data: the loss still falls.")
+    elif more.startswith("Little"):
+        steps.append("Look for better features rather than more data: the curve is flat.")
+    steps.append(
+        "Compare with what theory asks for: consistruct analyze for this loss tells how hard it is."
+    )
+    return Section("advice", "What should I do?", steps[0], tuple(steps[1:]))
