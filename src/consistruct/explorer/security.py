@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ALLOWED_HOSTS", "POLICY", "OriginCheck", "SecurityHeaders"]
+__all__ = ["ALLOWED_HOSTS", "HEADERS", "POLICY", "OriginCheck", "SecurityHeaders"]
 
 ALLOWED_HOSTS = ("127.0.0.1", "localhost")
 SAFE_METHODS = ("GET", "HEAD")
