@@ -27,7 +27,7 @@ POLICY = "; ".join(
         "script-src 'self'",
         f"style-src-elem 'self' {EMPTY_ELEMENT}",
         f"style-src-attr 'unsafe-hashes' {EXPONENT}",
-        "img-src 'self' data:",  # data: the PNG that Plotly's own button makes
+        "img-src 'self' blob:",  # blob: from which Plotly's own button makes a PNG
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
