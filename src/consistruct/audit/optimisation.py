@@ -9,9 +9,9 @@ from itertools import product
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Effort, Evidence, claim
 from consistruct.audit.numerics import Worst
+from consistruct.calibration import calibration_function
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
