@@ -35,9 +35,10 @@ __all__ = [
     "themed",
 ]
 
-# Okabe and Ito's colours, told apart without colour vision; each with a dash and a marker of its
-# own, so that colour is never the only difference
-LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#595959")
+# Okabe and Ito's hues, told apart without colour vision, some darkened or lightened until they
+# stand out from the page (contrast 3:1); each with a dash and a marker of its own, so that colour
+# is never the only difference
+LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B8628F", "#B07A00", "#595959")
 DARK = ("#56B4E9", "#F0803C", "#2BBF94", "#E0A3C3", "#E69F00", "#B4B4B4")
 DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "5px,3px")
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "x")
