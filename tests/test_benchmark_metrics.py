@@ -10,6 +10,7 @@ import pytest
 from benchmarks.metrics import __main__ as command
 from benchmarks.metrics import independent_f1
 from benchmarks.metrics.label_ranking import (
+    KernelRidgeOfRanks,
     NearestOrders,
     PairwiseLogistic,
     RidgeOfRanks,
@@ -196,7 +197,14 @@ def test_ranks_and_orders():
 
 
 @pytest.mark.parametrize(
-    "peer", [RidgeOfRanks(lambda X: X), PairwiseLogistic(), NearestOrders()], ids=str
+    "peer",
+    [
+        RidgeOfRanks(lambda X: X),
+        KernelRidgeOfRanks(lambda A, B: (A @ B.T + 1) ** 2),
+        PairwiseLogistic(),
+        NearestOrders(),
+    ],
+    ids=lambda peer: type(peer).__name__,
 )
 def test_label_ranking_peers_find_linear_orders(peer):
     rng = np.random.default_rng(0)

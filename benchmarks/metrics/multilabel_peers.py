@@ -180,8 +180,13 @@ def choose_and_predict(
         setting = settings[int(np.argmax(values))]
         rule.tune(peer.held_out(setting)[1], peer.Y, better)
     spent, scorer = peer.fitted(setting)
-    chosen = [str(setting) if len(settings) > 1 else "", str(rule)]
+    chosen = [_written(setting) if len(settings) > 1 else "", str(rule)]
     return rule.predict(scorer(X_test)), seconds + spent, ", ".join(filter(None, chosen))
+
+
+def _written(setting: Any) -> str:
+    parts = setting if isinstance(setting, tuple) else (setting,)
+    return ", ".join(f"{part:.3g}" for part in parts)
 
 
 def _per_label(make: Callable[[], Any], method: str, X: Any, Y: np.ndarray) -> Scorer:
