@@ -47,6 +47,7 @@ def multilabel(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
     shared: list[tuple[str, Peer]] = [("classifier chain of logistic regressions", Chain(X, Y))]
     if not sp.issparse(X):
         shared.append(("one-vs-rest RBF SVC", SupportVectors(X, Y)))
+    linear: LinearSupportVectors | None = None
     measured: list[Row] = []
     for metric, (spec, measure) in OURS.items():
         better = measure if metric == "f1" else _negative(measure)
@@ -72,9 +73,10 @@ def multilabel(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
         on_ours: Peer
         if kernel:
             name_svc, on_ours = "one-vs-rest SVC on our features", PrecomputedSVC(features, Y)
-        else:
+        else:  # the inputs themselves, whatever the metric
             name_svc = "one-vs-rest linear SVC on our features"
-            on_ours = LinearSupportVectors(features, Y)
+            linear = linear or LinearSupportVectors(features, Y)
+            on_ours = linear
         ridge = Ridge(features, Y, kernel=kernel)
         contests: list[tuple[str, str, Peer, AtThreshold, Any]] = [
             (LOGISTIC_AT_HALF, "usual", plain, AtThreshold(0.5), X_test),

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from benchmarks import data as sources
 from benchmarks.measure import machine, table
@@ -15,13 +16,9 @@ from benchmarks.metrics.targets import judge
 
 __all__ = ["draw", "machine_with_peers", "page", "section"]
 
-COLOURS = {
-    "usual": "#4477aa",
-    "features": "#228833",
-    "linear": "#4477aa",
-    "kernel": "#228833",
-    "boosting": "#cc3311",
-}
+BLUE, GREEN, RED = "#4477aa", "#228833", "#cc3311"
+COLOURS = {"usual": BLUE, "features": GREEN, "linear": BLUE, "kernel": GREEN, "boosting": RED}
+LEGEND = {BLUE: "usual or linear", GREEN: "on our features, or a kernel", RED: "boosted trees"}
 ELSEWHERE = [
     ("imclef07a", "path length in the label tree", "[learning](learning.md), part (a)"),
     ("ocr_letters", "Hamming loss of the letters", "[sequences](sequences.md)"),
@@ -168,4 +165,6 @@ def draw(rows: list[Row], stream: BinaryIO) -> None:
         panels[-1].set_xlabel(
             "gain of ours over the peer, 95 % interval (right of 0: ours is better)"
         )
+        marks = [Line2D([], [], color=colour, marker="o", markersize=4) for colour in LEGEND]
+        figure.legend(marks, list(LEGEND.values()), loc="outside upper right", ncols=len(marks))
         figure.savefig(stream, format="png", metadata={"Software": None})
