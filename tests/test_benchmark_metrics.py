@@ -123,6 +123,14 @@ def test_tuned_threshold_finds_the_best_one():
     assert rule.threshold == pytest.approx(0.37, abs=0.01)
 
 
+def test_tuned_threshold_may_predict_nothing():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((300, 10)) < 0.03).astype(np.int64)
+    rule = TunedThreshold()
+    value = rule.tune(rng.random((300, 10)), Y, lambda p, t: -hamming(p, t))  # scores say nothing
+    assert value >= -Y.mean()
+
+
 def test_at_least_one_label():
     rule = TunedThreshold(at_least_one=True)
     rule.threshold = 0.5
