@@ -78,11 +78,12 @@ def search_penalty(
     surrogate: QuadraticSurrogate,
     true: LabelArray,
     grid: FloatArray,  # increasing
+    criterion: str,  # "task_loss" or "surrogate"
 ) -> PathScores:
     """Leave-one-out risks of the penalties that the search visited, in the order of the grid."""
     found: dict[int, PathScores] = {}
 
-    def task_loss(position: int) -> float:
+    def value(position: int) -> float:
         if position not in found:
             found[position] = evaluate_path(
                 ridge,  # type: ignore[arg-type]  # only its leave_one_out is used
@@ -93,9 +94,11 @@ def search_penalty(
                 true,
                 grid[position : position + 1],
             )
-        return float(found[position].task_loss[0])
+        scores = found[position]
+        risks = scores.task_loss if criterion == "task_loss" else scores.surrogate_risk
+        return float(risks[0])
 
-    valley_search(task_loss, len(grid))
+    valley_search(value, len(grid))
     visited = [found[position] for position in sorted(found)]
     return PathScores(
         np.concatenate([scores.alphas for scores in visited]),
