@@ -51,8 +51,7 @@ class ClosedForm(BaseSolver):
     ----------
     alpha : "auto", float or sequence of float
         Penalty; of several ("auto": 21 between 1e-9 and 10 times the mean squared norm of the
-        features) the one with the least leave-one-out risk. Where there are at least as many
-        outputs as features, and 256 of these, "auto" tries about eight of the 21.
+        features) the one with the least leave-one-out risk.
     selection : "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
         generalised cross-validation. The first two use at most 2048 rows, drawn at random.
@@ -177,7 +176,6 @@ class ClosedForm(BaseSolver):
             surrogate,
             true[chosen],
             grid,
-            self.selection,
         )
         best = found.best(self.selection)
         alpha = float(found.alphas[best])

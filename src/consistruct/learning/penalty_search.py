@@ -78,12 +78,11 @@ def search_penalty(
     surrogate: QuadraticSurrogate,
     true: LabelArray,
     grid: FloatArray,  # increasing
-    criterion: str,  # "task_loss" or "surrogate"
 ) -> PathScores:
     """Leave-one-out risks of the penalties that the search visited, in the order of the grid."""
     found: dict[int, PathScores] = {}
 
-    def value(position: int) -> float:
+    def task_loss(position: int) -> float:
         if position not in found:
             found[position] = evaluate_path(
                 ridge,  # type: ignore[arg-type]  # only its leave_one_out is used
@@ -94,11 +93,9 @@ def search_penalty(
                 true,
                 grid[position : position + 1],
             )
-        scores = found[position]
-        risks = scores.task_loss if criterion == "task_loss" else scores.surrogate_risk
-        return float(risks[0])
+        return float(found[position].task_loss[0])
 
-    valley_search(value, len(grid))
+    valley_search(task_loss, len(grid))
     visited = [found[position] for position in sorted(found)]
     return PathScores(
         np.concatenate([scores.alphas for scores in visited]),

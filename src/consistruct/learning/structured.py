@@ -61,16 +61,16 @@ class StructuredPredictor(BasePredictor):
     ----------
     loss : Loss or str
         A spec ("hamming", "fbeta", "kendall", "ndcg") takes its sizes from y, whose states may
-        then be of any type; a Loss object takes labels as its label set writes them.
+        then be of any type; a Loss object takes labels as its label set writes them. Losses on
+        items of queries that need a score per pair (average precision, graded pairs) are refused
+        unless scores="items" accepts item scores, which are not consistent for them in general.
     surrogate : "auto", str or class
         "auto": quadratic for labels of fixed shape, log loss for sequences. Sequences also take
         "hinge", "softmax_margin" and "quadratic".
     decoding, scores, features, kernel, bandwidth, degree, coef0, n_components, \
 standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, verbose
         As in `TaskLossClassifier`. For sequences decoding="argmax" is Viterbi and "bayes" takes the
-        state of largest marginal; features are "auto" (linear), "linear" or "random". For items
-        of queries scores="items" accepts losses that item scores do not express (average
-        precision, graded pairs), which is not consistent in general.
+        state of largest marginal; features are "auto" (linear), "linear" or "random".
 
     Attributes
     ----------
