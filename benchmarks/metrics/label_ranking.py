@@ -184,7 +184,7 @@ class BoostedRanks(OrderPeer):
                         n_estimators=trees,
                         learning_rate=0.1,
                         random_state=0,
-                        n_jobs=2,
+                        n_jobs=1,
                         verbose=-1,
                     ).fit(X, rank)
                     for rank in ranks.T

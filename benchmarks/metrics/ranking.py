@@ -179,7 +179,7 @@ class LambdaRank(RankingPeer):
             n_estimators=trees,
             learning_rate=0.05,
             random_state=0,
-            n_jobs=2,
+            n_jobs=1,
             verbose=-1,
         )
         return model.fit(items.X, items.y, group=np.diff(items.offsets))
