@@ -251,15 +251,15 @@ def test_gain_is_positive_where_ours_is_better():
 
 
 def row(data: str, metric: str, model: str, kind: str, mean: float, **changes: float) -> Row:
-    values: dict[str, float] = {"gain": 0.0, "low": 0.0, "high": 0.0, "seconds": 1.0}
+    values: dict[str, float] = {"gain": 0.0, "low": 0.0, "high": 0.0, "seconds": 1.0, "clock": 1.0}
     values |= changes
     return Row(data, metric, model, kind, mean, n=10, settings="C, 1", **values)
 
 
 def bibtex_rows(f1_gain: float, seconds: float) -> list[Row]:
     return [
-        row("bibtex", "f1", "consistruct", "ours", 0.481, seconds=seconds),
-        row("bibtex", "f1", "one-vs-rest logistic regression, at ½", "usual", 0.3, seconds=5.0),
+        row("bibtex", "f1", "consistruct", "ours", 0.481, clock=seconds),
+        row("bibtex", "f1", "one-vs-rest logistic regression, at ½", "usual", 0.3, clock=5.0),
         row(
             "bibtex", "f1", "ridge on our features, threshold tuned", "features", 0.46, gain=f1_gain
         ),

@@ -68,16 +68,20 @@ def multilabel(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
             lambda: plain.fit(1.0, X, Y),
         ]
         with quiet():
-            (_, seconds), (_, plain_seconds) = taking_turns(jobs, 3 if rows is None else 1)
+            own_time, plain_time = taking_turns(jobs, 3 if rows is None else 1).tolist()
         values = measure(np.asarray(ours.predict(X_test)), Y_test)
         chosen = f"alpha {ours.alpha_:.2g}"
-        outcomes = [Outcome("consistruct, defaults", "ours", values, float(seconds), chosen)]
+        outcomes = [
+            Outcome("consistruct, defaults", "ours", values, own_time[1], chosen, own_time[0])
+        ]
         contests = usual(metric, Y, X_test, plain, logistic, chain, rbf)
         contests += on_our_features(metric, ours.feature_map_, X, Y, X_test, linear)
         for title, kind, peer, rule, inputs in contests:
             pred, spent, settings = choose_and_predict(peer, rule, better, inputs)
-            spent = float(plain_seconds) if peer is plain else spent
-            outcomes.append(Outcome(title, kind, measure(pred, Y_test), spent, settings))
+            clock = np.nan
+            if peer is plain:
+                clock, spent = plain_time
+            outcomes.append(Outcome(title, kind, measure(pred, Y_test), spent, settings, clock))
         measured += compare(name, metric, outcomes)
     return measured
 
