@@ -10,6 +10,7 @@ import pytest
 from benchmarks.metrics import __main__ as command
 from benchmarks.metrics import independent_f1
 from benchmarks.metrics.label_ranking import (
+    KernelRidgeOfRanks,
     NearestOrders,
     PairwiseLogistic,
     RidgeOfRanks,
@@ -122,6 +123,14 @@ def test_tuned_threshold_finds_the_best_one():
     assert rule.threshold == pytest.approx(0.37, abs=0.01)
 
 
+def test_tuned_threshold_may_predict_nothing():
+    rng = np.random.default_rng(0)
+    Y = (rng.random((300, 10)) < 0.03).astype(np.int64)
+    rule = TunedThreshold()
+    value = rule.tune(rng.random((300, 10)), Y, lambda p, t: -hamming(p, t))  # scores say nothing
+    assert value >= -Y.mean() - 1e-12
+
+
 def test_at_least_one_label():
     rule = TunedThreshold(at_least_one=True)
     rule.threshold = 0.5
@@ -196,7 +205,14 @@ def test_ranks_and_orders():
 
 
 @pytest.mark.parametrize(
-    "peer", [RidgeOfRanks(lambda X: X), PairwiseLogistic(), NearestOrders()], ids=str
+    "peer",
+    [
+        RidgeOfRanks(lambda X: X),
+        KernelRidgeOfRanks(lambda A, B: (A @ B.T + 1) ** 2),
+        PairwiseLogistic(),
+        NearestOrders(),
+    ],
+    ids=lambda peer: type(peer).__name__,
 )
 def test_label_ranking_peers_find_linear_orders(peer):
     rng = np.random.default_rng(0)
@@ -235,15 +251,15 @@ def test_gain_is_positive_where_ours_is_better():
 
 
 def row(data: str, metric: str, model: str, kind: str, mean: float, **changes: float) -> Row:
-    values: dict[str, float] = {"gain": 0.0, "low": 0.0, "high": 0.0, "seconds": 1.0}
+    values: dict[str, float] = {"gain": 0.0, "low": 0.0, "high": 0.0, "seconds": 1.0, "clock": 1.0}
     values |= changes
     return Row(data, metric, model, kind, mean, n=10, settings="C, 1", **values)
 
 
 def bibtex_rows(f1_gain: float, seconds: float) -> list[Row]:
     return [
-        row("bibtex", "f1", "consistruct", "ours", 0.481, seconds=seconds),
-        row("bibtex", "f1", "one-vs-rest logistic regression, at ½", "usual", 0.3, seconds=5.0),
+        row("bibtex", "f1", "consistruct", "ours", 0.481, clock=seconds),
+        row("bibtex", "f1", "one-vs-rest logistic regression, at ½", "usual", 0.3, clock=5.0),
         row(
             "bibtex", "f1", "ridge on our features, threshold tuned", "features", 0.46, gain=f1_gain
         ),
@@ -296,6 +312,44 @@ def test_page_and_plot():
     stream = io.BytesIO()
     draw(rows, stream)
     assert stream.getvalue().startswith(b"\x89PNG")
+
+
+def test_one_data_set_is_measured_anew_and_the_others_are_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    monkeypatch.setattr(command, "machine_with_peers", lambda: "a machine")
+    calls: list[tuple[str, bool]] = []
+
+    def measured(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
+        calls.append((name, held_out))
+        mean = 0.1 * len(calls)
+        return [
+            row(name, "mae", "consistruct", "ours", mean),
+            row(name, "mae", "mord", "usual", mean),
+        ]
+
+    parts = {"ordinal_era": measured, "ordinal_swd": measured}
+    monkeypatch.setattr(command, "PARTS", parts)
+    command.main(["--write"])
+    command.main(["--write", "--only", "ordinal_era"])
+    command.main(["--held-out", "--only", "ordinal_swd"])  # leaves the files alone
+    assert calls == [
+        ("ordinal_era", False),
+        ("ordinal_swd", False),
+        ("ordinal_era", False),
+        ("ordinal_swd", True),
+    ]
+    rows, machines = read(tmp_path / "metrics.csv")
+    assert [(r.data, round(r.mean, 6)) for r in rows if r.kind == "ours"] == [
+        ("ordinal_era", 0.3),
+        ("ordinal_swd", 0.2),
+    ]
+    assert set(machines) == set(parts)
+    (tmp_path / "metrics.md").unlink()
+    command.main(["--page"])  # measures nothing
+    assert len(calls) == 4
+    assert "## Targets: 2 of 2 met" in (tmp_path / "metrics.md").read_text(encoding="utf-8")
+    assert (tmp_path / "metrics.png").stat().st_size > 0
+    assert "met    ordinal_era" in capsys.readouterr().out
 
 
 def test_command_refuses_what_it_cannot_do(capsys):

@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> None:
         save(kept, machines)
     else:
         parser.error("there is no metrics.csv yet; run with --write first")
-    for verdict in judge(kept):
+    for verdict in [] if options.quick else judge(kept):  # few rows say nothing about targets
         print(f"{'met   ' if verdict.met else 'MISSED'} {verdict.target}: {verdict.measured}")
 
 

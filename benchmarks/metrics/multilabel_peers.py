@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 FOLDS = 3
-CANDIDATES = 40  # thresholds compared in each of two rounds
+CANDIDATES = 50  # thresholds compared in each of two rounds
 NEVER = -1e9  # score of a label that never occurs in training
 Scorer = Callable[[Any], np.ndarray]  # inputs -> scores (n, T)
 Measure = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (predicted, true) -> (n,)
@@ -88,8 +88,8 @@ class TunedThreshold(AtThreshold):
     def tune(self, scores: np.ndarray, Y: np.ndarray, better: Measure) -> float:
         # quantiles around the share of true labels, then numbers beside the best of them
         share = float(Y.mean())
-        tails = np.geomspace(share / 20, min(0.99, share * 8), CANDIDATES)
-        grid = np.unique(np.quantile(scores, 1.0 - tails))
+        tails = np.geomspace(share / 1000, min(0.99, share * 8), CANDIDATES)
+        grid = np.append(np.unique(np.quantile(scores, 1.0 - tails)), scores.max())
         best = int(np.argmax([self._value(t, scores, Y, better) for t in grid]))
         ends = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
         grid = np.append(grid[best], np.linspace(*ends, CANDIDATES))
@@ -180,8 +180,13 @@ def choose_and_predict(
         setting = settings[int(np.argmax(values))]
         rule.tune(peer.held_out(setting)[1], peer.Y, better)
     spent, scorer = peer.fitted(setting)
-    chosen = [str(setting) if len(settings) > 1 else "", str(rule)]
+    chosen = [_written(setting) if len(settings) > 1 else "", str(rule)]
     return rule.predict(scorer(X_test)), seconds + spent, ", ".join(filter(None, chosen))
+
+
+def _written(setting: Any) -> str:
+    parts = setting if isinstance(setting, tuple) else (setting,)
+    return ", ".join(f"{part:.3g}" for part in parts)
 
 
 def _per_label(make: Callable[[], Any], method: str, X: Any, Y: np.ndarray) -> Scorer:

@@ -52,6 +52,8 @@ class Outcome:
         Processor seconds of fitting, choosing settings included.
     settings : str
         What was chosen, for the reader.
+    clock : float
+        Seconds by the clock, where they were taken; else NaN.
     """
 
     model: str
@@ -59,6 +61,7 @@ class Outcome:
     values: np.ndarray
     seconds: float
     settings: str = ""
+    clock: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Row:
     low: float
     high: float
     seconds: float
+    clock: float
     n: int
     settings: str
 
@@ -96,6 +100,7 @@ def compare(data: str, metric: str, outcomes: Sequence[Outcome]) -> list[Row]:
                 low,
                 high,
                 outcome.seconds,
+                outcome.clock,
                 len(outcome.values),
                 outcome.settings,
             )

@@ -339,3 +339,16 @@ def test_specs(spec, loss):
 def test_bad_specs(spec, message):
     with pytest.raises(LossSpecError, match=message):
         parse_loss(spec)
+
+
+@pytest.mark.parametrize("n", [3, 5, 20])
+def test_pairs_that_do_not_conflict_are_decoded_exactly(n):
+    rng = np.random.default_rng(n)
+    order = rng.permutation(n)
+    position = np.argsort(order)
+    first, second = np.triu_indices(n, 1)
+    # magnitudes of their own, so that no item scores induce these pairs
+    size = rng.exponential(size=len(first)) + 1e-3
+    pairs = np.where(position[first] < position[second], size, -size)
+    theta = np.concatenate([[0.3], pairs])[None]
+    assert LinearOrdering(n)(theta).tolist() == [order.tolist()]

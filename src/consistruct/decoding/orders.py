@@ -72,8 +72,8 @@ class LinearOrdering(_PrefixOrder):
 
     θ is (n, 1 + m(m−1)/2): a constant, then the pairs (0,1), (0,2), …, (m−2, m−1). Pairs without a
     cycle are sorted, O(m²). Others: exact in O(2^m m²) up to 14 items; above that (``exact`` False)
-    a local search from the Borda order. If θ_ij = s_i − s_j for some item scores s, the Borda order,
-    sorted by s, is optimal.
+    a local search from the Borda order. If θ_ij = s_i − s_j for some item scores s, sorting by s is
+    optimal.
 
     Examples
     --------
