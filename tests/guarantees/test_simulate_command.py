@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from consistruct import cli
+from consistruct.guarantees import constants
 from consistruct.guarantees.simulation import curves
 
 
@@ -34,7 +35,7 @@ def test_measured_beside_promised(monkeypatch, capsys):
 
 
 def test_a_bound_that_fails_is_exit_code_1(monkeypatch, capsys):
-    right = curves.sharp_constants
+    right = constants.sharp_constants
 
     def too_small(*arguments, **options):
         from dataclasses import replace

@@ -1,6 +1,7 @@
 """F-beta in the estimators: set sizes come from y, targets stay sparse, prediction stays small."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_targets_stay_sparse():
     T = 400
     truths = np.zeros((50, T), dtype=int)
     truths[np.arange(50), np.arange(50) % T] = 1
-    target = FBeta(T, sizes=(1, 2, 3)).target(truths)
+    target: Any = FBeta(T, sizes=(1, 2, 3)).target(truths)
     assert sp.issparse(target)
     assert target.nnz == 50
 

@@ -59,7 +59,7 @@ def test_left_out_rows_are_predicted_without_themselves():
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 21])
 def test_valley_search_finds_the_bottom(n):
     for bottom in range(n):
-        tried = []
+        tried: list[int] = []
 
         def value(position, bottom=bottom, tried=tried):
             tried.append(position)

@@ -25,6 +25,7 @@ from consistruct.cli.choices import (
     parse_alpha,
     query_arguments,
 )
+from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
 from consistruct.cli.options import (
     AsJson,
     DataFile,
@@ -41,12 +42,11 @@ from consistruct.cli.options import (
 )
 from consistruct.cli.output import check_writable, one_line_errors, show
 from consistruct.cli.progress import activity
-from consistruct.exceptions import ModelFileError
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.data_files import DataSet, Layout
+    from consistruct.learning.data_files import Layout
     from consistruct.learning.persistence import ModelFile
 
 __all__ = ["read_like_training", "register"]
@@ -180,7 +180,7 @@ def fit(
             n_jobs=jobs,
         )
         start = time.perf_counter()
-        with activity(f"fitting {_shape(examples)}"):
+        with activity(f"fitting {shape_of(examples)}"):
             queries = query_arguments(estimator, examples)
             estimator.fit(examples.X, examples.y, **queries)
         seconds = time.perf_counter() - start
@@ -241,13 +241,13 @@ def predict(
             sequences.refuse_options(context, allowed, reason)
             text, predictions = sequences.predict_columns(stored, model, data)
         else:
-            layout = _layout(stored, model)
+            layout = layout_of(stored, model)
             with activity(f"reading {data.name}"):
                 examples = read_data(
-                    data, format=format or _format(layout, data), part=part, like=layout,
+                    data, format=format or format_of(layout, data), part=part, like=layout,
                     with_target=False,
                 )  # fmt: skip
-            with activity(f"predicting {_shape(examples)}"):
+            with activity(f"predicting {shape_of(examples)}"):
                 queries = query_arguments(stored.estimator, examples)
                 predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
                 if expected_loss:
@@ -326,7 +326,7 @@ def _evaluate_rows(
     format: str | None,  # noqa: A002
 ) -> dict[str, Any]:
     examples, _ = read_like_training(stored, model, data, target, part, format)
-    with activity(f"evaluating on {_shape(examples)}"):
+    with activity(f"evaluating on {shape_of(examples)}"):
         queries = query_arguments(stored.estimator, examples)
         losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y, **queries))
     return {
@@ -341,46 +341,6 @@ def _evaluate_rows(
             float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
         ),
     }
-
-
-def read_like_training(
-    stored: ModelFile,
-    model: Path,
-    data: Path,
-    target: list[str] | None,
-    part: str | None,
-    format: str | None,  # noqa: A002
-) -> tuple[DataSet, Layout]:
-    """Rows with truths, read as the model's training file was."""
-    from consistruct.learning.data_files import read_data
-
-    layout = _layout(stored, model)
-    with activity(f"reading {data.name}"):
-        examples = read_data(
-            data, format=format or _format(layout, data), target=target or (), part=part,
-            like=layout,
-        )  # fmt: skip
-    return examples, layout
-
-
-# --- the layout of files ---------------------------------------------------------------------
-
-
-def _layout(stored: ModelFile, path: Path) -> Layout:
-    from consistruct.learning.data_files import Layout
-
-    try:
-        return Layout.from_dict(stored.notes["layout"])
-    except (KeyError, TypeError, AttributeError):
-        raise ModelFileError(
-            f"{path} does not say which columns it was fitted on; it was saved from Python, "
-            f"where load(path).predict(X) takes arrays"
-        ) from None
-
-
-def _format(layout: Layout, data: Path) -> str | None:
-    """The format of the training file for a file whose suffix says nothing."""
-    return None if data.suffix else layout.format
 
 
 # --- rendering -----------------------------------------------------------------------------------
@@ -403,7 +363,3 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: 
     for row, cells in enumerate(columns.tolist()):
         writer.writerow(cells if expected is None else [*cells, repr(float(expected[row]))])
     return text.getvalue()
-
-
-def _shape(examples: DataSet) -> str:
-    return f"{examples.X.shape[0]} examples x {examples.X.shape[1]} features"

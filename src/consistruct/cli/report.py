@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from consistruct.cli.learning import read_like_training
+from consistruct.cli.model_data import read_like_training
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
 from consistruct.cli.output import one_line_errors
 from consistruct.cli.progress import progress_bar

@@ -73,6 +73,7 @@ def test_a_minimiser_at_infinity_orders_nothing():
     assert report.verdict == "refuted"
     (found,) = [c for c in report.conditions if c.verdict == "refuted"]
     assert found.reason == "the minimiser is infinite"
+    assert found.witness is not None
     c = found.witness["c"]
     assert 0 < c < 1
     f = np.linspace(-30, 5, 200)

@@ -86,7 +86,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
             part = slice(OFFSETS[query], OFFSETS[query + 1])
             theta = columns[part] @ weights
             order = np.argsort(-theta, kind="stable")
-            task.append(loss.at(LENGTHS[query])(order[None], GRADES[query][None])[0])
+            task.append(loss.at(LENGTHS[query])(order[None], GRADES[int(query)][None])[0])
             error = theta - theta.mean() - TARGETS[part]
             risk.append(0.5 * WEIGHT[query] * error @ error)
         assert path.task_loss[position] == pytest.approx(np.mean(task))

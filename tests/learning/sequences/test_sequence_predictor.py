@@ -74,7 +74,8 @@ def switched_chains(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarra
 def test_transitions_that_see_features_learn_what_shared_ones_cannot(
     surrogate: str, solver: str, sparse: bool
 ) -> None:
-    train, test = switched_chains(300, 0), switched_chains(100, 1)
+    train: Any = switched_chains(300, 0)
+    test: Any = switched_chains(100, 1)
     if sparse:
         train, test = (([sp.csr_array(row) for row in rows], y) for rows, y in (train, test))
     options = {"solver": solver, "alpha": 0.01, "random_state": 0}

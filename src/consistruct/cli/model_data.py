@@ -1,0 +1,58 @@
+"""Data files that are read as the training file of a model was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consistruct.cli.progress import activity
+from consistruct.exceptions import ModelFileError
+
+if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+    from consistruct.learning.data_files import DataSet, Layout
+    from consistruct.learning.persistence import ModelFile
+
+__all__ = ["format_of", "layout_of", "read_like_training", "shape_of"]
+
+
+def read_like_training(
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    target: list[str] | None,
+    part: str | None,
+    format: str | None,  # noqa: A002
+) -> tuple[DataSet, Layout]:
+    """Rows with truths, read as the model's training file was."""
+    from consistruct.learning.data_files import read_data
+
+    layout = layout_of(stored, model)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data, format=format or format_of(layout, data), target=target or (), part=part,
+            like=layout,
+        )  # fmt: skip
+    return examples, layout
+
+
+def layout_of(stored: ModelFile, path: Path) -> Layout:
+    """How the training file was laid out, as the model file notes it."""
+    from consistruct.learning.data_files import Layout
+
+    try:
+        return Layout.from_dict(stored.notes["layout"])
+    except (KeyError, TypeError, AttributeError):
+        raise ModelFileError(
+            f"{path} does not say which columns it was fitted on; it was saved from Python, "
+            f"where load(path).predict(X) takes arrays"
+        ) from None
+
+
+def format_of(layout: Layout, data: Path) -> str | None:
+    """The format of the training file for a file whose suffix says nothing."""
+    return None if data.suffix else layout.format
+
+
+def shape_of(examples: DataSet) -> str:
+    """What is read or fitted, in words."""
+    return f"{examples.X.shape[0]} examples x {examples.X.shape[1]} features"
