@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
-from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
+from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
 from consistruct.learning.label_encoding import LabelEncoding, RawLabels, prepare_labels
 from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.sgd_run import SGDRun
 from consistruct.learning.sgd_state import SGDState
 from consistruct.learning.solver import BaseSolver, SolverResult
 from consistruct.learning.solvers import make_solver, takes_expansions
