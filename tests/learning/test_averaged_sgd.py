@@ -276,7 +276,7 @@ def test_a_killed_fit_resumes_to_the_identical_result(tmp_path):
     assert run(state, 0, "resumed.npy") == 0
     plain, resumed = np.load(tmp_path / "plain.npy"), np.load(tmp_path / "resumed.npy")
     np.testing.assert_array_equal(plain, resumed)
-    assert not list(tmp_path.glob("state.safetensors.*"))  # no temporary file is left
+    assert not list(tmp_path.glob(".state.safetensors.*"))  # no temporary file is left
 
 
 def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
@@ -289,9 +289,28 @@ def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
     np.testing.assert_array_equal(found.arrays["V"], np.ones((2, 2)))
     with pytest.raises(ValueError, match="belongs to a fit with other data or parameters"):
         read_checkpoint(path, "b")
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match="is damaged"):
+    content = path.read_bytes()
+    for length in (0, 40, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r"checkpoint state.safetensors is damaged.*delete it"):
+            read_checkpoint(path, "a")
+    flipped = bytearray(content)
+    flipped[-3] ^= 1  # within the last number: the file as such is still well formed
+    path.write_bytes(flipped)
+    with pytest.raises(ValueError, match="its checksum does not match"):
         read_checkpoint(path, "a")
+    path.write_bytes(content.replace(b'"version":"2"', b'"version":"1"'))
+    with pytest.raises(ValueError, match="is no checkpoint of version 2 of this package"):
+        read_checkpoint(path, "a")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
+def test_checkpoints_are_ordinary_files(tmp_path):
+    path, other = tmp_path / "state.safetensors", tmp_path / "other"
+    other.write_bytes(b"")
+    write_checkpoint(path, Checkpoint({"V": np.ones(2)}, {}, "a"))
+    assert path.stat().st_mode == other.stat().st_mode
+    assert sorted(tmp_path.iterdir()) == [other, path]
 
 
 @pytest.mark.parametrize(
