@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning import LBFGS, AveragedSGD, ClosedForm, LinearFeatures, ScoreMap
-from consistruct.learning.averaged_sgd import SGDRun
 from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from consistruct.learning.sgd_run import SGDRun
 from consistruct.losses import Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate
@@ -51,12 +51,13 @@ def naive_average(run, X, loss, rng, epochs):
     "loss", [ZeroOne(3), Hamming(4), Hamming(2, 3), Mixed((2, 2), 0.4), Ordinal(4, 2.0)], ids=repr
 )
 @pytest.mark.parametrize("sparse", [True, False])
-def test_lazy_averages_and_dependent_columns_are_the_naive_loop(loss, sparse):
+@pytest.mark.parametrize("alpha", ["auto", 5.0])  # with 5, W shrinks by a half a step
+def test_lazy_averages_and_dependent_columns_are_the_naive_loop(loss, sparse, alpha):
     X, true, weight = problem(loss)
     inputs = sp.csr_array(X) if sparse else X
     rng = np.random.default_rng(1)
     run = SGDRun(
-        AveragedSGD(batch_size=7),
+        AveragedSGD(batch_size=7, alpha=alpha),
         QuadraticSurrogate(loss),
         ScoreMap(LinearFeatures(6)),
         inputs,
@@ -68,7 +69,9 @@ def test_lazy_averages_and_dependent_columns_are_the_naive_loop(loss, sparse):
     copy.bit_generator.state = rng.bit_generator.state
     for _ in range(4):
         run.epoch(rng)
-    np.testing.assert_allclose(run.weights(), naive_average(run, X, loss, copy, 4), atol=1e-10)
+    expected = naive_average(run, X, loss, copy, 4)
+    # sparse steps are of float32: some hundred roundings of weights up to one
+    np.testing.assert_allclose(run.weights(), expected, atol=2e-6 if sparse else 1e-10)
 
 
 @pytest.mark.parametrize("loss", [ZeroOne(3), Hamming(4)], ids=repr)
@@ -134,6 +137,85 @@ def test_sampled_labels_learn_the_same_decisions():
     assert (surrogate.decode(score_map.apply(found.weights, X)) == true).mean() > 0.98
 
 
+def held_out_losses(loss, X, true, weight, shares, seed):
+    """The search of alpha="auto", with fits that start from nothing for every candidate."""
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(true))
+    held_out, used = np.sort(rows[: len(rows) // 4]), np.sort(rows[len(rows) // 4 :])
+    score_map, surrogate = ScoreMap(LinearFeatures(X.shape[1])), QuadraticSurrogate(loss)
+    mean_square = float(weight[used] @ ((X[used] ** 2).sum(axis=1) + 1.0)) / weight[used].sum()
+    losses = []
+    inputs = sp.csr_array(X)
+    for share in shares:
+        alpha = share * mean_square / len(used)
+        solver = AveragedSGD(alpha=alpha, max_epochs=8, patience=8)
+        found = solver.solve(
+            surrogate, score_map, inputs[used], true[used], sample_weight=weight[used], rng=rng
+        )
+        pred = surrogate.decode(score_map.apply(found.weights, inputs[held_out]))
+        losses.append(np.average(loss(pred, true[held_out]), weights=weight[held_out]))
+    return losses, mean_square
+
+
+def test_automatic_penalty_does_best_on_held_out_rows():
+    """Few informative columns among hundreds of noisy ones: the largest penalty is the best."""
+    loss = ZeroOne(2)
+    rng = np.random.default_rng(0)
+    true = rng.integers(2, size=400)
+    X = rng.normal(size=(400, 300)) * (rng.random((400, 300)) < 0.3)
+    X[:, 0] += 2.0 * (2 * true - 1)
+    weight = np.ones(400)
+    shares = (1.0, 0.1, 0.01, 0.001)
+    found = AveragedSGD(max_epochs=1).solve(
+        QuadraticSurrogate(loss),
+        ScoreMap(LinearFeatures(300)),
+        sp.csr_array(X),
+        true,
+        sample_weight=weight,
+        rng=np.random.default_rng(3),
+    )
+    losses, mean_square = held_out_losses(loss, X, true, weight, shares, seed=3)
+    chosen = shares[
+        int(np.argmin(np.abs(np.log(shares) - np.log(found.alpha * 400 / mean_square))))
+    ]
+    assert found.alpha == pytest.approx(chosen * mean_square / 400)
+    # orders of the rows differ between the two searches: a row of a hundred either way
+    assert losses[shares.index(chosen)] <= min(losses) + 0.02
+
+
+def test_few_rows_take_the_largest_penalty():
+    loss = ZeroOne(3)
+    X, true, weight = problem(loss)
+    found = AveragedSGD(max_epochs=1).solve(
+        QuadraticSurrogate(loss),
+        ScoreMap(LinearFeatures(6)),
+        sp.csr_array(X),
+        true,
+        sample_weight=weight,
+        rng=np.random.default_rng(3),
+    )
+    expected = float(weight @ ((X**2).sum(axis=1) + 1.0)) / weight.sum() / len(true)
+    assert found.alpha == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("sparse", "expected"), [(True, 1), (False, 16)])
+def test_automatic_batches(sparse, expected):
+    loss = Ordinal(3)
+    X, true, weight = problem(loss)
+    inputs = sp.csr_array(X) if sparse else X
+    for surrogate, size in (("quadratic", expected), ("log", 16)):
+        run = SGDRun(
+            AveragedSGD(),
+            make_surrogate(surrogate, loss),
+            ScoreMap(LinearFeatures(6)),
+            inputs,
+            true,
+            weight,
+            np.random.default_rng(0),
+        )
+        assert run.batch_size == size
+
+
 def test_early_stopping_keeps_the_best_average():
     loss = ZeroOne(3)
     X, true, _ = problem(loss, n=200)
@@ -194,7 +276,7 @@ def test_a_killed_fit_resumes_to_the_identical_result(tmp_path):
     assert run(state, 0, "resumed.npy") == 0
     plain, resumed = np.load(tmp_path / "plain.npy"), np.load(tmp_path / "resumed.npy")
     np.testing.assert_array_equal(plain, resumed)
-    assert not list(tmp_path.glob("state.safetensors.*"))  # no temporary file is left
+    assert not list(tmp_path.glob(".state.safetensors.*"))  # no temporary file is left
 
 
 def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
@@ -207,9 +289,28 @@ def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
     np.testing.assert_array_equal(found.arrays["V"], np.ones((2, 2)))
     with pytest.raises(ValueError, match="belongs to a fit with other data or parameters"):
         read_checkpoint(path, "b")
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(ValueError, match="is damaged"):
+    content = path.read_bytes()
+    for length in (0, 40, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r"checkpoint state.safetensors is damaged.*delete it"):
+            read_checkpoint(path, "a")
+    flipped = bytearray(content)
+    flipped[-3] ^= 1  # within the last number: the file as such is still well formed
+    path.write_bytes(flipped)
+    with pytest.raises(ValueError, match="its checksum does not match"):
         read_checkpoint(path, "a")
+    path.write_bytes(content.replace(b'"version":"2"', b'"version":"1"'))
+    with pytest.raises(ValueError, match="is no checkpoint of version 2 of this package"):
+        read_checkpoint(path, "a")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
+def test_checkpoints_are_ordinary_files(tmp_path):
+    path, other = tmp_path / "state.safetensors", tmp_path / "other"
+    other.write_bytes(b"")
+    write_checkpoint(path, Checkpoint({"V": np.ones(2)}, {}, "a"))
+    assert path.stat().st_mode == other.stat().st_mode
+    assert sorted(tmp_path.iterdir()) == [other, path]
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def test_memory_mapped_inputs_are_read_in_chunks(tmp_path, monkeypatch):
     mapped = np.memmap(tmp_path / "inputs.bin", dtype=np.float32, mode="w+", shape=X.shape)
     mapped[:] = X
     mapped.flush()
-    monkeypatch.setattr(score_map_module, "CHUNK_BYTES", 8 * 20 * 100)
+    monkeypatch.setattr(score_map_module, "CHUNK_BYTES", 4 * 20 * 100)
     reading = np.memmap(tmp_path / "inputs.bin", dtype=np.float32, mode="r", shape=X.shape)
     largest = 0
 

@@ -141,6 +141,25 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
     np.testing.assert_allclose(cholesky_theta, eigen_theta, atol=1e-6)
 
 
+def test_one_given_penalty_is_factorised_once(monkeypatch):
+    loss = ZeroOne(3)
+    X, true, weight = problem(loss, n=60)
+    monkeypatch.setattr(closed_form, "EIGEN_ROWS", 10)
+    monkeypatch.setattr(closed_form, "DualRidge", None)  # nothing is decomposed
+    score_map = ScoreMap(KernelFeatures(KERNEL, X))
+    found = ClosedForm(alpha=0.02).solve(
+        QuadraticSurrogate(loss),
+        score_map,
+        X,
+        true,
+        sample_weight=weight,
+        rng=np.random.default_rng(0),
+    )
+    y = -dense_target(loss.target(true))
+    expected = refitted(X, y, weight, X + 0.3, weight.sum() * 0.02, True)
+    np.testing.assert_allclose(score_map.apply(found.weights, X + 0.3), expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("start", [1e-8, 1e-3, 10.0])
 @pytest.mark.parametrize("selection", ["surrogate", "gcv"])
 def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):

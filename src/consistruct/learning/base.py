@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
-from consistruct.learning.averaged_sgd import AveragedSGD, SGDRun
+from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.cost_tables import cost_table, is_cost_table
 from consistruct.learning.feature_choice import FeatureOptions, choose_features
 from consistruct.learning.label_encoding import (
@@ -22,6 +22,7 @@ from consistruct.learning.label_encoding import (
     prepare_labels,
 )
 from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.sgd_run import SGDRun
 from consistruct.learning.sgd_state import SGDState
 from consistruct.learning.solver import BaseSolver, SolverResult
 from consistruct.learning.solvers import make_solver, takes_expansions

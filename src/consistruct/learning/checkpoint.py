@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from consistruct._atomic import atomic_write
+
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
-VERSION = 1
+VERSION = 2  # 2: with a checksum
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,29 +40,32 @@ class Checkpoint:
 
 
 def write_checkpoint(path: str | Path, checkpoint: Checkpoint) -> None:
-    """Write to a temporary file beside `path`, flush it to disk, then replace `path`.
+    """Replace the file in one step.
 
     A process that is killed at any moment leaves the old checkpoint or the new one, never half.
+    The file gets the mode of any other file that the user makes.
     """
-    target = Path(path)
+    arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
+    numbers = json.dumps(checkpoint.numbers)
     header = {
         "format": "consistruct checkpoint",
         "version": str(VERSION),
         "fingerprint": checkpoint.fingerprint,
-        "numbers": json.dumps(checkpoint.numbers),
+        "numbers": numbers,
+        "sha256": _digest(arrays, numbers, checkpoint.fingerprint),
     }
-    arrays = {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
-    payload = save(arrays, metadata=header)
-    descriptor, temporary = tempfile.mkstemp(prefix=target.name + ".", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as stream:
+        stream.write(save(arrays, metadata=header))
+
+
+def _digest(arrays: dict[str, NDArray[Any]], numbers: str, fingerprint: str) -> str:
+    """SHA-256 of all that a checkpoint holds, whatever the order in the file."""
+    digest = hashlib.sha256(json.dumps([numbers, fingerprint]).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def read_checkpoint(path: str | Path, fingerprint: str) -> Checkpoint | None:
@@ -84,6 +88,12 @@ def read_checkpoint(path: str | Path, fingerprint: str) -> Checkpoint | None:
         raise ValueError(
             f"{source.name} is no checkpoint of version {VERSION} of this package; "
             f"delete it or name another file"
+        )
+    written = header.get("numbers", ""), header.get("fingerprint", "")
+    if _digest(arrays, *written) != header.get("sha256"):
+        raise ValueError(
+            f"checkpoint {source.name} is damaged (its checksum does not match); delete it to "
+            f"start anew"
         )
     if header.get("fingerprint") != fingerprint:
         raise ValueError(

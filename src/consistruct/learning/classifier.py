@@ -79,7 +79,9 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     class_weight : dict or "balanced", optional
     random_state : int, RandomState or Generator, optional
     n_jobs : int, optional
-        Candidates for the bandwidth that are compared at a time, one thread each.
+        Candidates for the bandwidth that are compared at a time, one thread each. Nothing else
+        uses it: products and factorisations take the threads of the linear algebra library, which
+        OMP_NUM_THREADS limits, and sparse SGD takes one.
     verbose : int
         1 shows progress through `logging`, 2 details.
 

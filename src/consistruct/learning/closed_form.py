@@ -289,27 +289,17 @@ class ClosedForm(BaseSolver):
         rng: np.random.Generator,
     ) -> _DualSolution:
         """A path on some of the rows tells where to start; Nα, not α, is alike for more rows."""
-        n = len(weight)
-        sample = np.sort(rng.choice(n, size=min(n, SELECTION_ROWS), replace=False))
-        part = DualRidge(
-            kernel[np.ix_(sample, sample)],
-            surrogate.target(true[sample]),
-            weight[sample],
-            penalty,
-            fit_intercept=fit_intercept,
-        )
-        share = part.spectrum.total_weight / float(weight.sum())
-        problem = CholeskyRidge(
-            kernel,
-            surrogate.target(true),
-            weight,
-            penalty,
-            fit_intercept=fit_intercept,
-            largest_eigenvalue=float(part.spectrum.eigenvalues.max(initial=0.0)) / share,
-        )
         alphas = check_alpha(self.alpha)
-        path: dict[str, FloatArray] = {}
+        guess, largest_eigenvalue = 0.0, np.inf
         if not isinstance(alphas, float):
+            sample = np.sort(rng.choice(len(weight), min(len(weight), SELECTION_ROWS), False))
+            part = DualRidge(
+                kernel[np.ix_(sample, sample)],
+                surrogate.target(true[sample]),
+                weight[sample],
+                penalty,
+                fit_intercept=fit_intercept,
+            )
             guess, _ = self._choose(
                 selection,
                 part.spectrum,
@@ -321,10 +311,21 @@ class ClosedForm(BaseSolver):
                 part.target_squares,
                 float(np.finfo(np.float64).eps),
             )
+            share = part.spectrum.total_weight / float(weight.sum())
+            guess *= share
+            largest_eigenvalue = float(part.spectrum.eigenvalues.max(initial=0.0)) / share
             del part
-            alphas, path = choose_penalty(
-                problem, alphas, guess * share, selection, surrogate, true
-            )
+        problem = CholeskyRidge(
+            kernel,
+            surrogate.target(true),
+            weight,
+            penalty,
+            fit_intercept=fit_intercept,
+            largest_eigenvalue=largest_eigenvalue,
+        )
+        path: dict[str, FloatArray] = {}
+        if not isinstance(alphas, float):
+            alphas, path = choose_penalty(problem, alphas, guess, selection, surrogate, true)
         expansion = problem.expansion(alphas)
         return expansion, problem.intercept(expansion), alphas, path
 

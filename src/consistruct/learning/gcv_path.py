@@ -51,6 +51,8 @@ class TridiagonalPath:
         self._reflectors, self._diagonal, self._off, self._tau, _ = lapack.dsytrd(
             second_moment.T, lower=1, lwork=workspace, overwrite_a=1
         )
+        if size == 1:  # LAPACK's wrappers want one number where there is none
+            self._off = np.zeros(1)
         self.eigenvalues, _ = lapack.dsterf(self._diagonal, self._off)  # ascending
         self._moments = self._rotate(penalty.into(cross_moment), "T")  # Qᵀm, (d, rank)
 

@@ -75,7 +75,9 @@ def accumulate(
     kept: list[NDArray[Any]] = []
     precision = float(np.finfo(np.float64).eps)
     uniform = bool((weight == weight[0]).all())
-    for part in score_map.chunks(inputs):
+    product: NDArray[Any] | None = None
+    single = isinstance(score_map.features, LinearFeatures) and inputs.dtype == np.float32
+    for part in score_map.chunks(inputs, 4 if single else 8):
         features = _floating(score_map, score_map.features.transform(inputs[part]))
         precision = max(precision, float(np.finfo(features.dtype).eps))
         target = surrogate.target(true[part])
@@ -87,8 +89,11 @@ def accumulate(
             if shift is not None:
                 features = np.subtract(features, shift, out=buffer[: len(features)])
         scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
-        product = scaled.T @ scaled
-        second += to_dense(product)
+        if is_sparse(scaled):
+            second += to_dense(scaled.T @ scaled)
+        else:  # symmetric: NumPy calls syrk, which does half of the work
+            product = np.matmul(scaled.T, scaled, out=product)
+            second += product
         # y = −u; a sparse u meets the features entry by entry
         weighted_target = target if uniform else _scale_rows(target, chunk_weight)
         cross -= _dense_product(weighted_target, features)

@@ -61,8 +61,8 @@ class ScoreMap:
             return weights[:-1], weights[-1]
         return weights, np.zeros(weights.shape[1])
 
-    def chunks(self, inputs: Any) -> Iterator[slice]:
-        """Slices of inputs whose features take about `CHUNK_BYTES`."""
-        rows = max(1, CHUNK_BYTES // (8 * max(1, self.features.n_outputs)))
+    def chunks(self, inputs: Any, itemsize: int = 8) -> Iterator[slice]:
+        """Slices of inputs whose features, of `itemsize` bytes each, take about `CHUNK_BYTES`."""
+        rows = max(1, CHUNK_BYTES // (itemsize * max(1, self.features.n_outputs)))
         for start in range(0, inputs.shape[0], rows):
             yield slice(start, min(start + rows, inputs.shape[0]))
