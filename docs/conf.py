@@ -27,7 +27,7 @@ extensions = [
     "repository_pages",  # benchmark results, contributing and changes, from where they live
     "api_pages",  # one page per public name
     "soft_code",  # `name` in a docstring is a link where it names something public
-    "mathml",  # formulas without a script
+    "drawn_math",  # formulas without a script or a font
 ]
 exclude_patterns = ["_ext", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 default_role = "softcode"
@@ -76,7 +76,7 @@ sphinx_gallery_conf = {
 }
 
 # --- HTML
-html_math_renderer = "mathml"
+html_math_renderer = "drawn"
 html_theme = "pydata_sphinx_theme"
 html_title = "consistruct"
 html_static_path = ["_static"]
