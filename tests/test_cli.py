@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,17 @@ def test_demo_analyses_learns_and_draws(tmp_path):
     assert result.exit_code == 0, result.output
     assert "2000" in result.output  # k_eff of Hamming(1000)
     assert "certificate" in result.output
-    assert "logistic regression" in result.output
+    rows = re.findall(r"│ (.+?) +│ +([0-9.]+) ", result.output)
+    means = {name.strip(): float(mean) for name, mean in rows if "." in mean}
+    assert means["consistruct, loss=Ordinal(10)"] < means["logistic, argmax"]
     pictures = sorted(folder.glob("*.png"))
     assert len(pictures) == 2
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    pages = sorted(folder.glob("*.html"))
+    assert [page.name for page in pages] == ["calibration.html", "learning.html"]
+    for page in pages:
+        assert str(page) in result.output.replace("\n", "")
+        assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_the_demo_matrix_is_the_one_that_ships():

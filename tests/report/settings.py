@@ -14,7 +14,7 @@ HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
     "</script><b>R&D</b>",
-    "=1+1, \u2028 line\nbreak 'quote' %{x}",
+    "=1+1, \u2028 line\nbreak \x1b[31m 'quote' %{x}",
 )
 
 SETTINGS = {

@@ -31,7 +31,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of the click that typer uses
 
 app = typer.Typer(
-    help="Train for the loss you are judged by, and know beforehand how hard it is.",
+    help="Train for the loss you are judged by, and know beforehand how hard it is.\n\n"
+    "Example: consistruct analyze hamming:10 --html report.html\n\n"
+    "Every command explains itself: consistruct fit --help",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -27,7 +27,9 @@ PATIENCE = 2.0  # seconds
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function (done, total) to call after each step; the bar appears after two seconds."""
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    # in a log file even an empty bar would leave a line
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     start = time.monotonic()
     task = bar.add_task(label, total=None)
     running = False

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.report.label_names import label_text
 from consistruct.report.learning import Confusion, PartErrors
 
 __all__ = ["confusion_of", "part_errors"]
 
 N_SHOWN = 20  # classes, or labels of a set; the costliest
+NAME_LENGTH = 200
 UNKNOWN = "not seen in training"
 OTHERS = "others"
 
@@ -45,7 +47,7 @@ def confusion_of(model: Any, predicted: LabelArray, truths: Any, test: LabelArra
 
 
 def _names(labels: Any) -> list[str]:
-    return [str(label) for label in np.asarray(labels).tolist()]
+    return [label_text(str(label), NAME_LENGTH) for label in np.asarray(labels).tolist()]
 
 
 def _merged(
@@ -75,7 +77,7 @@ def part_errors(
     order = np.argsort(-(missed + spurious), kind="stable")[:N_SHOWN]
     return tuple(
         PartErrors(
-            f"label {part}" if names is None else str(names[part]),
+            f"label {part}" if names is None else label_text(str(names[part]), NAME_LENGTH),
             float(missed[part]),
             float(spurious[part]),
         )

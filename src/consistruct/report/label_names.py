@@ -33,12 +33,14 @@ def shown_label(labels: Any, label: Any) -> Label:
 
 
 def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
-    """A label in one line, cut where it is long.
+    r"""A label in one line, cut where it is long.
 
     >>> label_text((0, 1, 1)), label_text((3, 12, 4)), label_text((0,) * 500 + (1,) * 500)
     ('011', '3 12 4', '0×500 1×500')
     >>> label_text((0, 1) * 500)
     '0101010101010101… (1000 parts)'
+    >>> label_text("beep \x07 and\nred \x1b[31m")   # terminals and SVG files take no control codes
+    'beep � and red �[31m'
     >>> label_text("a name that goes on and on and on and on and on")
     'a name that goes on and on and on and o…'
     """
@@ -49,7 +51,8 @@ def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
         between = "" if all(0 <= state < 10 for state in label) else " "
         text = between.join(str(state) for state in label[:N_STATES_SHOWN])
         return text if len(label) <= N_STATES_SHOWN else f"{text}… ({len(label)} parts)"
-    text = " ".join(str(label).split())
+    words = " ".join(str(label).split())
+    text = "".join(letter if letter.isprintable() else "�" for letter in words)
     return text if len(text) <= n_characters else f"{text[: n_characters - 1]}…"
 
 

@@ -151,7 +151,7 @@ def _confusion(report: LearningReport) -> HeatMap | None:
         ),
         x_label="truth",
         y_label="prediction",
-        value_label="part of the mean loss",
+        value_label="loss",
         x_names=table.truths,
         y_names=table.predictions,
         values=table.cost,

@@ -315,7 +315,7 @@ def _heat_map(chart: HeatMap) -> dict[str, Any]:
     long = max(len(name) for name in chart.x_names) > 3
     layout["xaxis"] |= _named(chart.x_names) | {"tickangle": -45 if long else 0, "ticks": ""}
     layout["yaxis"] |= _named(chart.y_names) | {"autorange": "reversed", "ticks": ""}
-    layout["height"] = 240 + 30 * max(len(chart.y_names), 4)
+    layout["height"] = 300 + 30 * max(len(chart.y_names), 6)
     trace = {
         "type": "heatmap",
         "z": [list(row) for row in chart.values],
