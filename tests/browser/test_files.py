@@ -155,5 +155,10 @@ def test_downloads(explorer, tmp_path):
     header, *rows = found["ordinal-4-1-full-curve.csv"].decode().splitlines()
     assert header.startswith("eps,lower,upper")
     assert len(rows) == len(report["curve"])
+    # and the picture that Plotly makes of one figure
+    with page.expect_download() as started:
+        page.locator("[data-key=curve] [data-title*=PNG]").click()
+    started.value.save_as(tmp_path / "download")
+    assert (tmp_path / "download").read_bytes().startswith(b"\x89PNG")
     assert found["ordinal-4-1-full-figures.png"].startswith(b"\x89PNG")
     assert found["ordinal-4-1-full-report.html"].startswith(b"<!DOCTYPE html>")

@@ -75,6 +75,7 @@ def test_messages_are_one_short_line():
         (",a,b\na,0,x\nb,1,0", "", "line 2, cost 2: 'x' is not a number"),
         (",a,a\na,0,1\nb,1,0", "", "distinct, got 'a' twice"),
         ("0,1\n2,0", "", "not symmetric"),
+        (f",a,{'b' * 201}\na,0,1\n{'b' * 201},1,0", "", "a label name of 201 characters"),
         ("0,1\n1,0", "both", "rows must be pred, true or empty, got 'both'"),
         ("0," * 10_000 + "0", "", "has 10001 columns, the explorer takes at most 200 labels"),
         ("0\n" * 5_000, "", "has 5000 rows, the explorer takes at most 200 labels"),
@@ -143,7 +144,11 @@ def test_an_unknown_matrix(visitor):
 
 def test_uploads_are_forgotten_oldest_first():
     matrices = Matrices(Limits(matrices=2))
-    ids = [matrices.add(f"0,{cost}\n{cost},0".encode(), "")["id"] for cost in (1, 2, 3)]
+    ids = []
+    for cost in (1, 2, 3):
+        upload, shown = matrices.read(f"0,{cost}\n{cost},0".encode(), "")
+        matrices.keep(upload)
+        ids.append(shown["id"])
     assert matrices.get(ids[1]).text.startswith("0,2")
     assert matrices.get(ids[2]).rows is None
     with pytest.raises(ConsistructError, match="not known to the running server"):
@@ -152,8 +157,8 @@ def test_uploads_are_forgotten_oldest_first():
 
 def test_large_matrices_are_not_put_into_the_address():
     matrices = Matrices(Limits(shared_bytes=10))
-    assert matrices.add(b"0,1\n1,0", "")["in_address"] is True
-    assert matrices.add(b"0,1.0000\n1.0000,0", "")["in_address"] is False
+    assert matrices.read(b"0,1\n1,0", "")[1]["in_address"] is True
+    assert matrices.read(b"0,1.0000\n1.0000,0", "")[1]["in_address"] is False
 
 
 @pytest.mark.parametrize(

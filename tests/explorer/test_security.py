@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from starlette.testclient import TestClient
 
+from consistruct.explorer import create_app
 from consistruct.explorer.security import HEADERS, POLICY
 from tests.explorer.conftest import HOST
 
@@ -141,3 +143,17 @@ def test_unknown_computations(visitor):
         assert answer.status_code == 404
         assert "start it again" in answer.json()["error"]
     assert visitor.post("/api/jobs/none/cancel").status_code == 404
+
+
+def test_a_failure_of_the_server_is_told_with_the_headers(monkeypatch):
+    def fail(limits):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("consistruct.explorer.app.catalogue", fail)
+    # no lifespan: no workers are needed
+    client = TestClient(create_app(), base_url=f"http://{HOST}", raise_server_exceptions=False)
+    answer = client.get("/api/options")
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "the server failed; see the terminal for the reason"}
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "a bug" not in answer.text

@@ -7,6 +7,7 @@ import json
 import math
 
 import numpy as np
+import pytest
 from rich.console import Console
 
 from consistruct import calibration_function
@@ -58,3 +59,12 @@ def test_text_of_underflowing_curves_is_in_logarithms():
     assert "10^-603." in text  # between ε²/4k and ε²/2k, k = 2^2000
     assert "2^2000" in text
     assert str(math.inf) not in text
+
+
+def test_the_worst_law_names_each_truth_once():
+    # Hamming: i and j differ in all parts; ε = 2P(i) − 1
+    report = calibration_report(calibration_function(Hamming(10)), at=0.25)
+    assert report.worst_case is not None
+    law = {entry.truth: entry.probability for entry in report.worst_case.law}
+    assert len(law) == len(report.worst_case.law) == 2
+    assert law["0" * 10] == pytest.approx(0.625, abs=1e-6)

@@ -29,7 +29,7 @@ from consistruct.explorer.jobs import Job, Jobs, TooBusyError
 from consistruct.explorer.limits import Limits
 from consistruct.explorer.matrices import Matrices
 from consistruct.explorer.pool import WorkerError, WorkerPool
-from consistruct.explorer.security import ALLOWED_HOSTS, OriginCheck, SecurityHeaders
+from consistruct.explorer.security import ALLOWED_HOSTS, HEADERS, OriginCheck, SecurityHeaders
 from consistruct.explorer.settings import Setting, one_line
 from consistruct.report import CalibrationReport, comparison_figures
 
@@ -145,7 +145,9 @@ async def _upload(request: Request) -> Response:
     )
     rows = request.query_params.get("rows", "")
     matrices: Matrices = request.app.state.matrices
-    return JSONResponse(await asyncio.to_thread(matrices.add, content, rows))
+    upload, shown = await asyncio.to_thread(matrices.read, content, rows)
+    matrices.keep(upload)
+    return JSONResponse(shown)
 
 
 async def _submit(request: Request) -> Response:
@@ -251,4 +253,6 @@ async def _too_busy(request: Request, error: Exception) -> Response:
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": "the server failed; see the terminal for the reason"}, 500)
+    # outside all middleware: the headers are added here
+    message = "the server failed; see the terminal for the reason"
+    return JSONResponse({"error": message}, 500, headers=HEADERS)

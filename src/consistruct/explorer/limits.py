@@ -17,6 +17,8 @@ class Limits:
         Size of a CSV file and of any other request.
     labels : int
         Rows and columns of an uploaded matrix.
+    name_characters : int
+        Length of a label name in it.
     shared_bytes : int
         Matrices up to this size are part of the address that is shared.
     spec_characters, spec_integer : int
@@ -38,6 +40,7 @@ class Limits:
     upload_bytes: int = 500_000
     request_bytes: int = 20_000
     labels: int = 200
+    name_characters: int = 200
     shared_bytes: int = 6_000
     spec_characters: int = 200
     spec_integer: int = 100_000

@@ -42,22 +42,31 @@ class Matrices:
         self._limits = limits
         self._uploads: OrderedDict[str, Upload] = OrderedDict()
 
-    def add(self, content: bytes, rows: str) -> dict[str, Any]:
-        """Check and keep a file; what the page shows of it."""
+    def read(self, content: bytes, rows: str) -> tuple[Upload, dict[str, Any]]:
+        """Check a file; with what the page shows of it. Keeps nothing, so any thread may call."""
         upload = Upload(self._text(content), _check_rows(rows))
         matrix = upload.matrix()
-        self._uploads[upload.identifier] = upload
-        self._uploads.move_to_end(upload.identifier)
-        while len(self._uploads) > self._limits.matrices:
-            self._uploads.popitem(last=False)
         names = matrix.pred_names or ()
-        return {
+        longest = max((len(name) for name in (*names, *(matrix.true_names or ()))), default=0)
+        if longest > self._limits.name_characters:
+            raise ConsistructError(
+                f"{SOURCE} has a label name of {longest} characters, the explorer takes at most "
+                f"{self._limits.name_characters}; shorten it"
+            )
+        return upload, {
             "id": upload.identifier,
             "n_predictions": matrix.M.shape[0],
             "n_truths": matrix.M.shape[1],
             "names": list(names[:N_NAMES]),
             "in_address": len(content) <= self._limits.shared_bytes,
         }
+
+    def keep(self, upload: Upload) -> None:
+        """Remember a file that was read."""
+        self._uploads[upload.identifier] = upload
+        self._uploads.move_to_end(upload.identifier)
+        while len(self._uploads) > self._limits.matrices:
+            self._uploads.popitem(last=False)
 
     def get(self, identifier: str) -> Upload:
         """An upload by its identifier."""

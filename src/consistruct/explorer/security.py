@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ALLOWED_HOSTS", "POLICY", "OriginCheck", "SecurityHeaders"]
+__all__ = ["ALLOWED_HOSTS", "HEADERS", "POLICY", "OriginCheck", "SecurityHeaders"]
 
 ALLOWED_HOSTS = ("127.0.0.1", "localhost")
 SAFE_METHODS = ("GET", "HEAD")
@@ -27,7 +27,7 @@ POLICY = "; ".join(
         "script-src 'self'",
         f"style-src-elem 'self' {EMPTY_ELEMENT}",
         f"style-src-attr 'unsafe-hashes' {EXPONENT}",
-        "img-src 'self' data:",  # data: the PNG that Plotly's own button makes
+        "img-src 'self' blob:",  # blob: from which Plotly's own button makes a PNG
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",

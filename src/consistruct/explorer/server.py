@@ -62,7 +62,9 @@ def serve(
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     def leaving() -> None:
-        app.state.jobs.stop_waiting()
+        jobs = getattr(app.state, "jobs", None)  # none before the start is complete
+        if jobs is not None:
+            jobs.stop_waiting()
 
     config = uvicorn.Config(
         app,

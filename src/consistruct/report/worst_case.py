@@ -84,9 +84,11 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     if isinstance(found, PairsCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
-        truths = found.solution.truths
+        # column generation may hold a truth twice
+        truths, where = np.unique(found.solution.truths, axis=0, return_inverse=True)
+        law = np.bincount(where.ravel(), found.solution.law, len(truths))
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
-        return found.pair, (names, truths, found.solution.law), note
+        return found.pair, (names, truths, law), note
     if isinstance(found, HammingCertificate):
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note

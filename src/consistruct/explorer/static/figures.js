@@ -52,7 +52,7 @@ export function figureElement(figure, level) {
   const heading = document.createElement(level);
   const plot = document.createElement("div");
   plot.className = "plot";
-  plot.setAttribute("role", "img");
+  plot.setAttribute("role", "group"); // it holds buttons
   const caption = document.createElement("figcaption");
   place.append(heading, plot, caption);
   const tell = (shown) => {

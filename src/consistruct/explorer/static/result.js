@@ -4,6 +4,7 @@
 import { fileAddress } from "./api.js";
 import { figureElement, forget, showFigure } from "./figures.js";
 
+const LONG = 48; // characters of a fact that takes a line of its own
 const FIRST = ["consistency", "curve"]; // what a reader looks at while moving ε
 
 export class ResultView {
@@ -67,7 +68,7 @@ export class ResultView {
     parts.answer.textContent = section.answer;
     parts.facts.replaceChildren(
       ...section.facts.map(([name, value]) => {
-        const pair = element("div");
+        const pair = element("div", value.length > LONG ? "long" : "");
         pair.append(element("dt", "", name), element("dd", "", value));
         return pair;
       }),
