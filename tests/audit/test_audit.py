@@ -154,7 +154,9 @@ def test_a_check_that_stops_decides_nothing(monkeypatch):
     report = run_audit(["prop-zero-one", "zero-one-gradient-remark"], quick=True)
     assert [one.verdict for one in report.results] == ["undecided", "holds"]
     assert not report.passed
-    assert "RuntimeError: no answer" in report.results[0].evidence.worst.what
+    evidence = report.results[0].evidence
+    assert evidence is not None
+    assert "RuntimeError: no answer" in evidence.worst.what
 
 
 # --- the command ---

@@ -33,7 +33,9 @@ def paper_items(text):
     """
     text = text[text.index(r"\begin{document}") :]
     text = re.sub(r"(?<!\\)%.*", "", text)
-    items, last, count, waiting = [], "", {}, None
+    items: list[str] = []
+    count: dict[str, int] = {}
+    last, waiting = "", None
     for match in TOKEN.finditer(text):
         if match["environment"]:
             assert waiting is None, f"a {waiting} without a label"

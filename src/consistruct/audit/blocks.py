@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.exact import compare
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import Worst, block_matrix, pair_value, relative
 from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
 from consistruct.losses import Block, Hamming
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full

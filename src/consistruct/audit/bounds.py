@@ -7,7 +7,6 @@ from itertools import permutations
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import (
     Worst,
@@ -17,7 +16,7 @@ from consistruct.audit.numerics import (
     projection,
     relative,
 )
-from consistruct.calibration import lower_bound
+from consistruct.calibration import calibration_function, lower_bound
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, Tree, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Effort, Entry, Evidence, claim
 from consistruct.audit.numerics import Worst, certified, laws, printed_value, projection, relative
-from consistruct.calibration import ABSurrogate
+from consistruct.calibration import ABSurrogate, calibration_function
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray

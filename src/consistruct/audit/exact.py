@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import MARGIN_LOSSES, Worst, certified, pair_value, relative
 from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
 from consistruct.losses import ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.scores import Full

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import Worst, certified, relative
+from consistruct.calibration import calibration_function
 from consistruct.guarantees import crossing_point, figure_data
 from consistruct.losses import Hamming, Mixed
 from consistruct.scores import Blocks, Full

@@ -199,6 +199,46 @@ def _one_hot(L: FloatArray, eps: float) -> float:
 
 
 @claim(
+    "embedding-conclusion",
+    "Section 5",
+    "related work",
+    "Hence, with a spectral norm that is exponentially large even for structured losses, the "
+    "output-embedding surrogate is in line with the quadratic surrogate with free scores.",
+    "H of the one-hot surrogate, one quadratic program per pair, at growing k: it must fall as 1/k "
+    "like H with free scores, for the block and Hamming losses and for the 0-1 loss",
+    expected="holds with correction",
+)
+def embedding_conclusion(effort: Effort) -> Evidence:
+    eps = 0.5
+    falls = Worst("relative deviation of H from bε²/2k (blocks) and Tε²/k (Hamming)", 1e-5)
+    for b, s in effort.pick([(2, 2), (2, 3)], [(2, 2), (2, 3), (2, 4), (3, 2)]):
+        found = _one_hot(block_matrix((s,) * b), eps)
+        falls.see(relative(found, b * eps**2 / (2 * b * s)), f"{b} blocks of {s}")
+    for T in effort.pick((1, 2), (1, 2, 3)):
+        falls.see(relative(_one_hot(hamming_matrix(T), eps), T * eps**2 / 2**T), f"T = {T}")
+    sizes = effort.pick((2, 3, 5), (2, 3, 5, 8))
+    values = [_one_hot(1 - np.eye(k), eps) for k in sizes]
+    flat = Deviation(
+        "H at the largest k over H at k = 2, times k/2, 0-1 loss",
+        values[-1] / values[0] * sizes[-1] / 2,
+        1 + 1e-6,
+        f"k = {sizes[-1]}",
+    )
+    constant = Worst("relative deviation of H from ε²/2, 0-1 loss", 1e-5)
+    for k, value in zip(sizes, values, strict=True):
+        constant.see(relative(value, eps**2 / 2), f"k = {k}")
+    return Evidence(
+        (falls.deviation,),
+        f"ε = 0.5; up to 4 labels in a block, T up to 3, 0-1 up to k = {sizes[-1]}",
+        edge=(flat,),
+        corrected=(falls.deviation, constant.deviation),
+        correction="For the block and Hamming losses, where H = bε²/2k and Tε²/k. Not for the 0-1 "
+        f"loss: its spectral norm is k − 1, but H = ε²/2 at every k ({values[-1]:.4g} at k = "
+        f"{sizes[-1]}), since what counts is max_ij ‖L_i − L_j‖ = √2.",
+    )
+
+
+@claim(
     "spectral-norms",
     "Section 5",
     "related work",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.exact import compare
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import Worst, laws, mixed_matrix, pair_value, relative
 from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
 from consistruct.losses import Mixed
 from consistruct.scores import Full
 

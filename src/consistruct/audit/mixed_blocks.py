@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.exact import compare
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import Worst, certified, laws, mixed_matrix, pair_value, projection
 from consistruct.audit.numerics import relative as relative_gap
 from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
 from consistruct.losses import Mixed
 from consistruct.protocols import FloatArray
 from consistruct.scores import Blocks

@@ -7,7 +7,6 @@ from itertools import permutations, product
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct._sparse import to_dense
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import (
@@ -21,6 +20,7 @@ from consistruct.audit.numerics import (
     relative,
 )
 from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
 from consistruct.losses import Block, CostMatrix, Hamming
 from consistruct.protocols import FloatArray
 from consistruct.scores import Dense

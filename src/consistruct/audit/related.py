@@ -8,7 +8,6 @@ from itertools import permutations
 import numpy as np
 from scipy.stats import norm
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Entry, Evidence, claim
 from consistruct.audit.numerics import (
     MARGIN_LOSSES,
@@ -18,6 +17,7 @@ from consistruct.audit.numerics import (
     mixed_matrix,
     relative,
 )
+from consistruct.calibration import calibration_function
 from consistruct.calibration.lp import minimise
 from consistruct.losses import (
     Abstain,

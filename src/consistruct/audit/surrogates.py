@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import Worst, laws, relative
 from consistruct.audit.symbolic import sympy
-from consistruct.calibration import check_conditions, paper_examples
+from consistruct.calibration import calibration_function, check_conditions, paper_examples
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.scores import Full

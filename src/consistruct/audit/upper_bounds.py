@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from consistruct import calibration_function
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import (
     Worst,
@@ -19,7 +18,7 @@ from consistruct.audit.numerics import (
     projection,
     relative,
 )
-from consistruct.calibration import upper_bound
+from consistruct.calibration import calibration_function, upper_bound
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full
