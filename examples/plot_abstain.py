@@ -65,6 +65,6 @@ left.set(
 left.legend(frameon=False)
 right.axhline(always, ls="-.", color="#6b6b6b", label="always answering")
 right.plot(prices, prices, ":", color="#6b6b6b", label="always asking")
-right.set(xlabel="price of asking", ylabel="mean cost", ylim=(0, 0.42), title="What it costs")
-right.legend(frameon=False, loc="upper left", ncols=1)
+right.set(xlabel="price of asking", ylabel="mean cost", ylim=(0, 0.32), title="What it costs")
+right.legend(frameon=False, loc="lower right")
 plt.show()
