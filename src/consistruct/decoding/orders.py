@@ -72,7 +72,7 @@ class LinearOrdering(_PrefixOrder):
 
     θ is (n, 1 + m(m−1)/2): a constant, then the pairs (0,1), (0,2), …, (m−2, m−1). Exact in
     O(2^m m²) up to 14 items; above that (``exact`` False) a local search from the Borda order. If
-    the pairs do not conflict (as for θ_ij = s_i − s_j, sorted by s), O(m²) finds the best order.
+    θ_ij = s_i − s_j for some item scores s, the Borda order, sorted by s, is optimal.
 
     Examples
     --------
@@ -87,20 +87,6 @@ class LinearOrdering(_PrefixOrder):
         m = self.n_items
         first, second = np.triu_indices(m, 1)
         scores = self._finite(theta, 1 + len(first))[:, 1:]
-        # If the preferred items of all pairs make an order, it is the only best one: no two items
-        # win equally often. Most examples of a fitted model are of this kind.
-        wins = np.zeros((len(scores), m), dtype=np.int64)
-        np.add.at(wins, (slice(None), first), scores > 0)
-        np.add.at(wins, (slice(None), second), scores < 0)
-        orders = np.argsort(-wins, axis=1, kind="stable").astype(np.int64)
-        conflict = (np.sort(wins, axis=1) != np.arange(m)).any(axis=1)
-        if conflict.any():
-            orders[conflict] = self._search(scores[conflict])
-        return orders
-
-    def _search(self, scores: FloatArray) -> LabelArray:
-        m = self.n_items
-        first, second = np.triu_indices(m, 1)
         pair = np.zeros((len(scores), m, m))  # [i, j]: what j standing before i adds
         pair[:, second, first] = 0.5 * scores
         pair[:, first, second] = -0.5 * scores

@@ -306,7 +306,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         -------
         y : (n,) or (n, …) array
         """
-        return self.label_encoding_.decode(self._by_chunks(X, self._predict_codes))
+        codes = self._by_chunks(X, self._predict_codes)
+        return self.label_encoding_.decode(codes)
 
     def predict_expected_loss(self, X: Any) -> FloatArray:
         """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,): how sure the model is.

@@ -49,17 +49,21 @@ def _refuse_groups(groups: Any) -> None:
 
 
 class StructuredPredictor(BasePredictor):
-    """Predicts bit vectors, state vectors, orders, matchings, classes or sequences for a task loss.
+    """Predicts label sets, rankings, orders, matchings, classes or sequences for a task loss.
 
     It minimises the same risk as `TaskLossClassifier`, over the label set of the loss; `score` is
     minus the mean task loss. Given sequences of different lengths and a Hamming loss ("hamming" or
-    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.sequences`.
+    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.sequences`. Given
+    items of queries and a ranking loss ("ndcg", "precision_at::5", ``NDCG(None)``) it fits one
+    score per item, see `consistruct.learning.rankings`.
 
     Parameters
     ----------
     loss : Loss or str
-        A spec ("hamming", "zero_one") takes its sizes from y, whose states may then be of any
-        type; a Loss object takes labels as its label set writes them.
+        A spec ("hamming", "fbeta", "kendall", "ndcg") takes its sizes from y, whose states may
+        then be of any type; a Loss object takes labels as its label set writes them. Losses on
+        items of queries that need a score per pair (average precision, graded pairs) are refused
+        unless scores="items" accepts item scores, which are not consistent for them in general.
     surrogate : "auto", str or class
         "auto": quadratic for labels of fixed shape, log loss for sequences. Sequences also take
         "hinge", "softmax_margin" and "quadratic".
@@ -84,6 +88,10 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
     array([[0, 0],
            [1, 0],
            [1, 1]])
+    >>> relevance = (4 * X[:, 0]).astype(int)
+    >>> ranker = cs.StructuredPredictor("ndcg").fit(X, relevance, groups=np.arange(40) % 8)
+    >>> ranker.predict([[0.2], [0.9], [0.5]])  # ranks of the items of one query
+    array([3, 1, 2])
     """
 
     def __init__(
@@ -141,14 +149,18 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
 
         Parameters
         ----------
-        X : (n, n_features) array, CSR or DataFrame; or sequences
+        X : (n, n_features) array, CSR or DataFrame; or sequences; or items of queries
             Sequences: a list of (T_i, d) arrays, of lists of feature dicts or strings per token,
-            packed tokens, or all tokens as rows with `groups`.
-        y : (n, …) array, or the tags of each sequence
+            packed tokens, or all tokens as rows with `groups`. Items of queries: a list of
+            (n_i, d) arrays, or all items as rows with `groups`.
+        y : (n, …) array; the tags of each sequence; the relevance of each item
+            Orders list labels best first and may end early (−1, NaN, None). Candidate sets are a
+            list of sets or a 0/1 matrix.
         sample_weight : (n,) array, optional
-            How often each row or sequence counts.
+            How often each row, sequence or query counts.
         groups : (N,) array, optional
-            The sequence that each row of X belongs to; rows of a sequence stand together.
+            The sequence or query that each row of X belongs to; rows of a sequence stand together.
+            For queries also their sizes in turn.
 
         Returns
         -------
@@ -191,6 +203,9 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
     def predict(self, X: Any, groups: Any = None) -> Any:
         """Predictions written like the labels of `fit`; for sequences a list, flat with `groups`.
 
+        For items of queries the rank of each item, 1 is best: in the order of the rows of X, or a
+        list with an array per query. Without `groups` the rows of X are the items of one query.
+
         Parameters
         ----------
         X, groups
@@ -205,6 +220,8 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
 
     def score_parameters(self, X: Any, groups: Any = None) -> Any:
         """θ(x), (n, width); for sequences `ChainScores`: unary scores, transitions, offsets.
+
+        For items of queries one score per item, packed by query (`Ragged`).
 
         Parameters
         ----------
