@@ -160,8 +160,8 @@ def test_lines_stand_out_from_the_page_in_both_themes():
     from consistruct.report import plotly_figures as drawing
 
     for colours, ground in (
-        (drawing.LIGHT, drawing.SURFACE),
-        (drawing.DARK, drawing.DARK_SURFACE),
+        (drawing.LIGHT, drawing.PANEL),
+        (drawing.DARK, drawing.DARK_PANEL),
     ):
         for colour in colours:
             bright, dim = sorted((luminance(colour), luminance(ground)), reverse=True)

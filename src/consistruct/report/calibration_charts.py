@@ -90,8 +90,13 @@ def classes_chart(report: CalibrationReport) -> Chart | None:
         key="classes",
         title="How hard at each ε: ε²/4H(ε)",
         caption=(
-            "At each ε, the number of classes of a 0-1 loss that is as hard. Where the line lies "
-            "below the effective number of classes, the loss is easier there than k_eff says."
+            "At each ε, the number of classes of a 0-1 loss that is as hard."
+            + (
+                " Where the line lies below the effective number of classes, the loss is easier "
+                "there than k_eff says."
+                if bound is not None
+                else ""
+            )
         ),
         x_label=EPS_AXIS,
         y_label=f"log₁₀ of {name}" if large else name,

@@ -35,20 +35,23 @@ __all__ = [
     "themed",
 ]
 
-# Okabe and Ito's colours, told apart without colour vision; each with a dash and a marker of its
-# own, so that colour is never the only difference
-LIGHT = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#595959")
+# Okabe and Ito's hues, told apart without colour vision, some darkened or lightened until they
+# stand out from the page (contrast 3:1); each with a dash and a marker of its own, so that colour
+# is never the only difference
+LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B8628F", "#B07A00", "#595959")
 DARK = ("#56B4E9", "#F0803C", "#2BBF94", "#E0A3C3", "#E69F00", "#B4B4B4")
 DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "5px,3px")
 MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "x")
 TEXT, GRID, SURFACE = "#1b1f23", "#dfe3e8", "#ffffff"
 CLEAR = "rgba(0,0,0,0)"
+PANEL, DARK_PANEL = "#f5f7f9", "#1f242a"  # the ground of figures in a page
 DARK_TEXT, DARK_GRID, DARK_SURFACE = "#e6e9ec", "#3a4048", "#16191d"
 
 PLOTLY_CONFIG: dict[str, Any] = {
     "responsive": True,
     "displaylogo": False,
     "displayModeBar": True,  # fingers do not hover
+    "toImageButtonOptions": {"filename": "consistruct", "scale": 2},
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
     # nothing of a report goes to another server
     "showSendToCloud": False,
@@ -67,6 +70,7 @@ THEME_COLOURS: dict[str, str] = {
     TEXT: DARK_TEXT,
     GRID: DARK_GRID,
     SURFACE: DARK_SURFACE,
+    PANEL: DARK_PANEL,
 }
 
 
@@ -227,7 +231,7 @@ def _legend_of(mark: Mark, number: int) -> dict[str, Any]:
 def _layout(chart: Chart | HeatMap) -> dict[str, Any]:
     layout: dict[str, Any] = {
         "meta": {"title": chart.title, "caption": chart.caption},
-        "paper_bgcolor": CLEAR,  # the page shows through
+        "paper_bgcolor": PANEL,  # a saved picture needs a ground of its own
         "plot_bgcolor": CLEAR,
         "font": {"color": TEXT, "family": "system-ui, sans-serif", "size": 13},
         # axes claim what they need themselves; the bar with the buttons has the top to itself
@@ -271,12 +275,12 @@ def _axis(label: str) -> dict[str, Any]:
     }
 
 
-def _named(names: Sequence[str]) -> dict[str, Any]:
+def _named(names: Sequence[str], length: int = 28) -> dict[str, Any]:
     """Names as tick texts at whole numbers: two equal names stay two rows."""
     return {
         "tickmode": "array",
         "tickvals": list(range(len(names))),
-        "ticktext": [escaped(shortened(name)) for name in names],
+        "ticktext": [escaped(shortened(name, length)) for name in names],
         "showgrid": False,
         "zeroline": False,
     }
@@ -313,8 +317,8 @@ def _positive(chart: Chart) -> bool:
 def _heat_map(chart: HeatMap) -> dict[str, Any]:
     layout = _layout(chart)
     long = max(len(name) for name in chart.x_names) > 3
-    layout["xaxis"] |= _named(chart.x_names) | {"tickangle": -45 if long else 0, "ticks": ""}
-    layout["yaxis"] |= _named(chart.y_names) | {"autorange": "reversed", "ticks": ""}
+    layout["xaxis"] |= _named(chart.x_names, 18) | {"tickangle": -45 if long else 0, "ticks": ""}
+    layout["yaxis"] |= _named(chart.y_names, 18) | {"autorange": "reversed", "ticks": ""}
     layout["height"] = 300 + 30 * max(len(chart.y_names), 6)
     trace = {
         "type": "heatmap",
