@@ -86,7 +86,8 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice
         truths, where = np.unique(found.solution.truths, axis=0, return_inverse=True)
-        law = np.bincount(where.ravel(), found.solution.law, len(truths))
+        law = np.zeros(len(truths))
+        np.add.at(law, where.ravel(), found.solution.law)
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
         return found.pair, (names, truths, law), note
     if isinstance(found, HammingCertificate):
