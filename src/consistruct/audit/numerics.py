@@ -73,7 +73,8 @@ class Worst:
         if math.isnan(value):
             value = math.inf
         if value > self.value:
-            self.value, self.case = float(value), case
+            self.value = float(value)
+            self.case = case if len(case) <= 100 else f"{case[:99]}…"  # matrices are long
 
     @property
     def deviation(self) -> Deviation:

@@ -28,7 +28,7 @@ def audit(
 ) -> None:
     """Does the paper say the truth? Each claim is checked by computation, with its verdict.
 
-    Exit code 1 if a verdict is not the expected one: the code is broken, or the paper got better.
+    Exit code 1 if a verdict is not the expected one: something in the code has changed.
 
     Example: consistruct audit --quick --only prop-hamming
     """
