@@ -27,7 +27,7 @@ extensions = [
     "repository_pages",  # benchmark results, contributing and changes, from where they live
     "api_pages",  # one page per public name
     "soft_code",  # `name` in a docstring is a link where it names something public
-    "mathml",  # formulas without a script
+    "drawn_math",  # formulas without a script or a font
 ]
 exclude_patterns = ["_ext", "sg_execution_times.rst", "**/sg_execution_times.rst"]
 default_role = "softcode"
@@ -35,7 +35,7 @@ nitpicky = True
 # parameter types in words ("array", "optional") and what other packages document
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|scipy|sklearn|matplotlib|collections|typing|numba|pandas|pathlib)\..*"),
-    (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly)\..*"),
+    (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly|starlette|sympy|datetime)\..*"),
     (r"py:class", r"(ArrayLike|NDArray|Generator|RandomState|optional|Axes|Expr)"),
     (r"py:class", r"dict\[str"),  # an annotation that autodoc cuts at its comma
     (r"py:class", r"BaseScoreSpace"),  # what score spaces share; its members are documented
@@ -76,7 +76,7 @@ sphinx_gallery_conf = {
 }
 
 # --- HTML
-html_math_renderer = "mathml"
+html_math_renderer = "drawn"
 html_theme = "pydata_sphinx_theme"
 html_title = "consistruct"
 html_static_path = ["_static"]

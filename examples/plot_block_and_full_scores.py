@@ -27,8 +27,8 @@ ax.plot(eps, full(eps), "--", color="#D55E00", label="one score per label (100)"
 ax.plot(eps, blocks(eps), color="#0072B2", label="one score per block (4)")
 ax.axvspan(0, blocks.consistency_level, color="#6b6b6b", alpha=0.15, lw=0)
 ax.annotate(
-    "block scores:\nthis error may stay",
-    (0.1, 0.5),
+    "block scores:\nerror may stay",
+    (0.1, 0.85),
     xycoords=("data", "axes fraction"),
     ha="center",
 )

@@ -172,7 +172,7 @@ PACKAGES = sorted(
     for module in pkgutil.iter_modules(consistruct.__path__)
     if module.ispkg and not module.name.startswith("_") and module.name != "cli"
 )
-PUBLIC = ["exceptions", "protocols", *PACKAGES]
+PUBLIC = ["exceptions", "protocols", "learning.rankings", "learning.sequences", *PACKAGES]
 
 
 @pytest.mark.parametrize("package", PUBLIC)

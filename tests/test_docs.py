@@ -13,7 +13,7 @@ from typer.main import get_command
 from consistruct.cli import app
 from consistruct.losses import LOSSES
 from consistruct.testing import check_loss
-from tests.page_blocks import COMMANDS, SHOWN, blocks, check_output, commands, run_command
+from tests.page_blocks import COMMANDS, FENCE, SHOWN, blocks, check_output, commands, run_command
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -96,7 +96,10 @@ def test_no_block_escapes(page):
 
 
 # reasons for which a block may be left out, each used by at least one page
-EXCUSES = {"make demo installs, on a machine with nothing but Python"}
+EXCUSES = {
+    "make demo installs, on a machine with nothing but Python",
+    "it serves until it is stopped; the browser tests start it",
+}
 
 
 def test_every_excuse_is_needed():
@@ -179,12 +182,31 @@ def test_examples_run(example, capsys, monkeypatch):
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=page_id)
 def test_local_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
+        picture = re.fullmatch(r"generated/gallery/images/sphx_glr_(\w+)_\d{3}\.png", target)
+        if picture:  # drawn by an example while the site is built
+            assert (ROOT / "examples" / f"{picture[1]}.py").exists(), f"no example draws {target}"
+        elif "://" not in target:
+            assert "generated" not in target, f"{page_id(page)} links to {target}: link the source"
             assert (page.parent / target).exists(), f"{page_id(page)} links to {target}"
 
 
-def test_readme_names_the_two_commands_and_is_run():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "make demo" in readme
-    assert "make test" in readme
-    assert len(python_blocks(readme)) >= 1
+def test_the_readme_s_two_commands_are_what_ci_runs():
+    """They run this test; so here only that they exist, and that the gate runs them."""
+    readme = README.read_text(encoding="utf-8")
+    named = re.findall(r"^    make (\w+) ", readme, re.M)
+    assert named == ["demo", "test"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    for target in [*named, "docs"]:
+        assert re.search(rf"^{target}:", makefile, re.M)
+        assert f"make {target}" in gate
+    assert "pip install" in makefile  # what the excused block of the README does
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_stand_in_fences(page):
+    """An indented block is not run: only the README's two commands may stand in one."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    indented = re.findall(r"^\n {4}((?:\$ )?(?:consistruct|pip|python3?|make|git) .*)$", text, re.M)
+    allowed = ["make demo    # creates .venv, installs, shows what the package does"]
+    assert indented == (allowed if page == README else [])
