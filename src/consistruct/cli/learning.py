@@ -6,6 +6,8 @@ Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 a che
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +39,6 @@ from consistruct.cli.options import (
     Template,
 )
 from consistruct.cli.output import check_writable, one_line_errors, show
-from consistruct.cli.prediction_files import predictions_csv
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 
@@ -248,7 +249,7 @@ def predict(
                 predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
                 if expected_loss:
                     expected = stored.estimator.predict_expected_loss(examples.X)
-            text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
+            text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
         if out is not None:
             with atomic_write(out) as stream:
                 stream.write(text.encode())
@@ -367,6 +368,25 @@ def _format(layout: Layout, data: Path) -> str | None:
 
 
 # --- rendering -----------------------------------------------------------------------------------
+
+
+def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: bool) -> str:
+    columns = predictions.reshape(len(predictions), -1)
+    names = layout.label_names if layout.label_names and predictions.ndim > 1 else None
+    if ranks:
+        header = ["rank"]
+    elif predictions.ndim == 1:
+        header = [layout.target[0] if layout.target and layout.feature_names else "prediction"]
+    elif names is not None and len(names) == columns.shape[1]:
+        header = list(names)
+    else:
+        header = [f"prediction_{part}" for part in range(columns.shape[1])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*header, "expected_loss"] if expected is not None else header)
+    for row, cells in enumerate(columns.tolist()):
+        writer.writerow(cells if expected is None else [*cells, repr(float(expected[row]))])
+    return text.getvalue()
 
 
 def _shape(examples: DataSet) -> str:
