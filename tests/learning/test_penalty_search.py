@@ -25,12 +25,14 @@ def solve(solver, intercept=True):
     return solver.solve(SURROGATE, score_map, X, Y, rng=generator)
 
 
+@pytest.mark.parametrize("selection", ["task_loss", "surrogate"])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_search_agrees_with_the_eigenbasis(intercept):
-    solver = ClosedForm()
+def test_search_agrees_with_the_eigenbasis(intercept, selection):
     assert SURROGATE.score_space.width >= D  # so that the search is what runs
-    searched = solve(solver, intercept)
-    whole = solve(ClosedForm(alpha=tuple(searched.path["alphas"].tolist())), intercept)
+    searched = solve(ClosedForm(selection=selection), intercept)
+    assert 5 <= len(searched.path["alphas"]) <= 12
+    tried = tuple(searched.path["alphas"].tolist())
+    whole = solve(ClosedForm(alpha=tried, selection=selection), intercept)
     np.testing.assert_allclose(
         searched.path["surrogate_risk"], whole.path["surrogate_risk"], rtol=1e-8
     )

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
-from consistruct._sparse import to_dense
-from consistruct.learning.dual_ridge import DualRidge
+from consistruct.learning.dual_ridge import DualRidge, inner_products
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.gcv_path import (
@@ -62,7 +61,8 @@ class ClosedForm(BaseSolver):
     ----------
     alpha : "auto", float or sequence of float
         Penalty; of several ("auto": 21 between 1e-9 and 10 times the mean squared norm of the
-        features) the one with the least leave-one-out risk.
+        features) the one with the least leave-one-out risk. Where there are at least as many
+        outputs as features, and 256 of these, "auto" tries about eight of the 21.
     selection : "auto", "task_loss", "surrogate" or "gcv"
         Exact leave-one-out task loss (ties: surrogate risk), leave-one-out surrogate risk, or
         generalised cross-validation. The first two use at most 2048 rows, drawn at random, except
@@ -231,7 +231,7 @@ class ClosedForm(BaseSolver):
     ) -> SolverResult:
         features = score_map.features.transform(inputs)
         exact_kernel = isinstance(score_map.features, KernelFeatures)
-        kernel = features if exact_kernel else _inner_products(features)
+        kernel = features if exact_kernel else inner_products(features)
         few_factors = len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0
         expansion, intercept, alpha, path = (
             self._by_cholesky if few_factors else self._by_eigenvalues
@@ -385,11 +385,6 @@ class ClosedForm(BaseSolver):
             found.task_loss[best],
         )
         return float(alphas[best]), found.as_dict()
-
-
-def _inner_products(features: Any) -> FloatArray:
-    product = features @ features.T
-    return np.asarray(to_dense(product), dtype=np.float64)
 
 
 def _with_intercept(score_map: ScoreMap, coef: FloatArray, intercept: FloatArray) -> FloatArray:

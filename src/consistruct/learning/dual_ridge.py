@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from consistruct._sparse import squared_entries
+from consistruct._sparse import squared_entries, to_dense
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.ridge_path import OutputPenalty, Spectrum
 from consistruct.protocols import FloatArray, Target
 
-__all__ = ["DualRidge"]
+__all__ = ["DualRidge", "inner_products"]
 
 
 class DualRidge:
@@ -77,3 +79,9 @@ class DualRidge:
             return self.spectrum.mean_target
         share = self.weight / self.spectrum.total_weight
         return self.spectrum.mean_target - (share @ kernel) @ expansion
+
+
+def inner_products(features: Any) -> FloatArray:
+    """φ_i·φ_j of all rows, dense."""
+    product = features @ features.T
+    return np.asarray(to_dense(product), dtype=np.float64)

@@ -87,11 +87,12 @@ def search_penalty(
     surrogate: QuadraticSurrogate,
     true: LabelArray,
     grid: FloatArray,  # increasing
+    criterion: str,  # "task_loss" or "surrogate"
 ) -> PathScores:
     """Leave-one-out risks of the penalties that the search visited, in the order of the grid."""
     found: dict[int, PathScores] = {}
 
-    def task_loss(position: int) -> float:
+    def value(position: int) -> float:
         if position not in found:
             found[position] = evaluate_path(
                 ridge,  # type: ignore[arg-type]  # only its leave_one_out is used
@@ -102,9 +103,11 @@ def search_penalty(
                 true,
                 grid[position : position + 1],
             )
-        return float(found[position].task_loss[0])
+        scores = found[position]
+        risks = scores.task_loss if criterion == "task_loss" else scores.surrogate_risk
+        return float(risks[0])
 
-    valley_search(task_loss, len(grid))
+    valley_search(value, len(grid))
     return PathScores.joined([found[position] for position in sorted(found)])
 
 
@@ -122,7 +125,7 @@ def fit_by_search(
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
     grid = penalty_grid(mean_square, mean_square, sums.precision)
     rows = np.asarray(sums.kept_rows, dtype=np.float64)
-    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid)
+    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid, selection)
     best = found.best(selection)
     logger.info(
         "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
