@@ -90,7 +90,9 @@ class SequencePredictor(ChainPredictor):
     Attributes
     ----------
     classes_ : array of tags, in the order of the columns of marginals
-    coef_ : (n_outputs, s), intercept_ : (s,), transitions_ : (s, s), start_ and end_ : (s,)
+    coef_, intercept_ : (n_outputs, s) and (s,) arrays
+    transitions_ : (s, s) array
+    start_, end_ : (s,) arrays
     n_iter_ : int
     history_ : list of float, mean surrogate per token in each epoch
 
