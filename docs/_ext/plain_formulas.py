@@ -7,7 +7,10 @@ from typing import Any
 
 CODE = re.compile(r"(``.*?``|`.*?`|\*\w[^*\n]*\w\*(?!\w))")
 
-PLURAL = re.compile(r"(?<!`)(`\w+`)s\b")  # several `Loss`s: reStructuredText wants a separator
+# several `Loss`s, `share`²: reStructuredText wants a separator
+TOUCHING = re.compile(r"(?<!`)(`\w+`)(?=[\w²³])")
+# coef_ in a sentence is no link; names at the start of an entry are numpydoc's business
+LEARNED = re.compile(r"(?<=\w)_(?=[\s,.;:)]|$)")
 
 
 def escape_formulas(
@@ -22,4 +25,6 @@ def escape_formulas(
             continue
         parts = CODE.split(line)
         parts[::2] = [part.replace("|", "\\|").replace("*", "\\*") for part in parts[::2]]
-        lines[number] = PLURAL.sub(r"\1\\ s", "".join(parts))
+        if line.startswith(" "):
+            parts[::2] = [LEARNED.sub(r"\\_", part) for part in parts[::2]]
+        lines[number] = TOUCHING.sub(r"\1\\ ", "".join(parts))

@@ -98,8 +98,10 @@ class SequencePredictor(ChainPredictor):
     Attributes
     ----------
     classes_ : array of tags, in the order of the columns of marginals
-    coef_ : (n_outputs, s), intercept_ : (s,), transitions_ : (s, s), start_ and end_ : (s,)
-    transition_coef_ : (n_outputs, s, s), or (0, s, s) where transitions are shared
+    coef_, intercept_ : (n_outputs, s) and (s,) arrays
+    transitions_ : (s, s) array
+    start_, end_ : (s,) arrays
+    transition_coef_ : (n_outputs, s, s) array, (0, s, s) where transitions are shared
     n_iter_ : int
     history_ : list of float, mean surrogate per token in each epoch
 
