@@ -11,7 +11,7 @@ features and few data it asks too often.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import train_test_split
 
 import consistruct as cs
 
@@ -23,17 +23,14 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# The penalty of the log loss is chosen on the training part, by the cost at one price; the
-# quadratic surrogate chooses its own by leave-one-out.
+# Nothing is tuned: the penalty of the log loss is chosen on held-out training rows, that of the
+# quadratic surrogate by leave-one-out.
 
-linear = {"features": "linear", "standardize": True}
+linear = {"features": "linear", "standardize": True, "random_state": 0}
 bayes = {"surrogate": "log", "decoding": "bayes"}
-model = cs.StructuredPredictor(loss=cs.losses.Abstain(10, 0.3), **bayes, **linear)
-search = GridSearchCV(model, {"alpha": [1e-3, 1e-2, 1e-1]}, cv=3).fit(X_train, y_train)
-bayes["alpha"] = search.best_params_["alpha"]
 model = cs.TaskLossClassifier(loss="zero_one", **bayes, **linear).fit(X_train, y_train)
 always = -model.score(X_test, y_test)
-print(f"always answering: {always:.1%} wrong (penalty {bayes['alpha']})")
+print(f"always answering: {always:.1%} wrong (penalty {model.alpha_:.2g})")
 
 prices = [0.05, 0.1, 0.3, 0.5, 0.7]
 models = {"log loss, Bayes decoding": bayes, "quadratic": {}}

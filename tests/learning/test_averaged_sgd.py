@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from consistruct.learning import LBFGS, AveragedSGD, ClosedForm, LinearFeatures, ScoreMap
 from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.sgd_run import SGDRun
-from consistruct.losses import Hamming, Mixed, Ordinal, ZeroOne
+from consistruct.losses import Abstain, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate
 
@@ -143,7 +143,7 @@ def held_out_losses(loss, X, true, weight, shares, seed):
     rows = rng.permutation(len(true))
     held_out, used = np.sort(rows[: len(rows) // 4]), np.sort(rows[len(rows) // 4 :])
     score_map, surrogate = ScoreMap(LinearFeatures(X.shape[1])), QuadraticSurrogate(loss)
-    mean_square = float(weight[used] @ ((X[used] ** 2).sum(axis=1) + 1.0)) / weight[used].sum()
+    mean_square = float(weight @ ((X**2).sum(axis=1) + 1.0)) / weight.sum()
     losses = []
     inputs = sp.csr_array(X)
     for share in shares:
@@ -325,3 +325,31 @@ def test_checkpoints_are_ordinary_files(tmp_path):
 def test_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         AveragedSGD(**arguments)
+
+
+@pytest.mark.parametrize("n", [200, 600])
+def test_automatic_penalty_of_lbfgs_is_judged_on_held_out_rows(n):
+    """Classes far apart, so that the strongest penalty leaves probabilities too near 1/3."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(3, size=n)
+    X = np.eye(3)[true] + 0.25 * rng.normal(size=(n, 3))
+    loss, score_map = Abstain(3, 0.1), ScoreMap(LinearFeatures(3))
+    surrogate = make_surrogate("log", loss)
+    found = LBFGS().solve(surrogate, score_map, X, true, rng=np.random.default_rng(3))
+    whole = ((X - X.mean(axis=0)) ** 2).sum() / n + 1.0  # centred, and the intercept's one
+    share = found.alpha * n / whole
+    if n < 256:  # fewer rows rank nothing
+        assert share == pytest.approx(1.0)
+        return
+    rows = np.random.default_rng(3).permutation(n)
+    held_out, used = np.sort(rows[: n // 4]), np.sort(rows[n // 4 :])
+    losses = {}
+    for candidate in (1.0, 0.1, 0.01, 0.001):  # each from nothing, to the end
+        solver = LBFGS(alpha=candidate * whole / len(used))
+        fit = solver.solve(surrogate, score_map, X[used], true[used], rng=rng)
+        theta = score_map.apply(fit.weights, X[held_out])
+        losses[candidate] = surrogate.value_and_gradient(theta, true[held_out])[0].mean()
+    chosen = min(losses, key=lambda candidate: abs(np.log(candidate / share)))
+    assert share == pytest.approx(chosen)
+    assert losses[chosen] == min(losses.values())
+    assert losses[1.0] > losses[chosen]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,17 +15,20 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
 from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from consistruct.learning.design_matrix import DesignMatrix
+from consistruct.learning.held_out_penalty import best_share
 from consistruct.learning.lbfgs import _single_alpha
 from consistruct.learning.score_map import ScoreMap
-from consistruct.learning.sgd_penalty import choose_alpha
 from consistruct.learning.sgd_run import SGDRun
 from consistruct.learning.solver import BaseSolver, SolverResult, require
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
 
 __all__ = ["AveragedSGD"]
 
 logger = logging.getLogger(__name__)
+
+SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epoch 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +128,7 @@ class AveragedSGD(BaseSolver):
         if found is not None:
             alpha = float(found.numbers["alpha"])
         else:
-            alpha = choose_alpha(self, surrogate, score_map, *part, rng)
+            alpha = self._penalty(surrogate, score_map, *part, rng)
         run = SGDRun(replace(self, alpha=alpha), surrogate, score_map, *part, rng)
         if found is not None:
             run.state.restore(found.arrays, found.numbers)
@@ -156,6 +161,39 @@ class AveragedSGD(BaseSolver):
         return SolverResult(
             weights, run.state.alpha, run.state.epoch, {"risk": np.array(run.risks)}
         )
+
+    def _penalty(
+        self,
+        surrogate: BaseSurrogate,
+        score_map: ScoreMap,
+        inputs: Any,
+        labels: LabelArray,
+        weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> float:
+        """The penalty as given, or for "auto" the best share of E‖φ‖²/N on held-out rows."""
+        given = _single_alpha(self.alpha)
+        if given is not None:
+            return given
+
+        def fits(used: IntArray) -> Callable[[float], FloatArray]:
+            run = SGDRun(self, surrogate, score_map, inputs[used], labels[used], weight[used], rng)
+            start = run.state
+
+            def fit(share: float) -> FloatArray:
+                run.state = copy.deepcopy(start)
+                run.state.alpha = share * run.design.mean_square / len(used)
+                for _ in range(SEARCH_EPOCHS):
+                    run.epoch(rng)
+                return run.weights()
+
+            return fit
+
+        def task_loss(theta: FloatArray, true: LabelArray) -> FloatArray:
+            return surrogate.loss(surrogate.decode(theta), true)
+
+        share = best_share(score_map, inputs, labels, weight, rng, fits, task_loss)
+        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(labels)
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         size = max(1, round(self.validation_fraction * n))
