@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from consistruct import __version__, cli
+from consistruct.cli import showcase
 from consistruct.exceptions import LossSpecError
 from consistruct.losses import read_cost_csv
 
@@ -36,7 +37,7 @@ def test_demo_analyses_learns_and_draws(tmp_path):
 
 def test_the_demo_matrix_is_the_one_that_ships():
     shipped = Path(__file__).parents[1] / "examples" / "kdd99_costs.csv"
-    assert read_cost_csv(shipped) == cli.demo.INTRUSION
+    assert read_cost_csv(shipped) == showcase.INTRUSION
 
 
 def test_version_and_module():

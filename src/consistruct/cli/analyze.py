@@ -5,31 +5,22 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from consistruct.calibration import (
-    SURROGATES,
-    CalibrationFunction,
-    LabelOrderWarning,
-    calibration_function,
-)
 from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.base import Loss
-from consistruct.report import (
-    calibration_charts,
-    calibration_html,
-    calibration_report,
-    calibration_tables,
-    calibration_text,
-    chart_picture,
-)
 from consistruct.scores.spec import parse_scores
+
+# imported inside the functions: other commands must not wait for the engine
+if TYPE_CHECKING:
+    from consistruct.calibration import CalibrationFunction
 
 __all__ = ["analyze", "register"]
 
@@ -47,7 +38,9 @@ def analyze(
     scores: str = typer.Option(
         "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
     ),
-    surrogate: str = typer.Option("quadratic", help=f"One of {', '.join(SURROGATES)}."),
+    surrogate: str = typer.Option(
+        "quadratic", help="quadratic, logistic, log, hinge, …; a wrong name lists all."
+    ),
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int | None = typer.Option(
@@ -71,6 +64,15 @@ def analyze(
 
     Example: consistruct analyze hamming:10 --scores full --html report.html
     """
+    from consistruct.report import (
+        calibration_charts,
+        calibration_html,
+        calibration_report,
+        calibration_tables,
+        calibration_text,
+        chart_picture,
+    )
+
     check_targets(html=html, plot=plot, csv=csv)
     task = read_loss(loss, rows)
     curve, told = _curve(task, scores, surrogate, decoding, jobs)
@@ -102,6 +104,8 @@ def _curve(
 
     Own scores of another surrogate than the quadratic are those that it is trained with.
     """
+    from consistruct.calibration import LabelOrderWarning, calibration_function
+
     other = surrogate != "quadratic"
     space = None if other and scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:

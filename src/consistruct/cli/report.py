@@ -14,14 +14,6 @@ from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, T
 from consistruct.cli.output import one_line_errors
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
-from consistruct.report import (
-    chart_picture,
-    learning_charts,
-    learning_html,
-    learning_report,
-    learning_tables,
-    learning_text,
-)
 
 __all__ = ["register", "report"]
 
@@ -63,6 +55,14 @@ def report(
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
     """
     from consistruct.learning.persistence import read_model
+    from consistruct.report import (
+        chart_picture,
+        learning_charts,
+        learning_html,
+        learning_report,
+        learning_tables,
+        learning_text,
+    )
 
     with one_line_errors():
         check_targets(html=html, plot=plot, csv=csv)

@@ -8,13 +8,14 @@ from pathlib import Path
 from consistruct._atomic import atomic_write
 from consistruct.cli.output import check_writable
 from consistruct.exceptions import ConsistructError
-from consistruct.report import picture_kind
 
 __all__ = ["check_targets", "write_file", "write_tables"]
 
 
 def check_targets(*, html: Path | None, plot: Path | None, csv: Path | None) -> None:
     """Refuse names and places that could not be written, before anything is computed."""
+    from consistruct.report import picture_kind
+
     if plot is not None:
         picture_kind(str(plot))
     for path in (html, plot, csv):
