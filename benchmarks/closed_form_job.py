@@ -9,35 +9,19 @@ of the resident set over the bytes of X.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.measure import taking_turns
+from benchmarks.measure import peak_bytes, resident_bytes, taking_turns
 from consistruct.learning import StructuredPredictor, TaskLossClassifier
 from consistruct.losses import CostVectors, ZeroOne
 
 CLASSES, COSTS = "classes (one-hot targets, sparse)", "cost vectors (dense targets)"
-
-
-def peak_bytes() -> int:
-    """Largest resident set so far; Linux counts in KiB, macOS in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def resident_bytes() -> int:
-    """The resident set now, from Linux; elsewhere its peak so far, which is no less."""
-    statm = Path("/proc/self/statm")
-    if not statm.exists():
-        return peak_bytes()
-    return int(statm.read_text().split()[1]) * resource.getpagesize()
 
 
 def make_inputs(n: int, d: int, rng: np.random.Generator) -> np.ndarray:

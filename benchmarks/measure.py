@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -75,3 +78,26 @@ def machine() -> str:
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, consistruct {consistruct.__version__}"
     )
+
+
+def peak_bytes() -> int:
+    """Largest resident set of this process so far.
+
+    Linux keeps it with the memory of the process (VmHWM). Its ``ru_maxrss`` would also count the
+    parent before the program was replaced, which may be far larger.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="ascii"))
+        if found:
+            return 1024 * int(found[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts in bytes
+
+
+def resident_bytes() -> int:
+    """The resident set now, from Linux; elsewhere its peak so far, which is no less."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return peak_bytes()
+    return int(statm.read_text(encoding="ascii").split()[1]) * resource.getpagesize()

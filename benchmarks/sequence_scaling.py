@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import peak_bytes, resident_bytes
 from consistruct.learning.sequences import PackedTokens, SequencePredictor
 
 Section = tuple[str, list[str]]  # title and lines of Markdown
@@ -129,16 +129,6 @@ def memory_probe() -> None:
     packed = PackedTokens(features, offsets)
     SequencePredictor(max_epochs=1, random_state=0).fit(packed, tags)
     print((peak_bytes() - before) / (features.nbytes + tags.nbytes))
-
-
-def resident_bytes() -> int:
-    """Memory held now; Linux counts it in pages."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize()
-
-
-def peak_bytes() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def memory_line() -> str:
