@@ -11,6 +11,7 @@ from consistruct.learning import (
     ScoreMap,
     closed_form,
     feature_choice,
+    feature_options,
 )
 from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
@@ -211,7 +212,7 @@ def test_outputs_with_different_penalties_are_refused():
 
 
 def test_auto_features_are_exact_above_the_number_of_landmarks(monkeypatch):
-    monkeypatch.setattr(feature_choice, "DEFAULT_COMPONENTS", 20)
+    monkeypatch.setattr(feature_options, "DEFAULT_COMPONENTS", 20)
     monkeypatch.setattr(feature_choice, "EXACT_ROWS", 50)
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 30)
     X, true, _ = problem(ZeroOne(3), n=60)

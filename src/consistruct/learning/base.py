@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.cost_tables import cost_table, is_cost_table
-from consistruct.learning.feature_choice import FeatureOptions, choose_features
+from consistruct.learning.feature_choice import choose_features
+from consistruct.learning.feature_options import FeatureOptions
 from consistruct.learning.label_encoding import (
     ClassLabels,
     LabelEncoding,

@@ -6,7 +6,8 @@ from typing import Any
 
 from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.closed_form import ClosedForm
-from consistruct.learning.feature_choice import DEFAULT_COMPONENTS, EXACT_ROWS
+from consistruct.learning.feature_choice import EXACT_ROWS
+from consistruct.learning.feature_options import DEFAULT_COMPONENTS
 from consistruct.learning.lbfgs import LBFGS
 from consistruct.learning.paper_sgd import PaperSGD
 from consistruct.learning.solver import BaseSolver
