@@ -62,7 +62,7 @@ function toggleComparison() {
   } else {
     const setting = panels[0].forAddress();
     const second = addPanel();
-    second.bytes = panels[0].bytes;
+    second.content = panels[0].content;
     second.matrix = panels[0].matrix;
     second.load({ ...setting, csv: null });
     second.root.scrollIntoView({ block: "nearest" });

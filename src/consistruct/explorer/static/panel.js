@@ -21,7 +21,9 @@ export class Panel {
     });
     this.view = new ResultView(this.part("result"), options);
     this.matrix = null; // {id, bytes, in_address}
-    this.turn = 0;
+    this.content = null; // promise of the bytes of the last file
+    this.reading = 0; // counts files: an answer about an earlier one is dropped
+    this.turn = 0; // counts computations, likewise
     this.job = null;
     this.finished = null; // the job whose result is shown
     this.name(letter);
@@ -50,47 +52,61 @@ export class Panel {
   async load(setting) {
     this.form.load(setting);
     if (setting.csv) {
+      let bytes;
       try {
-        await this.upload(fromBase64(setting.csv));
-      } catch (error) {
-        this.fail(error instanceof api.ServerError ? error.message : "the address is damaged");
+        bytes = fromBase64(setting.csv);
+      } catch {
+        this.fail("the address is damaged");
         return;
       }
-    } else if (setting.matrix) {
-      this.matrix = { id: setting.matrix, bytes: null, in_address: false };
+      await this.read(Promise.resolve(bytes));
+      return;
     }
+    if (setting.matrix) this.matrix = { id: setting.matrix, bytes: null, in_address: false };
     await this.run();
   }
 
   // a file, or null: the one that is there is to be read with other rows
-  async takeFile(file) {
+  takeFile(file) {
+    if (file !== null) return this.read(this.bytesOf(file));
+    return this.content && this.read(this.content);
+  }
+
+  async bytesOf(file) {
+    const { upload_bytes: limit } = this.options.limits;
+    if (file.size > limit) {
+      throw new api.ServerError(
+        `the file has ${file.size} bytes, the explorer takes at most ${limit}; ` +
+          "use `consistruct analyze cost:FILE.csv`",
+      );
+    }
+    return new Uint8Array(await file.arrayBuffer());
+  }
+
+  async read(content) {
     this.stop();
+    this.content = content;
+    this.reading += 1;
+    const reading = this.reading;
     try {
-      if (file !== null) {
-        const { upload_bytes: limit } = this.options.limits;
-        if (file.size > limit) {
-          throw new api.ServerError(
-            `the file has ${file.size} bytes, the explorer takes at most ${limit}; ` +
-              "use `consistruct analyze cost:FILE.csv`",
-          );
-        }
-        this.bytes = new Uint8Array(await file.arrayBuffer());
-      }
-      if (!this.bytes) return;
-      await this.upload(this.bytes);
+      const bytes = await content;
+      const found = await api.uploadMatrix(bytes, this.form.rows());
+      if (reading !== this.reading) return;
+      this.matrix = { ...found, bytes };
     } catch (error) {
+      if (reading !== this.reading) return;
       this.matrix = null;
+      if (!this.form.usesMatrix()) return;
+      this.stop(); // a choice that was made meanwhile has started a computation
       this.part("upload-note").textContent = "";
       this.fail(error instanceof api.ServerError ? error.message : "the file could not be read");
       return;
     }
+    this.describe(this.matrix);
     this.schedule(false);
   }
 
-  async upload(bytes) {
-    this.bytes = bytes;
-    const found = await api.uploadMatrix(bytes, this.form.rows());
-    this.matrix = { ...found, bytes };
+  describe(found) {
     const names = found.names.join(", ");
     const more = found.n_predictions > found.names.length && names ? ", …" : "";
     const shared = found.in_address
