@@ -97,6 +97,19 @@ def test_auto_picks_linear_for_sparse_and_wide_inputs_and_kernels_otherwise():
         assert fitted(X, y, features=name, bandwidth="median").kernel.name == name
 
 
+def test_the_kernel_fits_the_functions_that_the_data_hold():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(300, 4))
+    jumps = 2 * (X[:, 0] > 0.2) + (X[:, 1] > -0.3)  # along the columns
+    assert fitted(X, jumps).kernel.name == "laplace"
+    waves = (np.sin(3.0 * X.sum(axis=1)) > 0).astype(int)
+    assert fitted(X, waves).kernel.name == "rbf"
+    assert fitted(X, jumps, kernel="rbf").kernel.name == "rbf"
+    assert fitted(X, jumps, bandwidth=0.3).kernel.name == "rbf"  # a number is RBF's
+    sparse = sp.csr_array(X)
+    assert fitted(sparse, jumps, features="nystroem", n_components=50).kernel.name == "rbf"
+
+
 def test_given_bandwidth_and_scaling_are_used():
     X, y = inputs(40), np.arange(40) % 2
     found = fitted(X, y, bandwidth=0.8, standardize=False)
@@ -117,7 +130,7 @@ def test_bandwidth_choice_does_not_depend_on_n_jobs(n_jobs):
     ("arguments", "message"),
     [
         ({"features": "fourier"}, "features must be one of auto, linear, rbf"),
-        ({"features": "nystroem", "kernel": "sigmoid"}, "kernel must be one of rbf, laplace, poly"),
+        ({"kernel": "sigmoid"}, "kernel must be one of auto, rbf, laplace, poly"),
         ({"features": "random", "kernel": "poly"}, "use features='nystroem' for it"),
         ({"bandwidth": -1.0}, "bandwidth must be a finite number"),
         ({"n_components": 0}, "n_components must be at least 1"),

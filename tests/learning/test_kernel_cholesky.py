@@ -16,6 +16,7 @@ from consistruct.learning import (
 from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
 from consistruct.learning.ridge_path import OutputPenalty, left_out_share
+from consistruct.learning.selection import Selection
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate
@@ -136,7 +137,7 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
         )
         results.append((found, score_map.apply(found.weights, X + 0.1)))
     (eigen, eigen_theta), (cholesky, cholesky_theta) = results
-    assert cholesky.alpha == eigen.alpha
+    assert (cholesky.alpha, cholesky.contrast) == (eigen.alpha, eigen.contrast)
     for name, values in eigen.path.items():
         np.testing.assert_allclose(cholesky.path[name], values, rtol=2e-3, atol=1e-6)
     np.testing.assert_allclose(cholesky_theta, eigen_theta, atol=1e-6)
@@ -169,9 +170,15 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
     true = (X[:, 0] > 3.0).astype(int) + (X[:, 1] > 3.5)
     weight = np.ones(80)
     surrogate = QuadraticSurrogate(loss)
-    alpha, path = choose_penalty(
-        ridge(X, loss, true, weight, largest=1e9), None, start, selection, surrogate, true
+    choice = choose_penalty(
+        ridge(X, loss, true, weight, largest=1e9),
+        Selection("auto", selection, "auto"),
+        start,
+        surrogate,
+        true,
     )
+    alpha, path = choice.alpha, choice.path
+    assert choice.contrast == 1.0  # no task loss was compared
     scores = path["gcv" if selection == "gcv" else "surrogate_risk"]
     place = int(np.flatnonzero(path["alphas"] == alpha)[0])
     assert 0 < place < len(scores) - 1

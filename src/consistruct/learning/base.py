@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
 from consistruct.learning.averaged_sgd import AveragedSGD
+from consistruct.learning.contrast import without_contrast
 from consistruct.learning.cost_tables import cost_table, is_cost_table
 from consistruct.learning.feature_choice import choose_features
 from consistruct.learning.feature_options import FeatureOptions
@@ -34,7 +35,6 @@ from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surro
 
 __all__ = ["BasePredictor", "can_stream", "verbosity"]
 
-
 logger = logging.getLogger(__name__)
 
 THETA_BYTES = 64 * 2**20  # scores that are decoded at a time
@@ -53,6 +53,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     alpha_: float
     n_iter_: int
     path_: dict[str, FloatArray]
+    contrast_: float
+    centre_: FloatArray | None  # (width,)
     sgd_state_: SGDState  # of partial_fit only
     _stream: np.random.Generator
 
@@ -245,6 +247,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         self.alpha_ = result.alpha
         self.n_iter_ = result.n_iter
         self.path_ = result.path
+        self.contrast_ = result.contrast
+        self.centre_ = result.centre
 
     def _make_solver(self, X: Any) -> BaseSolver:
         return make_solver(
@@ -266,7 +270,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         )
 
     def score_parameters(self, X: Any) -> FloatArray:
-        """θ(x), (n, width): the parameters of the score of every prediction.
+        """θ(x), (n, width): the parameters of the score of every prediction, with their contrast.
 
         Parameters
         ----------
@@ -325,7 +329,10 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         """
 
         def expected(theta: FloatArray) -> FloatArray:
-            return self.surrogate_.expected_loss(theta, self._predict_codes(theta))
+            codes = self._predict_codes(theta)
+            if self.centre_ is not None:
+                theta = without_contrast(theta, self.centre_, self.contrast_)
+            return self.surrogate_.expected_loss(theta, codes)
 
         return self._by_chunks(X, expected)
 

@@ -53,12 +53,13 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     scores : ScoreSpace, optional
         The loss's own scores if not given.
     features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
-        "auto": linear for sparse or very wide (over 4096 columns) inputs, else RBF features,
+        "auto": linear for sparse or very wide (over 4096 columns) inputs, else kernel features,
         exact up to 12,288 rows (`n_components` rows if given) and by Nyström above; solvers other
         than the closed form get Nyström features. "rbf", "laplace" and "poly" are
         exact whatever the number of rows; "nystroem" and "random" approximate `kernel`.
-    kernel : {"rbf", "laplace", "poly"}
-        For "nystroem" and "random".
+    kernel : {"auto", "rbf", "laplace", "poly"}
+        For "auto", "nystroem" and "random". "auto" compares RBF and Laplace (exp(−‖x−z‖₁/h)) by
+        leave-one-out; it is RBF for sparse inputs and where `bandwidth` is a number.
     bandwidth : "auto", "median" or float
         "auto" compares six around the median distance by leave-one-out.
     degree, coef0 : int and float
@@ -94,7 +95,9 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     coef_, intercept_ : (width, n_features_out) and (width,) arrays
     alpha_ : float
     path_ : dict
-        Leave-one-out risks of every penalty that was compared.
+        Leave-one-out risks of every penalty and contrast that was compared.
+    contrast_ : float
+        Scores are θ̄ + c(θ − θ̄), which undoes shrinkage; the closed form chooses c.
     n_iter_, n_features_in_, feature_names_in_
 
     Examples
@@ -117,7 +120,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         decoding: str = "argmax",
         scores: Any = None,
         features: Any = "auto",
-        kernel: str = "rbf",
+        kernel: str = "auto",
         bandwidth: Any = "auto",
         degree: int = 3,
         coef0: float = 1.0,

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._members import frozen_array
+from consistruct._validation import check_number
+from consistruct.learning.contrast import with_contrast
 from consistruct.learning.dual_ridge import DualRidge, inner_products
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
-from consistruct.learning.gcv_path import (
-    fit_from_moments,
-    generalised_cross_validation,
-    least_penalty,
-)
+from consistruct.learning.gcv_path import fit_from_moments
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
 from consistruct.learning.normal_equations import Moments, accumulate
 from consistruct.learning.penalty_search import fit_by_search, selection_rows
-from consistruct.learning.ridge_path import (
-    OutputPenalty,
-    Spectrum,
-    evaluate_path,
-    left_out_share,
-    relative_grid,
-)
+from consistruct.learning.ridge_path import OutputPenalty, Spectrum, left_out_share
 from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.selection import SELECTION_ROWS, Choice, Selection
 from consistruct.learning.solver import BaseSolver, SolverResult, check_alpha, require
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
 __all__ = ["ClosedForm"]
 
-logger = logging.getLogger(__name__)
+# expansion (n, width), intercept, what was chosen, mean score
+_DualSolution = tuple[FloatArray, FloatArray, Choice, FloatArray]
 
-# expansion (n, width), intercept, alpha, path
-_DualSolution = tuple[FloatArray, FloatArray, float, dict[str, FloatArray]]
-
-SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
 EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
@@ -72,6 +60,10 @@ class ClosedForm(BaseSolver):
     regularizer : "gram" or "weights"
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"
+    contrast : "auto" or float
+        Decisions use θ̄ + c(θ − θ̄), θ̄ the mean score: c > 1 undoes the shrinkage of the penalty.
+        "auto" takes the c of 1, 1.25, 1.5, 2 and 3 with the least leave-one-out task loss, and 1
+        where no task loss was compared (one penalty given, or another selection).
 
     Examples
     --------
@@ -83,6 +75,7 @@ class ClosedForm(BaseSolver):
     selection: Literal["auto", "task_loss", "surrogate", "gcv"] = "auto"
     regularizer: Literal["gram", "weights"] = "gram"
     form: Literal["auto", "primal", "dual"] = "auto"
+    contrast: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         alpha = check_alpha(self.alpha)
@@ -91,6 +84,8 @@ class ClosedForm(BaseSolver):
         _one_of("selection", self.selection, ("auto", "task_loss", "surrogate", "gcv"))
         _one_of("regularizer", self.regularizer, ("gram", "weights"))
         _one_of("form", self.form, ("auto", "primal", "dual"))
+        if self.contrast != "auto":
+            self._set(contrast=check_number(self.contrast, "contrast", low=0.0, open_low=True))
 
     @property
     def requires(self) -> tuple[type, ...]:
@@ -136,13 +131,17 @@ class ClosedForm(BaseSolver):
         penalty: OutputPenalty,
         rng: np.random.Generator,
     ) -> SolverResult:
-        selection = self._criterion(len(weight), score_map.features.n_outputs)
+        selection = self._selection(len(weight), score_map.features.n_outputs)
         if self._few_penalties(selection, surrogate, score_map):
             return self._by_factors(selection, surrogate, score_map, inputs, true, weight, rng)
-        chosen = self._selection_rows(selection, len(weight), rng)
+        chosen = selection.rows(len(weight), rng)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
         if chosen is None and self._above_rounding(sums, penalty):
-            return self._from_moments(sums, score_map, penalty)
+            coef, alpha, path = fit_from_moments(
+                sums, score_map.fit_intercept, penalty, check_alpha(self.alpha)
+            )
+            choice = selection.with_contrast(Choice(alpha, path))
+            return _primal_result(score_map, sums, coef, choice)
         values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
@@ -155,8 +154,7 @@ class ClosedForm(BaseSolver):
         rows = None
         if chosen is not None:
             rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
-        alpha, path = self._choose(
-            selection,
+        choice = selection.choose(
             spectrum,
             rows,
             chosen,
@@ -166,21 +164,20 @@ class ClosedForm(BaseSolver):
             sums.target_squares,
             sums.precision,
         )
-        coef = penalty.back(vectors @ spectrum.shrunk(alpha))
-        intercept = sums.mean_target - sums.mean_feature @ coef
-        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+        coef = penalty.back(vectors @ spectrum.shrunk(choice.alpha))
+        return _primal_result(score_map, sums, coef, choice)
 
     def _few_penalties(
-        self, selection: str, surrogate: QuadraticSurrogate, score_map: ScoreMap
+        self, selection: Selection, surrogate: QuadraticSurrogate, score_map: ScoreMap
     ) -> bool:
         """Whether there are so many outputs that the eigenbasis costs more than a few penalties."""
         size, width = score_map.features.n_outputs, surrogate.score_space.width
-        searching = self.alpha == "auto" and selection != "gcv"
+        searching = self.alpha == "auto" and selection.criterion != "gcv"
         return searching and self.regularizer == "gram" and size >= 256 and width >= size
 
     def _by_factors(
         self,
-        selection: str,
+        selection: Selection,
         surrogate: QuadraticSurrogate,
         score_map: ScoreMap,
         inputs: Any,
@@ -191,15 +188,13 @@ class ClosedForm(BaseSolver):
         """The same problem, with a search over penalties that are factored one by one."""
         size, width = score_map.features.n_outputs, surrogate.score_space.width
         limit = selection_rows(size, width, SELECTION_ROWS)
-        chosen = self._selection_rows(selection, len(weight), rng, limit)
+        chosen = selection.rows(len(weight), rng, limit)
         sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
         share = left_out_share(weight)[chosen]
-        coef, found, best = fit_by_search(
+        coef, choice = fit_by_search(
             surrogate, score_map, sums, weight[chosen], share, true[chosen], selection
         )
-        alpha = float(found.alphas[best])
-        intercept = sums.mean_target - sums.mean_feature @ coef
-        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, found.as_dict())
+        return _primal_result(score_map, sums, coef, choice)
 
     def _above_rounding(self, sums: Moments, penalty: OutputPenalty) -> bool:
         """Whether every given penalty keeps the normal equations clear of rounding."""
@@ -208,16 +203,6 @@ class ClosedForm(BaseSolver):
             return True
         strength = sums.total_weight * np.min(alphas) * penalty.factor.min(initial=np.inf)
         return bool(strength > 10.0 * sums.precision * np.trace(sums.second_moment))
-
-    def _from_moments(
-        self, sums: Moments, score_map: ScoreMap, penalty: OutputPenalty
-    ) -> SolverResult:
-        """One penalty, or the best by generalised cross-validation, without the examples."""
-        coef, alpha, path = fit_from_moments(
-            sums, score_map.fit_intercept, penalty, check_alpha(self.alpha)
-        )
-        intercept = sums.mean_target - sums.mean_feature @ coef
-        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
 
     def _dual(
         self,
@@ -233,10 +218,11 @@ class ClosedForm(BaseSolver):
         exact_kernel = isinstance(score_map.features, KernelFeatures)
         kernel = features if exact_kernel else inner_products(features)
         few_factors = len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0
-        expansion, intercept, alpha, path = (
+        criterion = "task_loss" if self.selection == "auto" else self.selection
+        expansion, intercept, choice, centre = (
             self._by_cholesky if few_factors else self._by_eigenvalues
         )(
-            "task_loss" if self.selection == "auto" else self.selection,
+            Selection(self.alpha, criterion, self.contrast),
             kernel,
             surrogate,
             true,
@@ -246,11 +232,11 @@ class ClosedForm(BaseSolver):
             rng,
         )
         coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
-        return SolverResult(_with_intercept(score_map, coef, intercept), alpha, 1, path)
+        return _result(score_map, coef, intercept, choice, centre)
 
     def _by_eigenvalues(
         self,
-        selection: str,
+        selection: Selection,
         kernel: FloatArray,
         surrogate: QuadraticSurrogate,
         true: LabelArray,
@@ -262,9 +248,8 @@ class ClosedForm(BaseSolver):
         problem = DualRidge(
             kernel, surrogate.target(true), weight, penalty, fit_intercept=fit_intercept
         )
-        chosen = self._selection_rows(selection, len(weight), rng)
-        alpha, path = self._choose(
-            selection,
+        chosen = selection.rows(len(weight), rng)
+        choice = selection.choose(
             problem.spectrum,
             None if chosen is None else problem.rows[chosen],
             chosen,
@@ -274,12 +259,13 @@ class ClosedForm(BaseSolver):
             problem.target_squares,
             float(np.finfo(np.float64).eps),
         )
-        expansion = problem.expansion(alpha)
-        return expansion, problem.intercept(kernel, expansion), alpha, path
+        expansion = problem.expansion(choice.alpha)
+        intercept = problem.intercept(kernel, expansion)
+        return expansion, intercept, choice, problem.spectrum.mean_target
 
     def _by_cholesky(
         self,
-        selection: str,
+        selection: Selection,
         kernel: FloatArray,
         surrogate: QuadraticSurrogate,
         true: LabelArray,
@@ -300,8 +286,7 @@ class ClosedForm(BaseSolver):
                 penalty,
                 fit_intercept=fit_intercept,
             )
-            guess, _ = self._choose(
-                selection,
+            found = selection.penalty(
                 part.spectrum,
                 part.rows,
                 np.arange(len(sample)),
@@ -312,7 +297,7 @@ class ClosedForm(BaseSolver):
                 float(np.finfo(np.float64).eps),
             )
             share = part.spectrum.total_weight / float(weight.sum())
-            guess *= share
+            guess = found.alpha * share
             largest_eigenvalue = float(part.spectrum.eigenvalues.max(initial=0.0)) / share
             del part
         problem = CholeskyRidge(
@@ -323,72 +308,34 @@ class ClosedForm(BaseSolver):
             fit_intercept=fit_intercept,
             largest_eigenvalue=largest_eigenvalue,
         )
-        path: dict[str, FloatArray] = {}
-        if not isinstance(alphas, float):
-            alphas, path = choose_penalty(problem, alphas, guess, selection, surrogate, true)
-        expansion = problem.expansion(alphas)
-        return expansion, problem.intercept(expansion), alphas, path
+        choice = choose_penalty(problem, selection, guess, surrogate, true)
+        expansion = problem.expansion(choice.alpha)
+        return expansion, problem.intercept(expansion), choice, problem.mean_target
 
-    def _criterion(self, n: int, size: int) -> str:
-        """What "auto" selects by, for n examples and `size` features."""
-        if self.selection != "auto":
-            return self.selection
-        many = n > LEAVE_ONE_OUT_ROWS and n >= ROWS_PER_FEATURE * size
-        return "gcv" if many else "task_loss"
-
-    def _selection_rows(
-        self, selection: str, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS
-    ) -> Any:
-        """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
-        one_candidate = isinstance(self.alpha, float | int)
-        if one_candidate or selection == "gcv":
-            return None
-        if n <= limit:
-            return np.arange(n)
-        return np.sort(rng.choice(n, size=limit, replace=False))
-
-    def _choose(
-        self,
-        selection: str,
-        spectrum: Spectrum,
-        rows: FloatArray | None,
-        chosen: Any,
-        weight: FloatArray,
-        surrogate: QuadraticSurrogate,
-        true: LabelArray,
-        target_squares: float,
-        precision: float,
-    ) -> tuple[float, dict[str, FloatArray]]:
-        alphas = check_alpha(self.alpha)
-        if isinstance(alphas, float):
-            return alphas, {}
-        if alphas is None:
-            alphas = relative_grid(spectrum, precision)
-        if selection == "gcv":
-            scores = generalised_cross_validation(spectrum, target_squares, alphas)
-            return least_penalty(alphas, scores), {"alphas": frozen_array(alphas), "gcv": scores}
-        assert rows is not None
-        found = evaluate_path(
-            spectrum,
-            rows,
-            weight[chosen],
-            left_out_share(weight)[chosen],
-            surrogate,
-            true[chosen],
-            alphas,
-        )
-        best = found.best(selection)
-        logger.info(
-            "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
-            alphas[best],
-            len(alphas),
-            found.task_loss[best],
-        )
-        return float(alphas[best]), found.as_dict()
+    def _selection(self, n: int, size: int) -> Selection:
+        """How to choose, for n examples and `size` features."""
+        criterion = self.selection
+        if criterion == "auto":
+            many = n > LEAVE_ONE_OUT_ROWS and n >= ROWS_PER_FEATURE * size
+            criterion = "gcv" if many else "task_loss"
+        return Selection(self.alpha, criterion, self.contrast)
 
 
-def _with_intercept(score_map: ScoreMap, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-    return np.vstack([coef, intercept]) if score_map.fit_intercept else coef
+def _primal_result(
+    score_map: ScoreMap, sums: Moments, coef: FloatArray, choice: Choice
+) -> SolverResult:
+    intercept = sums.mean_target - sums.mean_feature @ coef
+    return _result(score_map, coef, intercept, choice, sums.mean_target)
+
+
+def _result(
+    score_map: ScoreMap, coef: FloatArray, intercept: FloatArray, choice: Choice, centre: FloatArray
+) -> SolverResult:
+    """The contrast goes into the weights: θ̄ + c(Wᵀφ + b − θ̄) = (cW)ᵀφ + θ̄ + c(b − θ̄)."""
+    weights = coef * choice.contrast if choice.contrast != 1.0 else coef
+    if score_map.fit_intercept:
+        weights = np.vstack([weights, with_contrast(intercept, centre, choice.contrast)])
+    return SolverResult(weights, choice.alpha, 1, choice.path, choice.contrast, centre)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

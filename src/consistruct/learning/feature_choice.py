@@ -55,10 +55,10 @@ def choose_features(
     if features == "linear":
         scaled = options.standardize is True
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
-    name = features if features in KERNELS else options.kernel
+    names = options.kernels(features, X)
     components = options.components()
     distinct = _distinct_rows(X, limit=components)
-    kernel, scaling = _choose_kernel(name, options, X, true, weight, surrogate, rng)
+    kernel, scaling = _choose_kernel(names, options, X, true, weight, surrogate, rng)
     if features == "random":
         return RandomFeatures(kernel, n_features, components, rng, scaling)
     exact = features in KERNELS or X.shape[0] <= max(components, exact_rows)
@@ -72,7 +72,7 @@ def choose_features(
 
 
 def _choose_kernel(
-    name: str,
+    names: tuple[str, ...],
     options: FeatureOptions,
     X: Any,
     true: LabelArray,
@@ -80,7 +80,7 @@ def _choose_kernel(
     surrogate: QuadraticSurrogate,
     rng: np.random.Generator,
 ) -> tuple[Kernel, Scaling]:
-    """Bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
+    """Kernel, bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
 
     Whatever surrogate is trained, the quadratic one ranks the candidates: its closed form gives
     the leave-one-out risks of all penalties from one decomposition.
@@ -91,9 +91,8 @@ def _choose_kernel(
     else:  # every copy takes part, so that repeating a row and weighting it agree
         used = np.arange(X.shape[0]) if X.shape[0] <= 2 * SEARCH_ROWS else rows
 
-    def risks(kernel: Kernel, scaling: Scaling) -> Risks:
-        features = KernelFeatures(kernel, X[used], scaling)
-        result = ClosedForm().solve(
+    def risks(features: KernelFeatures) -> Risks:
+        result = ClosedForm(contrast=1.0).solve(
             surrogate,
             ScoreMap(features, fit_intercept=options.fit_intercept),
             X[used],
@@ -109,7 +108,7 @@ def _choose_kernel(
             float(path["task_error"][best]),
         )
 
-    return search_kernel(name, options, X, weight, X[rows], risks)
+    return search_kernel(names, options, X, weight, X[rows], X[used], risks)
 
 
 def _first_occurrences(X: Any) -> Any:

@@ -7,8 +7,10 @@ from typing import Any
 
 from sklearn.base import clone
 
+from consistruct._sparse import is_sparse
 from consistruct._validation import check_count
 from consistruct.learning.feature_maps import FeatureMap, TransformerFeatures
+from consistruct.learning.kernels import KERNELS
 
 __all__ = [
     "DEFAULT_COMPONENTS",
@@ -28,7 +30,7 @@ class FeatureOptions:
     """The estimator's arguments about features, unchecked."""
 
     features: Any = "auto"
-    kernel: str = "rbf"
+    kernel: str = "auto"
     bandwidth: Any = "auto"
     degree: int = 3
     coef0: float = 1.0
@@ -46,6 +48,24 @@ class FeatureOptions:
             )
         if self.standardize not in ("auto", True, False):
             raise ValueError(f"standardize must be 'auto', True or False, got {self.standardize!r}")
+
+    def kernels(self, features: str, X: Any) -> tuple[str, ...]:
+        """Names of the kernels to choose from; `features` may be one itself.
+
+        Smooth functions (RBF) or rough ones (Laplace, a product over the columns): neither is
+        better in general, and rows left out tell. Laplace would make sparse inputs dense, and a
+        bandwidth that is given as a number is one of RBF: the distances are not the same.
+        """
+        if features in KERNELS:
+            return (features,)
+        if self.kernel == "auto":
+            both = isinstance(self.bandwidth, str) and not is_sparse(X)
+            return ("rbf", "laplace") if both else ("rbf",)
+        if self.kernel not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of auto, {', '.join(KERNELS)}, got {self.kernel!r}"
+            )
+        return (self.kernel,)
 
     def components(self) -> int:
         """Number of landmarks or random features."""

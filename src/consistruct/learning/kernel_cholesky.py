@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from consistruct.learning.contrast import choose_contrast
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
     OutputPenalty,
@@ -28,6 +29,8 @@ from consistruct.learning.ridge_path import (
     penalty_grid,
     score_path,
 )
+from consistruct.learning.selection import Choice, Selection
+from consistruct.learning.solver import check_alpha
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.surrogates import QuadraticSurrogate
@@ -130,15 +133,6 @@ class CholeskyRidge:
         freedom = len(kept) - float(kept.sum()) + self.fit_intercept
         return theta, float(np.einsum("nw,nw->", residual, residual)), freedom
 
-    def scores(
-        self, alpha: float, share: FloatArray, surrogate: QuadraticSurrogate, true: LabelArray
-    ) -> PathScores:
-        """Leave-one-out task loss and surrogate risk of one penalty, over all examples."""
-        theta, _, _ = self.leave_one_out(alpha, share)
-        return score_path(
-            lambda part, _y, _alpha: theta[part], self.weight, surrogate, true, [alpha]
-        )
-
     def generalised_cross_validation(self, alpha: float) -> float:
         """N·RSS/(N − df)² of one penalty, summed over the outputs."""
         _, squares, freedom = self.leave_one_out(alpha, np.ones(len(self.weight)))
@@ -164,29 +158,39 @@ class CholeskyRidge:
 
 def choose_penalty(
     problem: CholeskyRidge,
-    alphas: FloatArray | None,
+    selection: Selection,
     start: float,
-    selection: str,
     surrogate: QuadraticSurrogate,
     true: LabelArray,
-) -> tuple[float, dict[str, FloatArray]]:
+) -> Choice:
     """The best of the given penalties, which are all tried, or of the grid around `start`."""
+    alphas = check_alpha(selection.alpha)
+    if isinstance(alphas, float):
+        return selection.with_contrast(Choice(alphas, {}))
     tried_in_full = alphas is not None
     if alphas is None:
         total, eps = problem.total, float(np.finfo(np.float64).eps)
         alphas = penalty_grid(problem.trace / total, problem.largest_eigenvalue / total, eps)
-    if selection == "gcv":
+    if selection.criterion == "gcv":
         scores = _try(alphas, start, tried_in_full, problem.generalised_cross_validation, np.argmin)
         values = np.array(list(scores.values()))
         tried = alphas[list(scores)]
-        return float(tried[values.argmin()]), {"alphas": tried, "gcv": values}
-    share = left_out_share(problem.weight)
+        choice = Choice(float(tried[values.argmin()]), {"alphas": tried, "gcv": values})
+        return selection.with_contrast(choice)
+    share, weight = left_out_share(problem.weight), problem.weight
+    kept: dict[float, FloatArray] = {}  # predictions of the penalty with the least task loss yet
+    least = np.inf
 
     def evaluate(alpha: float) -> PathScores:
-        found = problem.scores(alpha, share, surrogate, true)
-        logger.info(
-            "closed form: alpha %.3g, leave-one-out task loss %.4f", alpha, found.task_loss[0]
-        )
+        nonlocal least
+        theta, _, _ = problem.leave_one_out(alpha, share)
+        found = score_path(lambda part, _y, _alpha: theta[part], weight, surrogate, true, [alpha])
+        loss = float(found.task_loss[0])
+        if loss <= least:
+            least = loss
+            kept.clear()
+            kept[alpha] = theta
+        logger.info("closed form: alpha %.3g, leave-one-out task loss %.4f", alpha, loss)
         return found
 
     parts = _try(
@@ -194,10 +198,19 @@ def choose_penalty(
         start,
         tried_in_full,
         evaluate,
-        lambda found: PathScores.joined(found).best(selection),
+        lambda found: PathScores.joined(found).best(selection.criterion),
     )
     path = PathScores.joined(list(parts.values()))
-    return float(path.alphas[path.best(selection)]), path.as_dict()
+    best = float(path.alphas[path.best(selection.criterion)])
+
+    def compare() -> tuple[float, dict[str, FloatArray]]:
+        # of penalties with the same task loss another may have been kept
+        theta = kept[best] if best in kept else problem.leave_one_out(best, share)[0]
+        return choose_contrast(
+            lambda part, _y: theta[part], problem.mean_target, weight, surrogate, true
+        )
+
+    return selection.with_contrast(Choice(best, path.as_dict()), compare)
 
 
 def _try(

@@ -13,7 +13,7 @@ from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.protocols import FloatArray
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "median_bandwidth"]
+__all__ = ["KERNELS", "Kernel", "KernelName", "distances", "median_bandwidth"]
 
 KernelName = Literal["rbf", "laplace", "poly"]
 KERNELS: tuple[str, ...] = ("rbf", "laplace", "poly")
@@ -48,25 +48,16 @@ class Kernel(Member):
 
     def __call__(self, X: Any, Z: FloatArray) -> FloatArray:
         """(n, d) array or CSR and (m, d) array -> (n, m)."""
-        if self.name == "laplace":
-            values = cdist(to_dense(X), Z, "cityblock")
-            values /= -self.bandwidth
-            return np.asarray(np.exp(values, out=values))
+        return self.from_distances(distances(self.name, X, Z))
+
+    def from_distances(self, values: FloatArray) -> FloatArray:
+        """The kernel from what `distances` gives, in place."""
         if self.name == "poly":
-            values = np.asarray(X @ Z.T, dtype=np.float64)
             values /= self.bandwidth**2
             values += self.coef0
-            return values**self.degree
-        return self._rbf(X, Z)
-
-    def _rbf(self, X: Any, Z: FloatArray) -> FloatArray:
-        # ‖x−z‖² = ‖x‖² + ‖z‖² − 2⟨x,z⟩, one product and two passes in place
-        values = np.asarray(X @ Z.T, dtype=np.float64)
-        values *= -2.0
-        values += squared_norms(X)[:, None]
-        values += squared_norms(Z)
-        np.maximum(values, 0.0, out=values)
-        values /= -2.0 * self.bandwidth**2
+            values **= self.degree
+            return values
+        values /= -self.bandwidth if self.name == "laplace" else -2.0 * self.bandwidth**2
         return np.asarray(np.exp(values, out=values))
 
     def diagonal(self, X: Any) -> FloatArray:
@@ -74,6 +65,20 @@ class Kernel(Member):
         if self.name == "poly":
             return np.asarray((squared_norms(X) / self.bandwidth**2 + self.coef0) ** self.degree)
         return np.ones(X.shape[0])
+
+
+def distances(name: str, X: Any, Z: FloatArray) -> FloatArray:
+    """What a kernel is a function of, (n, m): ‖x−z‖² for RBF, ‖x−z‖₁ for Laplace, else ⟨x,z⟩."""
+    if name == "laplace":
+        return np.asarray(cdist(to_dense(X), Z, "cityblock"))
+    values = np.asarray(X @ Z.T, dtype=np.float64)
+    if name == "poly":
+        return values
+    # ‖x−z‖² = ‖x‖² + ‖z‖² − 2⟨x,z⟩, one product and passes in place
+    values *= -2.0
+    values += squared_norms(X)[:, None]
+    values += squared_norms(Z)
+    return np.maximum(values, 0.0, out=values)
 
 
 def squared_norms(X: Any) -> FloatArray:

@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from consistruct.learning.contrast import choose_contrast
 from consistruct.learning.normal_equations import Moments
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
     PathScores,
-    evaluate_path,
     penalty_grid,
+    score_path,
 )
 from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.selection import Choice, Selection
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
@@ -94,11 +96,11 @@ def search_penalty(
 
     def value(position: int) -> float:
         if position not in found:
-            found[position] = evaluate_path(
-                ridge,  # type: ignore[arg-type]  # only its leave_one_out is used
-                rows,
+            found[position] = score_path(
+                lambda part, y, alpha: ridge.leave_one_out(
+                    rows[part], weight[part], share[part], y, alpha
+                ),
                 weight,
-                share,
                 surrogate,
                 true,
                 grid[position : position + 1],
@@ -118,23 +120,34 @@ def fit_by_search(
     weight: FloatArray,  # (n,) of the rows left out
     share: FloatArray,  # (n,)
     true: LabelArray,
-    selection: str,
-) -> tuple[FloatArray, PathScores, int]:
-    """Weights of the best penalty, the risks of those that were tried, and which of them it is."""
+    selection: Selection,
+) -> tuple[FloatArray, Choice]:
+    """Weights of the best penalty, before any contrast, and what was chosen."""
     ridge = FactoredRidge(sums, score_map.fit_intercept)
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
     grid = penalty_grid(mean_square, mean_square, sums.precision)
     rows = np.asarray(sums.kept_rows, dtype=np.float64)
-    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid, selection)
-    best = found.best(selection)
+    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid, selection.criterion)
+    best = found.best(selection.criterion)
+    alpha = float(found.alphas[best])
     logger.info(
         "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
-        found.alphas[best],
+        alpha,
         len(found.alphas),
         len(grid),
         found.task_loss[best],
     )
-    return ridge.coefficients(float(found.alphas[best])), found, best
+    choice = selection.with_contrast(
+        Choice(alpha, found.as_dict()),
+        lambda: choose_contrast(
+            lambda part, y: ridge.leave_one_out(rows[part], weight[part], share[part], y, alpha),
+            sums.mean_target,
+            weight,
+            surrogate,
+            true,
+        ),
+    )
+    return ridge.coefficients(alpha), choice
 
 
 def valley_search(value: Callable[[int], float], n: int) -> int:

@@ -35,6 +35,7 @@ __all__ = [
     "left_out_share",
     "penalty_grid",
     "relative_grid",
+    "row_chunks",
     "score_path",
 ]
 
@@ -108,11 +109,18 @@ class Spectrum:
         return np.where(values > 0, values, np.inf)
 
     def leave_one_out(
-        self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
+        self,
+        rows: FloatArray,  # (n, p): z_i
+        weight: FloatArray,  # (n,)
+        share: FloatArray,  # (n,)
+        y: FloatArray,  # (n, width)
+        alpha: float,
+        squares: FloatArray | None = None,  # (n, p): z_i², for several penalties
     ) -> FloatArray:
         """Predictions (n, width) for rows z_i from the fit without the share of that row."""
         distinct, column = np.unique(self.penalty.factor, return_inverse=True)
-        square = rows**2 @ (1.0 / self._denominators(alpha, distinct))  # (n, distinct)
+        squares = rows**2 if squares is None else squares
+        square = squares @ (1.0 / self._denominators(alpha, distinct))  # (n, distinct)
         leverage = weight[:, None] * (square + self.fit_intercept / self.total_weight)
         kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
         fitted = rows @ self.shrunk(alpha)
@@ -181,9 +189,10 @@ def evaluate_path(
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
+    squares = rows**2
     return score_path(
         lambda part, y, alpha: spectrum.leave_one_out(
-            rows[part], weight[part], share[part], y, alpha
+            rows[part], weight[part], share[part], y, alpha, squares[part]
         ),
         weight,
         surrogate,
@@ -209,7 +218,7 @@ def score_path(
     task, plain, square = np.zeros((3, len(alphas)))
     risk = np.zeros(len(alphas))
     mean, squares = np.zeros(width), 0.0
-    for part in _row_chunks(n, width):
+    for part in row_chunks(n, width):
         y = -dense_target(surrogate.target(true[part]))
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
@@ -245,7 +254,8 @@ def left_out_share(weight: FloatArray) -> FloatArray:
     return np.ones(len(weight))
 
 
-def _row_chunks(n: int, width: int) -> Iterator[slice]:
+def row_chunks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows whose scores take about `CHUNK_BYTES`."""
     size = max(1, CHUNK_BYTES // (8 * width))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

@@ -31,12 +31,18 @@ class SolverResult:
         Epochs or iterations; 1 for the closed form.
     path : dict
         What was tried: arrays by name, for example the leave-one-out risks of every penalty.
+    contrast : float
+        c of scores θ̄ + c(θ − θ̄), which the weights already hold.
+    centre : (width,) array or None
+        θ̄; None where scores are as they were fitted.
     """
 
     weights: FloatArray
     alpha: float
     n_iter: int = 1
     path: dict[str, FloatArray] = field(default_factory=dict)
+    contrast: float = 1.0
+    centre: FloatArray | None = None
 
 
 class BaseSolver(Member, ABC):

@@ -109,7 +109,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         decoding: str = "argmax",
         scores: Any = None,
         features: Any = "auto",
-        kernel: str = "rbf",
+        kernel: str = "auto",
         bandwidth: Any = "auto",
         degree: int = 3,
         coef0: float = 1.0,

@@ -347,9 +347,9 @@ class _Training:
     def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:
         """Leave-one-out losses around the bandwidth that was chosen, on at most 1000 rows."""
         kernel = getattr(self.model.feature_map_, "kernel", None)
-        chosen = getattr(kernel, "bandwidth", None)
-        if chosen is None or getattr(kernel, "name", "") == "poly":
+        if kernel is None or kernel.name == "poly":
             return (), "the features have no bandwidth"
+        chosen = kernel.bandwidth
         if "task_loss" not in (getattr(self.model, "path_", None) or {}):
             return (), "the penalty was not chosen by leave-one-out"
         rng = np.random.default_rng(self.seed)
@@ -358,7 +358,9 @@ class _Training:
         standardised = self.model.feature_map_.scaling.scale is not None
         points = []
         for factor in BANDWIDTH_FACTORS:
-            model = self._same_settings(bandwidth=factor * chosen, standardize=standardised)
+            model = self._same_settings(
+                kernel=kernel.name, bandwidth=factor * chosen, standardize=standardised
+            )
             model.fit(self.X_train[rows], self.train[rows])
             best = int(np.argmin(np.abs(model.path_["alphas"] - model.alpha_)))
             points.append(

@@ -58,9 +58,9 @@ def choose_item_features(
         scaled = options.standardize is True
         weight = problem.item_weight
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
-    name = features if features in KERNELS else options.kernel
+    names = options.kernels(features, X)
     components = options.components()
-    kernel, scaling = _choose_kernel(name, options, problem, loss, grades, rng)
+    kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng)
     if features == "random":
         return RandomFeatures(kernel, n_features, components, rng, scaling)
     if features in KERNELS or n_items <= components:
@@ -70,20 +70,19 @@ def choose_item_features(
 
 
 def _choose_kernel(
-    name: str,
+    names: tuple[str, ...],
     options: FeatureOptions,
     problem: QueryProblem,
     loss: RelevanceLoss,
     grades: Ragged,
     rng: np.random.Generator,
 ) -> tuple[Kernel, Scaling]:
-    """Bandwidth and scaling by leaving out queries, by the rule of single examples."""
+    """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples."""
     queries = some_queries(problem.offsets, SEARCH_ROWS, rng)
     sample = problem.take(queries)
     truths = Ragged(grades.values[rows_of(problem.offsets, queries)], sample.offsets)
 
-    def risks(kernel: Kernel, scaling: Scaling) -> Risks:
-        features = KernelFeatures(kernel, sample.items, scaling)
+    def risks(features: KernelFeatures) -> Risks:
         ridge = QueryRidge(sample, features, np.arange(len(sample.weight)))
         path = leave_one_query_out(ridge, sample, loss, truths, ridge.grid())
         best = path.best("task_loss")
@@ -94,4 +93,6 @@ def _choose_kernel(
         )
 
     some_items = sample.items[:SEARCH_ROWS]
-    return search_kernel(name, options, problem.items, problem.item_weight, some_items, risks)
+    return search_kernel(
+        names, options, problem.items, problem.item_weight, some_items, sample.items, risks
+    )

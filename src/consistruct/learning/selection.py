@@ -1,0 +1,143 @@
+"""Which penalty, and which contrast: compared on rows that are left out in turn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from consistruct._members import frozen_array
+from consistruct.learning.contrast import choose_contrast
+from consistruct.learning.gcv_path import generalised_cross_validation, least_penalty
+from consistruct.learning.ridge_path import (
+    Spectrum,
+    evaluate_path,
+    left_out_share,
+    relative_grid,
+)
+from consistruct.learning.solver import check_alpha
+from consistruct.protocols import FloatArray, LabelArray
+from consistruct.surrogates import QuadraticSurrogate
+
+__all__ = ["SELECTION_ROWS", "Choice", "Selection"]
+
+logger = logging.getLogger(__name__)
+
+SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and the risks of what was compared."""
+
+    alpha: float
+    path: dict[str, FloatArray]
+    contrast: float = 1.0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How the closed form chooses.
+
+    Attributes
+    ----------
+    alpha : "auto", float or sequence of float
+    criterion : "task_loss", "surrogate" or "gcv"
+    contrast : "auto" or float
+        "auto" needs rows left out and their task loss, and is 1 where there is neither.
+    """
+
+    alpha: Any
+    criterion: str
+    contrast: float | Literal["auto"]
+
+    def rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
+        """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
+        one_candidate = isinstance(self.alpha, float | int)
+        if one_candidate or self.criterion == "gcv":
+            return None
+        if n <= limit:
+            return np.arange(n)
+        return np.sort(rng.choice(n, size=limit, replace=False))
+
+    def penalty(
+        self,
+        spectrum: Spectrum,
+        rows: FloatArray | None,  # (n, p): z_i of the chosen examples
+        chosen: Any,
+        weight: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        target_squares: float,
+        precision: float,
+    ) -> Choice:
+        """The penalty from a decomposed problem; the contrast is 1."""
+        alphas = check_alpha(self.alpha)
+        if isinstance(alphas, float):
+            return Choice(alphas, {})
+        if alphas is None:
+            alphas = relative_grid(spectrum, precision)
+        if self.criterion == "gcv":
+            scores = generalised_cross_validation(spectrum, target_squares, alphas)
+            path = {"alphas": frozen_array(alphas), "gcv": scores}
+            return Choice(least_penalty(alphas, scores), path)
+        assert rows is not None
+        share = left_out_share(weight)[chosen]
+        found = evaluate_path(
+            spectrum, rows, weight[chosen], share, surrogate, true[chosen], alphas
+        )
+        best = found.best(self.criterion)
+        logger.info(
+            "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
+            alphas[best],
+            len(alphas),
+            found.task_loss[best],
+        )
+        return Choice(float(alphas[best]), found.as_dict())
+
+    def choose(
+        self,
+        spectrum: Spectrum,
+        rows: FloatArray | None,
+        chosen: Any,
+        weight: FloatArray,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        target_squares: float,
+        precision: float,
+    ) -> Choice:
+        """Penalty, then contrast."""
+        choice = self.penalty(
+            spectrum, rows, chosen, weight, surrogate, true, target_squares, precision
+        )
+        if rows is None:
+            return self.with_contrast(choice)
+        z, w, share = rows, weight[chosen], left_out_share(weight)[chosen]
+        return self.with_contrast(
+            choice,
+            lambda: choose_contrast(
+                lambda part, y: spectrum.leave_one_out(
+                    z[part], w[part], share[part], y, choice.alpha
+                ),
+                spectrum.mean_target,
+                w,
+                surrogate,
+                true[chosen],
+            ),
+        )
+
+    def with_contrast(
+        self,
+        choice: Choice,
+        compare: Callable[[], tuple[float, dict[str, FloatArray]]] | None = None,
+    ) -> Choice:
+        """The choice with its contrast; `compare` chooses one by the task loss of rows left out."""
+        if self.contrast != "auto":
+            return replace(choice, contrast=float(self.contrast))
+        if compare is None or self.criterion != "task_loss":
+            return choice
+        contrast, losses = compare()
+        return replace(choice, contrast=contrast, path={**choice.path, **losses})
