@@ -37,7 +37,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         min_W (1/N) Σ_i w_i ½‖Wᵀφ(x_i) + u_{y_i}‖²_Ḡ + (α/2) tr(WᵀḠW),
 
     and predicts the label with the best score: consistent for the loss, whatever it is. The
-    defaults need no tuning: features, bandwidth and penalty are chosen by exact leave-one-out.
+    defaults need no tuning: kernel, bandwidth and penalty are chosen by exact leave-one-out.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class ClosedForm(BaseSolver):
     form : "auto", "primal" or "dual"
     contrast : "auto" or float
         Decisions use θ̄ + c(θ − θ̄), θ̄ the mean score: c > 1 undoes the shrinkage of the penalty.
-        "auto" takes the c of 1, 1.25, 1.5, 2 and 3 with the least leave-one-out task loss, and 1
+        "auto" takes the c of 1, 1.25, 1.5, 2, 3 and 5 with the least leave-one-out task loss, and 1
         where no task loss was compared (one penalty given, or another selection).
 
     Examples

@@ -27,7 +27,7 @@ __all__ = ["CONTRASTS", "choose_contrast", "with_contrast", "without_contrast"]
 
 logger = logging.getLogger(__name__)
 
-CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0)
+CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
 def choose_contrast(
