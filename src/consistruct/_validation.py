@@ -70,8 +70,11 @@ def check_number(
     return number
 
 
-def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
-    """Return a cost matrix as float64: two-dimensional, non-empty, finite, non-negative."""
+def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) -> FloatArray:
+    """Return a cost matrix as float64: two-dimensional, non-empty, finite, non-negative.
+
+    Without `copy` it may be the given array, which then must not be changed.
+    """
     try:
         matrix = np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -101,7 +104,9 @@ def check_loss_matrix(values: ArrayLike, name: str = "M") -> FloatArray:
         raise ValueError(
             f"{name} must have at least one row and one column, got shape {matrix.shape}"
         )
-    matrix = matrix.astype(np.float64)
+    matrix = matrix.astype(np.float64, copy=copy)
+    if matrix.min() >= 0.0 and matrix.max() < np.inf:  # NaN is neither
+        return matrix
     for bad, fault, remedy in (
         (np.isnan(matrix), "NaN", "fill or drop the missing costs"),
         (np.isinf(matrix), "an infinite cost", "forbid a prediction by leaving its row out"),

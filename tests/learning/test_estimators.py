@@ -1,10 +1,13 @@
 """scikit-learn's own checks, over losses, surrogates and solvers."""
 
+import numpy as np
 import pytest
+from sklearn.utils import check_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import consistruct as cs
 from consistruct.learning import AveragedSGD, ClosedForm
+from consistruct.learning.finite_inputs import known_finite
 
 DETERMINISTIC = [
     cs.TaskLossClassifier(),
@@ -47,3 +50,22 @@ def excused(estimator):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_inputs_that_are_not_finite_are_refused(bad, dtype):
+    """They are looked at by their column sums; scikit-learn still words the refusal."""
+    X = np.zeros((2**20, 4), dtype=dtype)
+    X[:, 0] = np.arange(2**20) % 7
+    y = np.arange(2**20) % 2
+    X[77, 2] = bad
+    for model in (cs.TaskLossClassifier(features="linear"), cs.StructuredPredictor("zero_one")):
+        with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+            model.fit(X, y)
+    X[77, 2] = np.finfo(dtype).max  # finite, but its column sum need not be
+    X[78, 2] = np.finfo(dtype).max
+    assert not known_finite(X)
+    check_array(X)
+    X[:, 2] = 0.0
+    assert known_finite(X)

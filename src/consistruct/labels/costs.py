@@ -41,7 +41,7 @@ class CostVectorSet(Member):
         array = np.asarray(labels)
         if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == self.n_costs:
             return array.astype(np.float64)
-        array = check_loss_matrix(labels, name)
+        array = check_loss_matrix(labels, name, copy=False)
         if array.shape[1] != self.n_costs:
             raise ValueError(
                 f"{name} must have shape (n, {self.n_costs}), one cost per prediction, "

@@ -14,6 +14,7 @@ from consistruct.labels import Classes, Product, Subsets
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.base import BasePredictor, can_stream
 from consistruct.learning.cost_tables import example_costs
+from consistruct.learning.finite_inputs import known_finite
 from consistruct.learning.label_encoding import (
     ClassLabels,
     CostLabels,
@@ -202,7 +203,13 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
             raise ValueError(
                 f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
             )
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=not known_finite(X),
+        )
         if y is not None:
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
@@ -256,6 +263,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            ensure_all_finite=not known_finite(X),
             multi_output=True,
         )
         check_classification_targets(y)

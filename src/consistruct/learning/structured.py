@@ -12,6 +12,7 @@ from consistruct.decoding import ChainScores
 from consistruct.exceptions import ConsistructError
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream, verbosity
+from consistruct.learning.finite_inputs import known_finite
 from consistruct.learning.label_encoding import takes_any_labels
 from consistruct.learning.rankings.estimator import (
     fit_queries,
@@ -331,7 +332,14 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=not known_finite(X),
+        )
         if not takes_any_labels(self.loss):
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
