@@ -17,7 +17,13 @@ from consistruct.learning.feature_maps import (
     Scaling,
 )
 from consistruct.learning.feature_options import WIDE, FeatureOptions, transformer_features
-from consistruct.learning.kernel_search import SEARCH_ROWS, Risks, search_kernel
+from consistruct.learning.kernel_search import (
+    FIRST_ROWS,
+    SEARCH_ROWS,
+    Risks,
+    Trial,
+    search_kernel,
+)
 from consistruct.learning.kernels import KERNELS, Kernel
 from consistruct.learning.score_map import ScoreMap
 from consistruct.protocols import FloatArray, LabelArray
@@ -91,24 +97,30 @@ def _choose_kernel(
     else:  # every copy takes part, so that repeating a row and weighting it agree
         used = np.arange(X.shape[0]) if X.shape[0] <= 2 * SEARCH_ROWS else rows
 
-    def risks(features: KernelFeatures) -> Risks:
-        result = ClosedForm(contrast=1.0).solve(
-            surrogate,
-            ScoreMap(features, fit_intercept=options.fit_intercept),
-            X[used],
-            true[used],
-            sample_weight=weight[used],
-            rng=np.random.default_rng(0),
-        )
-        path = result.path
-        best = int(np.flatnonzero(path["alphas"] == result.alpha)[0])
-        return (
-            float(path["task_loss"][best]),
-            float(path["surrogate_risk"][best]),
-            float(path["task_error"][best]),
-        )
+    def trial(part: Any) -> Trial:
+        def risks(features: KernelFeatures) -> Risks:
+            result = ClosedForm(contrast=1.0).solve(
+                surrogate,
+                ScoreMap(features, fit_intercept=options.fit_intercept),
+                X[part],
+                true[part],
+                sample_weight=weight[part],
+                rng=np.random.default_rng(0),
+            )
+            path = result.path
+            best = int(np.flatnonzero(path["alphas"] == result.alpha)[0])
+            return (
+                float(path["task_loss"][best]),
+                float(path["surrogate_risk"][best]),
+                float(path["task_error"][best]),
+            )
 
-    return search_kernel(names, options, X, weight, X[rows], X[used], risks)
+        return Trial(X[part], risks)
+
+    parts = [used]
+    if len(rows) > FIRST_ROWS:
+        parts.insert(0, np.sort(rng.choice(rows, size=FIRST_ROWS, replace=False)))
+    return search_kernel(names, options, X, weight, X[rows], [trial(part) for part in parts])
 
 
 def _first_occurrences(X: Any) -> Any:

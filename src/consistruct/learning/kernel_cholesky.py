@@ -184,7 +184,7 @@ def choose_penalty(
     def evaluate(alpha: float) -> PathScores:
         nonlocal least
         theta, _, _ = problem.leave_one_out(alpha, share)
-        found = score_path(lambda part, _y, _alpha: theta[part], weight, surrogate, true, [alpha])
+        found = score_path(lambda part, _y: [theta[part]], weight, surrogate, true, [alpha])
         loss = float(found.task_loss[0])
         if loss <= least:
             least = loss

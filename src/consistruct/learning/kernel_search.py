@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from consistruct.learning.feature_options import FeatureOptions
 from consistruct.learning.kernels import Kernel, distances, median_bandwidth
 from consistruct.protocols import FloatArray
 
-__all__ = ["SEARCH_ROWS", "Risks", "SampleKernel", "search_kernel"]
+__all__ = ["FIRST_ROWS", "SEARCH_ROWS", "Risks", "SampleKernel", "Trial", "search_kernel"]
 
 logger = logging.getLogger(__name__)
 
-SEARCH_ROWS = 1024  # rows on which bandwidths are compared
+SEARCH_ROWS = 1024  # rows on which kernels are compared
+FIRST_ROWS = 512  # rows on which all of them are, if there are more
+KEPT_SHARE, FEWEST = 0.25, 3  # of the candidates, after that
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
 Risks = tuple[float, float, float]  # task loss, surrogate risk, standard error of the task loss
@@ -40,43 +43,44 @@ class SampleKernel(KernelFeatures):
         return self.kernel.from_distances(self._distances.copy())
 
 
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Rows (m, d) on which kernels are compared, and the risks of one on them.
+
+    The risks are those of rows left out, at the best penalty.
+    """
+
+    rows: Any
+    risks: Callable[[KernelFeatures], Risks]
+
+
 def search_kernel(
     names: tuple[str, ...],
     options: FeatureOptions,
     X: Any,  # (n, d), what inputs are standardised by
     weight: FloatArray,  # (n,)
     sample: Any,  # (m, d), where the median distance is taken
-    rows: Any,  # (m, d), on which candidates are compared
-    risks: Callable[[KernelFeatures], Risks],
+    trials: Sequence[Trial],  # of growing size: the best of each go on to the next
 ) -> tuple[Kernel, Scaling]:
-    """The best kernel and scaling by `risks`, those of rows left out at the best penalty.
+    """The best kernel and scaling by the last trial.
 
     Of the candidates within one standard error of the least task loss, standardised ones come
     first (the units of the columns should not matter unless the data say so), then the least
     surrogate risk, which has the smaller variance.
     """
-    groups = [
-        (scaling, _kernels(name, options, np.asarray(to_dense(scaling(sample)), np.float64)))
+    candidates = [
+        (kernel, scaling)
         for name, scaling in itertools.product(names, _scalings(options, X, weight))
+        for kernel in _kernels(name, options, np.asarray(to_dense(scaling(sample)), np.float64))
     ]
-    if len(groups) == 1 and len(groups[0][1]) == 1:
-        scaling, (kernel,) = groups[0]
-        return kernel, scaling
+    if len(candidates) == 1:
+        return candidates[0]
     n_jobs = options.n_jobs or 1
-
-    def judge(kernel: Kernel, known: FloatArray) -> Risks:
-        with threadpool_limits(1 if n_jobs != 1 else None):
-            return risks(SampleKernel(kernel, known))
-
-    candidates, scores = [], []
-    for scaling, kernels in groups:
-        inputs = scaling(rows)
-        known = distances(kernels[0].name, inputs, dense_rows(inputs))
-        scores += Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(judge)(kernel, known) for kernel in kernels
-        )
-        candidates += [(kernel, scaling) for kernel in kernels]
-    task, risk, error = np.array(scores).T
+    for trial in trials[:-1]:
+        task = np.array(_scores(candidates, trial, n_jobs))[:, 0]
+        kept = np.argsort(task, kind="stable")[: max(FEWEST, round(KEPT_SHARE * len(task)))]
+        candidates = [candidates[place] for place in sorted(kept)]
+    task, risk, error = np.array(_scores(candidates, trials[-1], n_jobs)).T
     tied = task <= task.min() + error[task.argmin()]
     standard = np.array([scaling.scale is not None for _, scaling in candidates])
     if (tied & standard).any():
@@ -90,6 +94,24 @@ def search_kernel(
         task[best],
     )
     return kernel, scaling
+
+
+def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: int) -> list[Risks]:
+    """Risks of every candidate; those with the same distances stand together."""
+
+    def judge(kernel: Kernel, known: FloatArray) -> Risks:
+        with threadpool_limits(1 if n_jobs != 1 else None):
+            return trial.risks(SampleKernel(kernel, known))
+
+    found: list[Risks] = []
+    for (name, _), group in itertools.groupby(candidates, lambda pair: (pair[0].name, id(pair[1]))):
+        pairs = list(group)
+        inputs = pairs[0][1](trial.rows)
+        known = distances(name, inputs, dense_rows(inputs))
+        found += Parallel(n_jobs=n_jobs, prefer="threads")(
+            delayed(judge)(kernel, known) for kernel, _ in pairs
+        )
+    return found
 
 
 def _scalings(options: FeatureOptions, X: Any, weight: FloatArray) -> list[Scaling]:

@@ -31,6 +31,10 @@ def lookup_codes(labels: Any, classes: Any) -> LabelArray:
     if labels.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
         position = {label: code for code, label in reversed(list(enumerate(classes.tolist())))}
         return np.array([position.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
+    whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu"
+    if whole and np.array_equal(classes, np.arange(len(classes))):
+        inside = (labels >= 0) & (labels < len(classes))
+        return np.where(inside, labels.astype(np.int64), UNSEEN)
     order = np.argsort(classes, kind="stable")
     place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
     codes = order[place]

@@ -96,14 +96,15 @@ def search_penalty(
 
     def value(position: int) -> float:
         if position not in found:
+            alpha = float(grid[position])
             found[position] = score_path(
-                lambda part, y, alpha: ridge.leave_one_out(
-                    rows[part], weight[part], share[part], y, alpha
-                ),
+                lambda part, y: [
+                    ridge.leave_one_out(rows[part], weight[part], share[part], y, alpha)
+                ],
                 weight,
                 surrogate,
                 true,
-                grid[position : position + 1],
+                [alpha],
             )
         scores = found[position]
         risks = scores.task_loss if criterion == "task_loss" else scores.surrogate_risk

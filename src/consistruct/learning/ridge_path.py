@@ -17,7 +17,7 @@ left out, so that weighting a row and repeating it select the same penalty; else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,24 +109,34 @@ class Spectrum:
         return np.where(values > 0, values, np.inf)
 
     def leave_one_out(
+        self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
+    ) -> FloatArray:
+        """Predictions (n, width) for rows z_i from the fit without the share of that row."""
+        return next(self.leave_one_out_path(rows, weight, share, y, [alpha]))
+
+    def leave_one_out_path(
         self,
         rows: FloatArray,  # (n, p): z_i
         weight: FloatArray,  # (n,)
         share: FloatArray,  # (n,)
         y: FloatArray,  # (n, width)
-        alpha: float,
-        squares: FloatArray | None = None,  # (n, p): z_i², for several penalties
-    ) -> FloatArray:
-        """Predictions (n, width) for rows z_i from the fit without the share of that row."""
+        alphas: Sequence[float] | FloatArray,
+    ) -> Iterator[FloatArray]:
+        """The same for one penalty after the other; products are made for many at once."""
         distinct, column = np.unique(self.penalty.factor, return_inverse=True)
-        squares = rows**2 if squares is None else squares
-        square = squares @ (1.0 / self._denominators(alpha, distinct))  # (n, distinct)
-        leverage = weight[:, None] * (square + self.fit_intercept / self.total_weight)
-        kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
-        fitted = rows @ self.shrunk(alpha)
         centred = self.penalty.into(y - self.mean_target)
-        residual = (centred - fitted) / kept[:, column]
-        return self.mean_target + self.penalty.back(centred - residual)
+        squares = rows**2
+        size = max(1, CHUNK_BYTES // (8 * max(centred.size, 1)))
+        for start in range(0, len(alphas), size):
+            some = [float(alpha) for alpha in alphas[start : start + size]]
+            inverses = [1.0 / self._denominators(alpha, distinct) for alpha in some]
+            square = np.split(squares @ np.hstack(inverses), len(some), axis=1)  # (n, distinct)
+            fitted = np.split(rows @ np.hstack(list(map(self.shrunk, some))), len(some), axis=1)
+            for norms, values in zip(square, fitted, strict=True):
+                leverage = weight[:, None] * (norms + self.fit_intercept / self.total_weight)
+                kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
+                residual = (centred - values) / kept[:, column]
+                yield self.mean_target + self.penalty.back(centred - residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +199,9 @@ def evaluate_path(
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
-    squares = rows**2
     return score_path(
-        lambda part, y, alpha: spectrum.leave_one_out(
-            rows[part], weight[part], share[part], y, alpha, squares[part]
+        lambda part, y: spectrum.leave_one_out_path(
+            rows[part], weight[part], share[part], y, alphas
         ),
         weight,
         surrogate,
@@ -202,7 +211,7 @@ def evaluate_path(
 
 
 def score_path(
-    left_out: Callable[[slice, FloatArray, float], FloatArray],
+    left_out: Callable[[slice, FloatArray], Iterable[FloatArray]],
     weight: FloatArray,  # (n,)
     surrogate: QuadraticSurrogate,
     true: LabelArray,  # (n, …)
@@ -210,7 +219,8 @@ def score_path(
 ) -> PathScores:
     """Risks of leave-one-out predictions.
 
-    ``left_out(part, y, alpha)`` predicts (rows, width) for a slice of the rows with targets y.
+    ``left_out(part, y)`` predicts (rows, width) for a slice of the rows with targets y, by one
+    penalty after the other.
     """
     decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
     loss = surrogate.loss
@@ -222,8 +232,7 @@ def score_path(
         y = -dense_target(surrogate.target(true[part]))
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
-        for position, alpha in enumerate(alphas):
-            theta = left_out(part, y, float(alpha))
+        for position, theta in enumerate(left_out(part, y)):
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values

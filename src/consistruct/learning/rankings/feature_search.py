@@ -15,7 +15,13 @@ from consistruct.learning.feature_maps import (
     Scaling,
 )
 from consistruct.learning.feature_options import WIDE, FeatureOptions, transformer_features
-from consistruct.learning.kernel_search import SEARCH_ROWS, Risks, search_kernel
+from consistruct.learning.kernel_search import (
+    FIRST_ROWS,
+    SEARCH_ROWS,
+    Risks,
+    Trial,
+    search_kernel,
+)
 from consistruct.learning.kernels import KERNELS, Kernel
 from consistruct.learning.rankings.query_ridge import (
     QueryProblem,
@@ -78,21 +84,25 @@ def _choose_kernel(
     rng: np.random.Generator,
 ) -> tuple[Kernel, Scaling]:
     """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples."""
-    queries = some_queries(problem.offsets, SEARCH_ROWS, rng)
-    sample = problem.take(queries)
-    truths = Ragged(grades.values[rows_of(problem.offsets, queries)], sample.offsets)
 
-    def risks(features: KernelFeatures) -> Risks:
-        ridge = QueryRidge(sample, features, np.arange(len(sample.weight)))
-        path = leave_one_query_out(ridge, sample, loss, truths, ridge.grid())
-        best = path.best("task_loss")
-        return (
-            float(path.task_loss[best]),
-            float(path.surrogate_risk[best]),
-            float(path.task_error[best]),
-        )
+    def trial(queries: IntArray) -> Trial:
+        part = problem.take(queries)
+        truths = Ragged(grades.values[rows_of(problem.offsets, queries)], part.offsets)
 
-    some_items = sample.items[:SEARCH_ROWS]
-    return search_kernel(
-        names, options, problem.items, problem.item_weight, some_items, sample.items, risks
-    )
+        def risks(features: KernelFeatures) -> Risks:
+            ridge = QueryRidge(part, features, np.arange(len(part.weight)))
+            path = leave_one_query_out(ridge, part, loss, truths, ridge.grid())
+            best = path.best("task_loss")
+            return (
+                float(path.task_loss[best]),
+                float(path.surrogate_risk[best]),
+                float(path.task_error[best]),
+            )
+
+        return Trial(part.items, risks)
+
+    trials = [trial(some_queries(problem.offsets, SEARCH_ROWS, rng))]
+    sample = trials[0].rows[:SEARCH_ROWS]
+    if trials[0].rows.shape[0] > FIRST_ROWS:
+        trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
+    return search_kernel(names, options, problem.items, problem.item_weight, sample, trials)

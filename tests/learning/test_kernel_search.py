@@ -1,0 +1,70 @@
+"""The search of kernels: what is compared, what goes on, what wins."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from consistruct.learning.feature_options import FeatureOptions
+from consistruct.learning.kernel_search import SampleKernel, Trial, search_kernel
+from consistruct.learning.kernels import Kernel, distances
+
+X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 10.0, 0.1]
+WEIGHT = np.ones(len(X))
+
+
+class Recorder:
+    """Risks by a formula; remembers the kernels it was asked about."""
+
+    def __init__(self, task, risk=lambda kernel: 0.0, error=0.0):
+        self.task, self.risk, self.error = task, risk, error
+        self.asked = []
+
+    def __call__(self, features):
+        kernel = features.kernel
+        self.asked.append(kernel)
+        return self.task(kernel), self.risk(kernel), self.error
+
+
+def searched(*risks, names=("rbf", "laplace"), **options):
+    trials = [Trial(X[: 10 * (n + 1)], found) for n, found in enumerate(risks)]
+    return search_kernel(names, FeatureOptions(**options), X, WEIGHT, X, trials)
+
+
+def test_the_best_quarter_of_the_first_trial_goes_on():
+    first = Recorder(lambda kernel: kernel.bandwidth)
+    second = Recorder(lambda kernel: -kernel.bandwidth)
+    kernel, _ = searched(first, second)
+    assert len(first.asked) == 24  # two kernels, two scalings, six bandwidths
+    narrow = sorted(first.asked, key=lambda kernel: kernel.bandwidth)[:6]
+    assert sorted(map(repr, second.asked)) == sorted(map(repr, narrow))
+    assert kernel == narrow[-1]
+
+
+def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():
+    exact = Recorder(lambda kernel: 0.5, lambda kernel: kernel.bandwidth)
+    kernel, scaling = searched(exact, names=("rbf",))
+    assert scaling.scale is not None
+    # the first six were asked about raw inputs
+    assert kernel == min(exact.asked[6:], key=lambda kernel: kernel.bandwidth)
+    raw = Recorder(lambda kernel: 0.4 if kernel in raw_kernels else 0.5)
+    raw_kernels = exact.asked[:6]
+    assert searched(raw, names=("rbf",))[1].scale is None
+    raw.error = 0.2  # too close to tell
+    assert searched(raw, names=("rbf",))[1].scale is not None
+
+
+def test_one_candidate_is_not_tried():
+    never = Recorder(lambda kernel: 1 / 0)
+    kernel, scaling = searched(never, names=("poly",), bandwidth=2.5, standardize=False)
+    assert (kernel, scaling.scale, never.asked) == (Kernel("poly", 2.5), None, [])
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplace", "poly"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_known_distances_give_the_kernel(name, sparse):
+    inputs = sp.csr_array(X) if sparse else X
+    known = distances(name, inputs, X)
+    for bandwidth in (0.7, 3.0):
+        kernel = Kernel(name, bandwidth)
+        found = SampleKernel(kernel, known).transform(None)
+        np.testing.assert_allclose(found, kernel(X, X), rtol=1e-9, atol=1e-12)
