@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 MARKUP = "<img src=x onerror=window.harmed=1>"
 NAMES = re.compile("answering .?(normal|probe|attack).? costs")
@@ -119,23 +121,49 @@ def test_hostile_files_are_told_and_the_server_goes_on(explorer, keep):
     assert page.locator(".error").is_hidden()
 
 
-def test_an_answer_that_comes_late_does_not_replace_a_newer_one(explorer):
-    page = matrix_page(explorer)
+def held_uploads(page, number):
+    """The requests of uploads, which wait until they are continued."""
     held = []
     page.route("**/api/matrices*", lambda route: held.append(route))
-    give(page, "0,nan\n1,0", "first.csv")
+
+    def wait():
+        for _ in range(200):
+            if len(held) >= number:
+                return sorted(held, key=lambda route: "normal" in route.request.post_data)
+            page.wait_for_timeout(50)
+        raise AssertionError(f"{len(held)} of {number} uploads were sent")
+
+    return wait
+
+
+@pytest.mark.parametrize("earlier", ["0,nan\n1,0", "0,3\n3,0"], ids=["refused", "good"])
+def test_an_answer_that_comes_late_does_not_replace_a_newer_one(explorer, earlier):
+    page = matrix_page(explorer)
+    uploads = held_uploads(page, 2)
+    give(page, earlier, "first.csv")
     give(page, GOOD, "second.csv")
-    while len(held) < 2:
-        page.wait_for_timeout(50)
-    first, second = sorted(held, key=lambda route: "normal" in route.request.post_data)
+    first, second = uploads()
     second.continue_()
     worst = page.locator("[data-key=worst_case]").filter(has_text=NAMES)
     worst.wait_for()
     with page.expect_response("**/api/matrices*"):
         first.continue_()
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(500)
     assert page.locator(".error").is_hidden()
     assert worst.is_visible()
+    assert "3 predictions" in page.locator("[data-part=upload-note]").inner_text()
+
+
+def test_a_comparison_waits_for_the_file_of_the_first_setting(explorer):
+    page = matrix_page(explorer)
+    uploads = held_uploads(page, 2)
+    give(page, GOOD)
+    page.locator("#compare").click()
+    for upload in uploads():
+        upload.continue_()
+    worst = page.locator("[data-key=worst_case]").filter(has_text=NAMES)
+    worst.nth(1).wait_for()
+    assert worst.count() == 2
 
 
 def test_names_with_markup_are_shown_as_text(explorer, keep):

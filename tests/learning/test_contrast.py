@@ -10,6 +10,7 @@ from consistruct.learning.feature_maps import KernelFeatures, LinearFeatures
 from consistruct.learning.kernels import Kernel
 from consistruct.learning.score_map import ScoreMap
 from consistruct.losses.base import dense_target
+from consistruct.scores import Full
 from consistruct.surrogates import QuadraticSurrogate
 
 ALPHA = [0.05, 0.2]  # strong: scores shrink
@@ -23,33 +24,60 @@ def rare_labels(n=60, T=4, seed=0):
     return X, Y
 
 
-def solved(X, Y, loss, features, **options):
-    score_map = ScoreMap(features)
+def solved(X, Y, loss, features, weight=None, intercept=True, **options):
+    score_map = ScoreMap(features, fit_intercept=intercept)
     solver = ClosedForm(**{"alpha": ALPHA, **options})
-    result = solver.solve(QuadraticSurrogate(loss), score_map, X, Y, rng=np.random.default_rng(0))
+    surrogate = QuadraticSurrogate(loss)
+    result = solver.solve(
+        surrogate, score_map, X, Y, sample_weight=weight, rng=np.random.default_rng(0)
+    )
     return result, score_map
 
 
-def refitted(K, y, rows, alpha):
-    """Scores by the fit without each of `rows`, from the normal equations of the rest."""
-    n = len(K)
-    theta = np.empty((len(rows), y.shape[1]))
-    for position, row in enumerate(rows):
-        kept = np.arange(n) != row
-        inner, mean = K[np.ix_(kept, kept)], y[kept].mean(axis=0)
-        centring = np.eye(n - 1) - 1.0 / (n - 1)
-        # λ stays that of all rows: the leave-one-out formula leaves the penalty alone
-        matrix = centring @ inner @ centring + n * alpha * np.eye(n - 1)
-        dual = np.linalg.solve(matrix, centring @ (y[kept] - mean))
-        column = K[kept, row] - inner.mean(axis=0)
-        theta[position] = mean + (centring @ column) @ dual
-    return theta
+def refitted(K, y, weight, left, alpha, intercept):
+    """Scores and mean target by the fit without `left` of the weight of each row in turn.
+
+    Solved for expansion and intercept together, from the gradient of the weighted problem; the
+    penalty N·alpha stays that of all rows, as in the leave-one-out formula.
+    """
+    n = len(y)
+    theta, means = np.empty_like(y), np.zeros_like(y)
+    for row in range(n):
+        kept = weight.copy()
+        kept[row] -= left[row]
+        used = kept > 0
+        w, inner, target = kept[used], K[np.ix_(used, used)], y[used]
+        m = len(w)
+        # W(Kc + b1 − y) + λc = 0 and 1ᵀW(Kc + b1 − y) = 0
+        system = np.zeros((m + 1, m + 1))
+        system[:m, :m] = w[:, None] * inner + weight.sum() * alpha * np.eye(m)
+        system[:m, m] = w
+        system[m, :m] = w @ inner
+        system[m, m] = w.sum()
+        right = np.vstack([w[:, None] * target, w @ target])
+        if not intercept:
+            system, right = system[:m, :m], right[:m]
+        solution = np.linalg.solve(system, right)
+        theta[row] = K[row, used] @ solution[:m] + (solution[m] if intercept else 0.0)
+        if intercept:
+            means[row] = w @ target / w.sum()
+    return theta, means
 
 
+@pytest.mark.parametrize("weights", ["none", "whole", "real"])
+@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("route", ["eigenvalues", "cholesky", "primal", "factors"])
 @pytest.mark.parametrize("loss", [losses.Hamming(4), losses.FBeta(4, empty=1.0)], ids=repr)
-def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(monkeypatch, route, loss):
+def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
+    monkeypatch, route, loss, intercept, weights
+):
     X, Y = rare_labels()
+    rng = np.random.default_rng(3)
+    weight, left = {
+        "none": (np.ones(len(X)), np.ones(len(X))),
+        "whole": (rng.integers(1, 4, len(X)).astype(float), np.ones(len(X))),
+        "real": ((real := rng.uniform(0.5, 2.0, len(X))), real),
+    }[weights]
     features = LinearFeatures(5)
     options, K = {}, X @ X.T
     if route in ("eigenvalues", "cholesky"):
@@ -61,15 +89,67 @@ def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(monkeypatch,
     elif route == "factors":
         monkeypatch.setattr(ClosedForm, "_few_penalties", lambda *_: True)
         options["alpha"] = "auto"
-    result, _ = solved(X, Y, loss, features, **options)
+    result, _ = solved(
+        X, Y, loss, features, None if weights == "none" else weight, intercept, **options
+    )
     y = -dense_target(loss.target(Y))
-    theta = refitted(K, y, np.arange(len(X)), result.alpha)
+    theta, mean = refitted(K, y, weight, left, result.alpha, intercept)
     decoder = QuadraticSurrogate(loss).score_space.decoder()
-    mean = y.mean(axis=0)
-    expected = [loss(decoder(mean + c * (theta - mean)), Y).mean() for c in CONTRASTS]
+    expected = [
+        np.average(loss(decoder(mean + c * (theta - mean)), Y), weights=weight) for c in CONTRASTS
+    ]
     np.testing.assert_allclose(result.path["contrast_loss"], expected, atol=1e-9)
-    assert result.contrast == CONTRASTS[int(np.argmin(expected))]
-    assert route == "factors" or result.contrast > 1.0  # else this shows little
+    assert result.contrast == CONTRASTS[int(np.argmin(np.round(expected, 12)))]
+    if not intercept:
+        assert result.contrast == 1.0  # a scale alone changes no decision
+    elif route != "factors" and weights == "none":
+        assert result.contrast > 1.0  # else this shows little
+
+
+@pytest.mark.parametrize("alpha", [0.2, np.float64(0.2), np.float32(0.2), 1, np.int64(1)])
+def test_one_penalty_given_in_any_type_leaves_scores_as_they_are(alpha):
+    X, Y = rare_labels()
+    kernel = KernelFeatures(Kernel("rbf", 2.0), X)
+    assert solved(X, Y, losses.Hamming(4), kernel, alpha=[float(alpha)])[0].contrast > 1.0
+    assert solved(X, Y, losses.Hamming(4), kernel, alpha=alpha)[0].contrast == 1.0
+
+
+def test_rows_with_next_to_no_weight_decide_nothing():
+    X, Y = rare_labels()
+    decided, _ = solved(X, Y, losses.Hamming(4), LinearFeatures(5), alpha=[1e-3])
+    assert decided.contrast == 1.0
+    weight = np.ones(len(X) + 1)
+    weight[-1] = 1e-12
+    row, labels = X[:1] * 0.6, 1 - Y[:1]
+    added, _ = solved(
+        np.vstack([X, row]),
+        np.vstack([Y, labels]),
+        losses.Hamming(4),
+        LinearFeatures(5),
+        weight,
+        alpha=[1e-3],
+    )
+    assert added.contrast == decided.contrast
+
+
+@pytest.mark.parametrize("regularizer", ["gram", "weights"])
+@pytest.mark.parametrize("scores", [None, "full"])
+def test_estimators_hold_the_contrast_in_any_score_space(scores, regularizer):
+    X, Y = rare_labels(150)
+    loss = losses.Hamming(4)
+    space = None if scores is None else Full(loss.predictions)
+    solver = ClosedForm(alpha=ALPHA, regularizer=regularizer)
+    model = StructuredPredictor(loss, scores=space, features="linear", solver=solver).fit(X, Y)
+    given = ClosedForm(alpha=model.alpha_, regularizer=regularizer)
+    plain = StructuredPredictor(loss, scores=space, features="linear", solver=given).fit(X, Y)
+    theta, centre = plain.score_parameters(X), plain.centre_
+    expected = centre + model.contrast_ * (theta - centre)
+    np.testing.assert_allclose(model.score_parameters(X), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        model.predict_expected_loss(X),
+        plain.surrogate_.expected_loss(theta, np.asarray(model.predict(X))),
+        atol=1e-9,
+    )
 
 
 def test_the_weights_hold_the_contrast():
@@ -87,16 +167,16 @@ def test_the_weights_hold_the_contrast():
     np.testing.assert_allclose(back, theta, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{"alpha": 0.1}, {"selection": "gcv"}, {"selection": "surrogate"}]
-)
-def test_without_a_task_loss_to_compare_scores_stay_as_they_are(options):
+@pytest.mark.parametrize("selection", ["gcv", "surrogate"])
+def test_without_a_task_loss_to_compare_scores_stay_as_they_are(selection):
     X, Y = rare_labels()
-    result, _ = solved(X, Y, losses.Hamming(4), LinearFeatures(5), **options)
-    assert result.contrast == 1.0
+    kernel = KernelFeatures(Kernel("rbf", 2.0), X)
+    one = {"alpha": [0.2]}
+    assert solved(X, Y, losses.Hamming(4), kernel, **one)[0].contrast > 1.0
+    assert solved(X, Y, losses.Hamming(4), kernel, selection=selection, **one)[0].contrast == 1.0
 
 
-@pytest.mark.parametrize("contrast", [0.0, -1.0, "high", np.nan])
+@pytest.mark.parametrize("contrast", [0.0, -1.0, "high", np.nan, np.array([1.0, 2.0])])
 def test_wrong_contrasts(contrast):
     with pytest.raises((ValueError, TypeError), match="contrast"):
         ClosedForm(contrast=contrast)

@@ -14,7 +14,7 @@ from consistruct.learning import (
     feature_options,
 )
 from consistruct.learning.dual_ridge import DualRidge
-from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
+from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.ridge_path import OutputPenalty, left_out_share
 from consistruct.learning.selection import Selection
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
@@ -170,7 +170,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
     true = (X[:, 0] > 3.0).astype(int) + (X[:, 1] > 3.5)
     weight = np.ones(80)
     surrogate = QuadraticSurrogate(loss)
-    choice = choose_penalty(
+    choice = choose_by_factors(
         ridge(X, loss, true, weight, largest=1e9),
         Selection("auto", selection, "auto"),
         start,

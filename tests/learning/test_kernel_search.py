@@ -34,10 +34,28 @@ def test_the_best_quarter_of_the_first_trial_goes_on():
     first = Recorder(lambda kernel: kernel.bandwidth)
     second = Recorder(lambda kernel: -kernel.bandwidth)
     kernel, _ = searched(first, second)
-    assert len(first.asked) == 24  # two kernels, two scalings, six bandwidths
-    narrow = sorted(first.asked, key=lambda kernel: kernel.bandwidth)[:6]
+    asked = first.asked  # two kernels, of each both scalings, of each six bandwidths
+    assert len(asked) == 24
+    narrow = []
+    for scaled in (asked[:6] + asked[12:18], asked[6:12] + asked[18:]):
+        narrow += sorted(scaled, key=lambda kernel: kernel.bandwidth)[:3]
     assert sorted(map(repr, second.asked)) == sorted(map(repr, narrow))
-    assert kernel == narrow[-1]
+    assert kernel == max(narrow, key=lambda kernel: kernel.bandwidth)
+
+
+def test_ties_in_the_first_trial_go_by_the_surrogate_risk():
+    """Easy data: no candidate errs, and all of them would be as good by the task loss."""
+    first = Recorder(lambda kernel: 0.0, lambda kernel: kernel.name == "rbf")
+    second = Recorder(lambda kernel: 0.0, lambda kernel: kernel.bandwidth)
+    _, scaling = searched(first, second)
+    assert {kernel.name for kernel in second.asked} == {"laplace"}
+    assert scaling.scale is not None
+
+
+@pytest.mark.parametrize("standardize", [np.True_, np.False_, 1, 0])
+def test_scaling_given_as_any_truth_value(standardize):
+    _, scaling = searched(Recorder(lambda kernel: 0.0), standardize=standardize)
+    assert (scaling.scale is not None) == bool(standardize)
 
 
 def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():

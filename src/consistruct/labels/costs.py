@@ -38,6 +38,7 @@ class CostVectorSet(Member):
         return "uniform on the unit cube"
 
     def check(self, labels: ArrayLike, name: str = "labels") -> FloatArray:
+        """The costs as float64, (n, n_costs): the given array itself where it is one already."""
         array = np.asarray(labels)
         if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == self.n_costs:
             return array.astype(np.float64)

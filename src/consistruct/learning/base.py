@@ -54,7 +54,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     n_iter_: int
     path_: dict[str, FloatArray]
     contrast_: float
-    centre_: FloatArray | None  # (width,)
+    centre_: FloatArray | None = None  # (width,); rankings and sequences have none
     sgd_state_: SGDState  # of partial_fit only
     _stream: np.random.Generator
 

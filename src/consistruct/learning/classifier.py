@@ -62,7 +62,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         For "auto", "nystroem" and "random". "auto" compares RBF and Laplace (exp(−‖x−z‖₁/h)) by
         leave-one-out; it is RBF for sparse inputs and where `bandwidth` is a number.
     bandwidth : "auto", "median" or float
-        "auto" compares six around the median distance by leave-one-out.
+        "auto" compares six around the median distance by leave-one-out on at most 1024 rows.
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_components : int, optional
@@ -99,6 +99,8 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         Leave-one-out risks of every penalty and contrast that was compared.
     contrast_ : float
         Scores are θ̄ + c(θ − θ̄), which undoes shrinkage; the closed form chooses c.
+    centre_ : (width,) array or None
+        θ̄, the mean target.
     n_iter_, n_features_in_, feature_names_in_
 
     Examples
@@ -332,7 +334,7 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         scores : array
             (n, k), one column per prediction; (n,) for two classes, positive for the second;
             (n, T) for label matrices, positive where the label is predicted. With
-            ``decoding="bayes"`` minus the expected loss.
+            ``decoding="bayes"`` minus the expected loss (by the scores with their contrast).
         """
         theta = self.score_parameters(X)
         space = self.surrogate_.score_space

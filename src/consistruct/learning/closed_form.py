@@ -14,7 +14,7 @@ from consistruct.learning.dual_ridge import DualRidge, inner_products
 from consistruct.learning.eigen import symmetric_eigen
 from consistruct.learning.feature_maps import KernelFeatures
 from consistruct.learning.gcv_path import fit_from_moments
-from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_penalty
+from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.normal_equations import Moments, accumulate
 from consistruct.learning.penalty_search import fit_by_search, selection_rows
 from consistruct.learning.ridge_path import OutputPenalty, Spectrum, left_out_share
@@ -61,9 +61,10 @@ class ClosedForm(BaseSolver):
         tr(WᵀḠW), free of the basis of the scores, or the paper's ‖W‖².
     form : "auto", "primal" or "dual"
     contrast : "auto" or float
-        Decisions use θ̄ + c(θ − θ̄), θ̄ the mean score: c > 1 undoes the shrinkage of the penalty.
+        Decisions use θ̄ + c(θ − θ̄), θ̄ the mean target (0 without intercept): c > 1 undoes the
+        shrinkage of the penalty.
         "auto" takes the c of 1, 1.25, 1.5, 2, 3 and 5 with the least leave-one-out task loss, and 1
-        where no task loss was compared (one penalty given, or another selection).
+        where no task loss was compared (one penalty given as a number, or another selection).
 
     Examples
     --------
@@ -84,7 +85,7 @@ class ClosedForm(BaseSolver):
         _one_of("selection", self.selection, ("auto", "task_loss", "surrogate", "gcv"))
         _one_of("regularizer", self.regularizer, ("gram", "weights"))
         _one_of("form", self.form, ("auto", "primal", "dual"))
-        if self.contrast != "auto":
+        if not isinstance(self.contrast, str) or self.contrast != "auto":
             self._set(contrast=check_number(self.contrast, "contrast", low=0.0, open_low=True))
 
     @property
@@ -308,7 +309,7 @@ class ClosedForm(BaseSolver):
             fit_intercept=fit_intercept,
             largest_eigenvalue=largest_eigenvalue,
         )
-        choice = choose_penalty(problem, selection, guess, surrogate, true)
+        choice = choose_by_factors(problem, selection, guess, surrogate, true)
         expansion = problem.expansion(choice.alpha)
         return expansion, problem.intercept(expansion), choice, problem.mean_target
 

@@ -5,7 +5,7 @@ regression is right to do so, but decisions depend on where the scores lie betwe
 and those of certainty: where every label is rare, shrunk scores say "no label" too often. Decisions
 therefore use
 
-    θ̄ + c (θ − θ̄),      c = 1 for the regression itself,
+    θ̄ + c (θ − θ̄),      c = 1 for the regression itself, θ̄ = 0 if it has no intercept,
 
 with the c of a short list that has the least task loss on rows left out. Consistency is not lost:
 c = 1 is on the list, and the best of finitely many rules by task loss is no worse in the limit.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,16 +24,44 @@ from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates.quadratic import QuadraticSurrogate
 
-__all__ = ["CONTRASTS", "choose_contrast", "with_contrast", "without_contrast"]
+__all__ = ["CONTRASTS", "Centre", "choose_contrast", "with_contrast", "without_contrast"]
 
 logger = logging.getLogger(__name__)
 
 CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 
 
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """θ̄ of the fits without each of n rows.
+
+    Attributes
+    ----------
+    mean : (width,) array
+        θ̄ of the whole fit: the mean target, 0 without an intercept.
+    total_weight : float
+    left_out : (n,) array
+        The weight that leaves with each row.
+    fit_intercept : bool
+    """
+
+    mean: FloatArray
+    total_weight: float
+    left_out: FloatArray
+    fit_intercept: bool
+
+    def without(self, part: slice, y: FloatArray) -> FloatArray:
+        """(Nθ̄ − w_i y_i)/(N − w_i) for a slice of the rows with targets y, (rows, width)."""
+        if not self.fit_intercept:
+            return np.zeros_like(y)
+        left = self.left_out[part, None]
+        rest = np.maximum(self.total_weight - left, np.finfo(np.float64).tiny)
+        return np.asarray((self.total_weight * self.mean - left * y) / rest)
+
+
 def choose_contrast(
     left_out: Callable[[slice, FloatArray], FloatArray],
-    centre: FloatArray,  # (width,): θ̄
+    centre: Centre,
     weight: FloatArray,  # (n,)
     surrogate: QuadraticSurrogate,
     true: LabelArray,  # (n, …)
@@ -42,18 +71,21 @@ def choose_contrast(
     ``left_out(part, y)`` predicts (rows, width) for a slice of the rows with targets y.
     """
     decoder, loss = surrogate.score_space.decoder(), surrogate.loss
-    losses = np.zeros(len(CONTRASTS))
+    task, plain = np.zeros((2, len(CONTRASTS)))
     for part in row_chunks(len(weight), surrogate.score_space.width):
-        theta = left_out(part, -dense_target(surrogate.target(true[part])))
+        y = -dense_target(surrogate.target(true[part]))
+        theta, mean = left_out(part, y), centre.without(part, y)
         for position, contrast in enumerate(CONTRASTS):
-            decided = decoder(with_contrast(theta, centre, contrast))
-            losses[position] += weight[part] @ loss(decided, true[part])
-    losses /= weight.sum()
-    best = int(np.flatnonzero(losses <= losses.min() + LOSS_SLACK * losses.max())[0])
+            losses = loss(decoder(with_contrast(theta, mean, contrast)), true[part])
+            task[position] += weight[part] @ losses
+            plain[position] += losses.sum()
+    task /= weight.sum()
+    slack = LOSS_SLACK * plain.max() / len(weight)  # rows with next to no weight decide nothing
+    best = int(np.flatnonzero(task <= task.min() + slack)[0])
     logger.info(
-        "closed form: contrast %g, leave-one-out task loss %.4f", CONTRASTS[best], losses[best]
+        "closed form: contrast %g, leave-one-out task loss %.4f", CONTRASTS[best], task[best]
     )
-    return CONTRASTS[best], {"contrasts": np.array(CONTRASTS), "contrast_loss": losses}
+    return CONTRASTS[best], {"contrasts": np.array(CONTRASTS), "contrast_loss": task}
 
 
 def with_contrast(theta: FloatArray, centre: FloatArray, contrast: float) -> FloatArray:

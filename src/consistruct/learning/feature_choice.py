@@ -59,7 +59,7 @@ def choose_features(
         features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
         exact_rows = EXACT_ROWS if options.n_components is None else 0
     if features == "linear":
-        scaled = options.standardize is True
+        scaled = options.standardize != "auto" and bool(options.standardize)
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
     names = options.kernels(features, X)
     components = options.components()
@@ -119,8 +119,21 @@ def _choose_kernel(
 
     parts = [used]
     if len(rows) > FIRST_ROWS:
-        parts.insert(0, np.sort(rng.choice(rows, size=FIRST_ROWS, replace=False)))
+        parts.insert(0, _copies(X, np.sort(rng.choice(rows, FIRST_ROWS, replace=False)), used))
     return search_kernel(names, options, X, weight, X[rows], [trial(part) for part in parts])
+
+
+def _copies(X: Any, rows: Any, used: Any) -> Any:
+    """Positions in `used` whose inputs equal those of one of `rows`."""
+    wanted = {_bytes_of(X, row) for row in rows}
+    return np.array([row for row in used if _bytes_of(X, row) in wanted])
+
+
+def _bytes_of(X: Any, row: int) -> bytes:
+    if is_sparse(X):
+        part = slice(X.indptr[row], X.indptr[row + 1])
+        return bytes(X.indices[part].tobytes() + X.data[part].tobytes())
+    return bytes(X[row].tobytes())
 
 
 def _first_occurrences(X: Any) -> Any:
@@ -128,8 +141,7 @@ def _first_occurrences(X: Any) -> Any:
     if is_sparse(X):
         seen: dict[bytes, int] = {}
         for row in range(X.shape[0]):
-            part = slice(X.indptr[row], X.indptr[row + 1])
-            seen.setdefault(X.indices[part].tobytes() + X.data[part].tobytes(), row)
+            seen.setdefault(_bytes_of(X, row), row)
         return np.array(sorted(seen.values()))
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
 

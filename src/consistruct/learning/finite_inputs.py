@@ -28,5 +28,6 @@ def known_finite(X: Any) -> bool:
         return False
     if X.dtype not in (np.float32, np.float64):
         return False
+    values = np.asarray(X)  # not a masked array, whose products are not
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.ones(len(X), X.dtype) @ X).all())
+        return bool(np.isfinite(np.ones(len(values), values.dtype) @ values).all())

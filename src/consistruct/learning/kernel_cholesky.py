@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from consistruct.learning.contrast import choose_contrast
+from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
     OutputPenalty,
@@ -35,7 +35,7 @@ from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["CholeskyRidge", "choose_penalty"]
+__all__ = ["CholeskyRidge", "choose_by_factors"]
 
 logger = logging.getLogger(__name__)
 
@@ -156,14 +156,17 @@ class CholeskyRidge:
         return np.asarray(self.mean_target - mean_row @ expansion)
 
 
-def choose_penalty(
+def choose_by_factors(
     problem: CholeskyRidge,
     selection: Selection,
     start: float,
     surrogate: QuadraticSurrogate,
     true: LabelArray,
 ) -> Choice:
-    """The best of the given penalties, which are all tried, or of the grid around `start`."""
+    """The best of the given penalties, which are all tried, or of the grid around `start`.
+
+    Then the contrast, by the same predictions.
+    """
     alphas = check_alpha(selection.alpha)
     if isinstance(alphas, float):
         return selection.with_contrast(Choice(alphas, {}))
@@ -186,7 +189,7 @@ def choose_penalty(
         theta, _, _ = problem.leave_one_out(alpha, share)
         found = score_path(lambda part, _y: [theta[part]], weight, surrogate, true, [alpha])
         loss = float(found.task_loss[0])
-        if loss <= least:
+        if loss <= least and selection.compares_contrasts:
             least = loss
             kept.clear()
             kept[alpha] = theta
@@ -206,9 +209,8 @@ def choose_penalty(
     def compare() -> tuple[float, dict[str, FloatArray]]:
         # of penalties with the same task loss another may have been kept
         theta = kept[best] if best in kept else problem.leave_one_out(best, share)[0]
-        return choose_contrast(
-            lambda part, _y: theta[part], problem.mean_target, weight, surrogate, true
-        )
+        centre = Centre(problem.mean_target, problem.total, weight * share, problem.fit_intercept)
+        return choose_contrast(lambda part, _y: theta[part], centre, weight, surrogate, true)
 
     return selection.with_contrast(Choice(best, path.as_dict()), compare)
 

@@ -18,13 +18,13 @@ from consistruct.learning.feature_options import FeatureOptions
 from consistruct.learning.kernels import Kernel, distances, median_bandwidth
 from consistruct.protocols import FloatArray
 
-__all__ = ["FIRST_ROWS", "SEARCH_ROWS", "Risks", "SampleKernel", "Trial", "search_kernel"]
+__all__ = ["FIRST_ROWS", "SEARCH_ROWS", "Risks", "Trial", "search_kernel"]
 
 logger = logging.getLogger(__name__)
 
 SEARCH_ROWS = 1024  # rows on which kernels are compared
 FIRST_ROWS = 512  # rows on which all of them are, if there are more
-KEPT_SHARE, FEWEST = 0.25, 3  # of the candidates, after that
+KEPT_SHARE, FEWEST = 0.25, 3  # of the candidates that go on, and for each scaling at least
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
 Risks = tuple[float, float, float]  # task loss, surrogate risk, standard error of the task loss
@@ -77,9 +77,7 @@ def search_kernel(
         return candidates[0]
     n_jobs = options.n_jobs or 1
     for trial in trials[:-1]:
-        task = np.array(_scores(candidates, trial, n_jobs))[:, 0]
-        kept = np.argsort(task, kind="stable")[: max(FEWEST, round(KEPT_SHARE * len(task)))]
-        candidates = [candidates[place] for place in sorted(kept)]
+        candidates = _best_quarter(candidates, _scores(candidates, trial, n_jobs))
     task, risk, error = np.array(_scores(candidates, trials[-1], n_jobs)).T
     tied = task <= task.min() + error[task.argmin()]
     standard = np.array([scaling.scale is not None for _, scaling in candidates])
@@ -94,6 +92,21 @@ def search_kernel(
         task[best],
     )
     return kernel, scaling
+
+
+def _best_quarter(
+    candidates: Sequence[tuple[Kernel, Scaling]], scores: Sequence[Risks]
+) -> list[tuple[Kernel, Scaling]]:
+    """What goes on: of each scaling its best, by the rule of the last trial."""
+    task, risk, error = np.array(scores).T
+    tied = task <= task.min() + error[task.argmin()]
+    order = np.lexsort((np.where(tied, risk, task), ~tied))
+    scalings = {id(scaling): scaling for _, scaling in candidates}
+    places = max(FEWEST, round(KEPT_SHARE * len(candidates) / len(scalings)))
+    kept: list[int] = []
+    for scaling in scalings.values():
+        kept += [int(place) for place in order if candidates[place][1] is scaling][:places]
+    return [candidates[place] for place in sorted(kept)]
 
 
 def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: int) -> list[Risks]:
@@ -115,10 +128,9 @@ def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: 
 
 
 def _scalings(options: FeatureOptions, X: Any, weight: FloatArray) -> list[Scaling]:
-    if options.standardize is False:
-        return [Scaling()]
-    standard = Scaling.standard(X, weight)
-    return [standard] if options.standardize is True else [Scaling(), standard]
+    if options.standardize == "auto":
+        return [Scaling(), Scaling.standard(X, weight)]
+    return [Scaling.standard(X, weight) if options.standardize else Scaling()]
 
 
 def _kernels(name: str, options: FeatureOptions, inputs: FloatArray) -> list[Kernel]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from consistruct.learning.contrast import choose_contrast
+from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.normal_equations import Moments
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
@@ -142,7 +142,7 @@ def fit_by_search(
         Choice(alpha, found.as_dict()),
         lambda: choose_contrast(
             lambda part, y: ridge.leave_one_out(rows[part], weight[part], share[part], y, alpha),
-            sums.mean_target,
+            Centre(sums.mean_target, sums.total_weight, weight * share, score_map.fit_intercept),
             weight,
             surrogate,
             true,

@@ -126,7 +126,7 @@ class Spectrum:
         distinct, column = np.unique(self.penalty.factor, return_inverse=True)
         centred = self.penalty.into(y - self.mean_target)
         squares = rows**2
-        size = max(1, CHUNK_BYTES // (8 * max(centred.size, 1)))
+        size = max(1, CHUNK_BYTES // (8 * max(centred.size, self.moments.size, 1)))
         for start in range(0, len(alphas), size):
             some = [float(alpha) for alpha in alphas[start : start + size]]
             inverses = [1.0 / self._denominators(alpha, distinct) for alpha in some]
@@ -232,7 +232,7 @@ def score_path(
         y = -dense_target(surrogate.target(true[part]))
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
-        for position, theta in enumerate(left_out(part, y)):
+        for position, theta in zip(range(len(alphas)), left_out(part, y), strict=True):
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values

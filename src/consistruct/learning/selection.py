@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.contrast import choose_contrast
+from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.gcv_path import generalised_cross_validation, least_penalty
 from consistruct.learning.ridge_path import (
     Spectrum,
@@ -54,9 +54,13 @@ class Selection:
     criterion: str
     contrast: float | Literal["auto"]
 
+    @property
+    def compares_contrasts(self) -> bool:
+        return self.contrast == "auto" and self.criterion == "task_loss"
+
     def rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
-        one_candidate = isinstance(self.alpha, float | int)
+        one_candidate = isinstance(check_alpha(self.alpha), float)
         if one_candidate or self.criterion == "gcv":
             return None
         if n <= limit:
@@ -122,7 +126,9 @@ class Selection:
                 lambda part, y: spectrum.leave_one_out(
                     z[part], w[part], share[part], y, choice.alpha
                 ),
-                spectrum.mean_target,
+                Centre(
+                    spectrum.mean_target, spectrum.total_weight, w * share, spectrum.fit_intercept
+                ),
                 w,
                 surrogate,
                 true[chosen],
@@ -137,7 +143,7 @@ class Selection:
         """The choice with its contrast; `compare` chooses one by the task loss of rows left out."""
         if self.contrast != "auto":
             return replace(choice, contrast=float(self.contrast))
-        if compare is None or self.criterion != "task_loss":
+        if compare is None or not self.compares_contrasts:
             return choice
         contrast, losses = compare()
         return replace(choice, contrast=contrast, path={**choice.path, **losses})

@@ -34,7 +34,7 @@ class SolverResult:
     contrast : float
         c of scores θ̄ + c(θ − θ̄), which the weights already hold.
     centre : (width,) array or None
-        θ̄; None where scores are as they were fitted.
+        θ̄; None for solvers that do not know it, whose contrast is 1.
     """
 
     weights: FloatArray

@@ -82,7 +82,7 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
 
     Attributes
     ----------
-    loss_, surrogate_, coef_, intercept_, alpha_, path_, n_iter_, n_features_in_
+    loss_, surrogate_, coef_, intercept_, alpha_, path_, contrast_, centre_, n_iter_, n_features_in_
         As in `TaskLossClassifier`.
     sequence_predictor_ : SequencePredictor
         The chain, where sequences were given.

@@ -114,6 +114,8 @@ class LearningReport:
     ----------
     scores : tuple of ModelScore
         The model first, then the baselines.
+    contrast : float
+        Decisions use θ̄ + c(θ − θ̄): how far shrinkage of the scores was undone.
     criterion : str or None
         What the penalty was chosen by: "task_loss", "gcv" …; None if there was nothing to choose.
     rank_correlation : float or None
@@ -131,6 +133,7 @@ class LearningReport:
     n_test: int
     max_value: float
     alpha: float
+    contrast: float
     scores: tuple[ModelScore, ...]
     criterion: str | None
     path: tuple[PathPoint, ...]

@@ -137,6 +137,7 @@ def learning_report(
         n_test=len(truths),
         max_value=float(model.loss_.max_value),
         alpha=float(model.alpha_),
+        contrast=float(getattr(model, "contrast_", 1.0)),
         scores=tuple(scores),
         criterion=criterion,
         path=path,

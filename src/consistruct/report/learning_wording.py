@@ -97,6 +97,13 @@ def _choices(report: LearningReport) -> Section:
             "Every penalty was judged by the loss of training examples under the fit without them, "
             "one example left out at a time."
         )
+    if report.contrast != 1.0:
+        facts.append(("contrast", f"{report.contrast:g}"))
+        details.append(
+            f"Scores are stretched by {report.contrast:g} around their mean before a decision: the "
+            f"penalty shrinks them, and training examples left out do better so. The losses of "
+            f"penalties and bandwidths are those without it."
+        )
     if report.bandwidths:
         best = min(report.bandwidths, key=lambda point: point.task_loss)
         chosen = next(point for point in report.bandwidths if point.chosen)

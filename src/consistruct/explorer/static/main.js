@@ -55,16 +55,13 @@ function nameAll() {
 function toggleComparison() {
   if (panels.length > 1) {
     const removed = panels.pop();
-    removed.stop();
+    removed.close();
     forget(removed.root);
     removed.root.remove();
     nameAll();
   } else {
-    const setting = panels[0].forAddress();
     const second = addPanel();
-    second.content = panels[0].content;
-    second.matrix = panels[0].matrix;
-    second.load({ ...setting, csv: null });
+    second.copy(panels[0]);
     second.root.scrollIntoView({ block: "nearest" });
     second.form.input("scores").focus();
   }

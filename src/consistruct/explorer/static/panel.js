@@ -66,6 +66,15 @@ export class Panel {
     await this.run();
   }
 
+  // the setting of another panel, with the file that it has or waits for
+  async copy(other) {
+    const matrix = other.form.usesMatrix();
+    this.form.load({ ...other.forAddress(), matrix: matrix ? "file" : "", csv: null });
+    this.content = other.content;
+    this.matrix = other.matrix;
+    await (matrix && this.content ? this.read(this.content) : this.run());
+  }
+
   // a file, or null: the one that is there is to be read with other rows
   takeFile(file) {
     if (file !== null) return this.read(this.bytesOf(file));
@@ -131,6 +140,12 @@ export class Panel {
     clearTimeout(this.timer);
     if (this.job) api.cancel(this.job.id).catch(() => {});
     this.job = null;
+  }
+
+  // nothing that is under way may come back
+  close() {
+    this.stop();
+    this.reading += 1;
   }
 
   async run() {

@@ -79,6 +79,8 @@ def fit_queries(estimator: Any, X: Any, y: Any, groups: Any, sample_weight: Any)
         "alpha_": alpha,
         "n_iter_": 1,
         "path_": path,
+        "contrast_": 1.0,  # nor does a scale
+        "centre_": None,
     }
     for name, value in learned.items():
         setattr(estimator, name, value)

@@ -61,7 +61,7 @@ def choose_item_features(
     if features == "auto":
         features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
     if features == "linear":
-        scaled = options.standardize is True
+        scaled = options.standardize != "auto" and bool(options.standardize)
         weight = problem.item_weight
         return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
     names = options.kernels(features, X)

@@ -128,6 +128,8 @@ def fit_sequences(
         "intercept_": predictor.intercept_,
         "n_iter_": predictor.n_iter_,
         "n_features_in_": predictor.n_features_in_,
+        "contrast_": 1.0,
+        "centre_": None,
     }
     for name, value in learned.items():
         setattr(estimator, name, value)
