@@ -85,7 +85,7 @@ def main() -> None:
         model = make_model(kind, k)
         model.fit(X[:2000], truths[:2000])  # whatever is loaded or compiled on first use
         jobs = (partial(model.fit, X, truths), partial(products, kind, X, truths, k))
-        fit, bare = taking_turns(jobs, rounds=3).tolist()
+        fit, bare = taking_turns(jobs, rounds=5).tolist()
         result[kind] = {"fit": fit, "products": bare}
     for kind, row in result.items():
         row["peak"] = peak_of_fit(kind, n, d, k)

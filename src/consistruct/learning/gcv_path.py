@@ -77,8 +77,10 @@ class TridiagonalPath:
     def solution(self, alpha: float) -> FloatArray:
         """(T + λI)⁻¹ Qᵀm, (d, rank)."""
         result = np.empty_like(self._moments, order="F")
-        for factor in np.unique(self.penalty.factor):
-            columns = self.penalty.factor == factor
+        distinct = np.unique(self.penalty.factor)
+        for factor in distinct:
+            # a slice, where it will do, is not copied
+            columns = slice(None) if len(distinct) == 1 else self.penalty.factor == factor
             shifted = self._diagonal + self.total * alpha * factor
             pivots, ratios, failed_at = lapack.dpttrf(shifted, self._off)
             if failed_at:
@@ -92,11 +94,14 @@ class TridiagonalPath:
     def generalised_cross_validation(self, alpha: float) -> float:
         z = self.solution(alpha)
         strengths = self.total * alpha * self.penalty.factor  # (rank,)
-        explained = float((self._moments * z).sum() + (z**2).sum(axis=0) @ strengths)
+        explained = np.einsum("dr,dr->", self._moments, z)
+        explained += np.einsum("dr,dr->r", z, z) @ strengths
+        distinct, copies = np.unique(strengths, return_counts=True)
         values = np.maximum(self.eigenvalues, 0.0)[:, None]
-        freedom = float((values / (values + strengths)).sum(axis=0).mean()) + self.fit_intercept
+        degrees = (values / (values + distinct)).sum(axis=0)  # of freedom, for each strength
+        freedom = float(degrees @ copies) / len(strengths) + self.fit_intercept
         remaining = max(1.0 - freedom / self.total, 1e-10)
-        return (self.target_squares - explained) / self.total / remaining**2
+        return float(self.target_squares - explained) / self.total / remaining**2
 
     def coefficients(self, alpha: float) -> FloatArray:
         """Weights of the features, (d, width)."""
