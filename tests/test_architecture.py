@@ -31,6 +31,7 @@ LEVEL = {
     "_atomic": 0,
     "_sparse": 0,
     "_compile": 0,
+    "_threads": 0,
     "labels": 1,
     "decoding": 2,
     "scores": 3,

@@ -1,12 +1,14 @@
 """Contrast of scores: chosen by rows really left out, part of the weights, undone again."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from consistruct import StructuredPredictor, TaskLossClassifier, losses
 from consistruct.learning import ClosedForm, closed_form
 from consistruct.learning.contrast import CONTRASTS, with_contrast, without_contrast
-from consistruct.learning.feature_maps import KernelFeatures, LinearFeatures
+from consistruct.learning.feature_maps import FeatureMap, KernelFeatures, LinearFeatures
 from consistruct.learning.kernels import Kernel
 from consistruct.learning.score_map import ScoreMap
 from consistruct.losses.base import dense_target
@@ -78,8 +80,9 @@ def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
         "whole": (rng.integers(1, 4, len(X)).astype(float), np.ones(len(X))),
         "real": ((real := rng.uniform(0.5, 2.0, len(X))), real),
     }[weights]
-    features = LinearFeatures(5)
-    options, K = {}, X @ X.T
+    features: FeatureMap = LinearFeatures(5)
+    options: dict[str, Any] = {}
+    K = X @ X.T
     if route in ("eigenvalues", "cholesky"):
         kernel = Kernel("rbf", 2.0)
         features, K = KernelFeatures(kernel, X), kernel(X, X)

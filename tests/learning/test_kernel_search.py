@@ -64,8 +64,8 @@ def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():
     assert scaling.scale is not None
     # the first six were asked about raw inputs
     assert kernel == min(exact.asked[6:], key=lambda kernel: kernel.bandwidth)
-    raw = Recorder(lambda kernel: 0.4 if kernel in raw_kernels else 0.5)
-    raw_kernels = exact.asked[:6]
+    unscaled = exact.asked[:6]
+    raw = Recorder(lambda kernel: 0.4 if kernel in unscaled else 0.5)
     assert searched(raw, names=("rbf",))[1].scale is None
     raw.error = 0.2  # too close to tell
     assert searched(raw, names=("rbf",))[1].scale is not None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap
+from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap, penalty_search
 from consistruct.learning.normal_equations import accumulate
 from consistruct.learning.penalty_search import FactoredRidge, selection_rows, valley_search
 from consistruct.losses import FBeta
@@ -56,6 +56,26 @@ def test_left_out_rows_are_predicted_without_themselves():
         matrix = dense[others].T @ dense[others] + penalty
         weights = np.linalg.solve(matrix, dense[others].T @ y[others])
         np.testing.assert_allclose(predicted[position], dense[row] @ weights, atol=1e-9)
+
+
+def test_single_precision_chooses_the_same(monkeypatch):
+    """Large problems are searched in float32; the weights of what was chosen are float64."""
+    plain = solve(ClosedForm())
+    monkeypatch.setattr(penalty_search, "SINGLE_PRECISION_SIZE", 100)
+    used = []
+    choose = FactoredRidge._moments_for
+
+    def recorded(ridge, strength):
+        used.append(choose(ridge, strength)[0].dtype)
+        return choose(ridge, strength)
+
+    monkeypatch.setattr(FactoredRidge, "_moments_for", recorded)
+    found = solve(ClosedForm())
+    assert used.count(np.float32) >= 4
+    assert (found.alpha, found.contrast) == (plain.alpha, plain.contrast)
+    for name, values in plain.path.items():
+        np.testing.assert_allclose(found.path[name], values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.weights, plain.weights, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 21])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._compile import compiled
+from consistruct._threads import share_rows
 from consistruct._validation import check_count, check_number, check_theta
 from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
 from consistruct.labels.subsets import check_set_sizes
@@ -17,6 +18,7 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray
 __all__ = ["SetBySize", "full_set_weights", "member_weights"]
 
 BATCH_ITEMS = 32  # up to here scoring every size at once is faster than bounding them
+ROWS_PER_THREAD = 64
 CHUNK_BYTES = 16 * 2**20  # one score per example, predicted size and item of such a batch
 
 
@@ -41,7 +43,8 @@ class SetBySize(BaseDecoder):
     Among sets of one size m the score is a sum over members, so the m best items win: one
     selection per m, O(T²(|sizes| + 1)) per example at most. Sizes are visited in the order of an
     upper bound that takes O(T·|sizes|·log T) for all of them, and most are never visited. Beyond
-    32 items one example is decoded at a time, with O(T) memory beside the scores.
+    32 items one example is decoded at a time and in each thread, with O(T) memory beside the
+    scores.
 
     Parameters
     ----------
@@ -107,14 +110,19 @@ class SetBySize(BaseDecoder):
                 best[part] = self._decode_batch(scores[part], weights, labels[part])
         else:
             full = full_set_weights(self.n_items, self.beta)
-            _decode_by_bounds(
-                np.ascontiguousarray(scores),
-                weights,
-                full,
-                self.has_full,
-                self.has_empty,
-                labels,
-                best,
+            rows = np.ascontiguousarray(scores)
+            share_rows(
+                lambda part: _decode_by_bounds(
+                    rows[part],
+                    weights,
+                    full,
+                    self.has_full,
+                    self.has_empty,
+                    labels[part],
+                    best[part],
+                ),
+                len(rows),
+                ROWS_PER_THREAD,
             )
         refuse_all_forbidden(best)
         return labels

@@ -65,22 +65,26 @@ def choose_contrast(
     weight: FloatArray,  # (n,)
     surrogate: QuadraticSurrogate,
     true: LabelArray,  # (n, …)
+    plain_loss: float,  # of contrast 1
 ) -> tuple[float, dict[str, FloatArray]]:
     """The contrast with the least task loss, the smallest of several; the losses of all.
 
     ``left_out(part, y)`` predicts (rows, width) for a slice of the rows with targets y.
     """
     decoder, loss = surrogate.score_space.decoder(), surrogate.loss
-    task, plain = np.zeros((2, len(CONTRASTS)))
+    task, unweighted = np.zeros((2, len(CONTRASTS)))
     for part in row_chunks(len(weight), surrogate.score_space.width):
         y = -dense_target(surrogate.target(true[part]))
         theta, mean = left_out(part, y), centre.without(part, y)
-        for position, contrast in enumerate(CONTRASTS):
+        for position, contrast in enumerate(CONTRASTS[1:], 1):
             losses = loss(decoder(with_contrast(theta, mean, contrast)), true[part])
             task[position] += weight[part] @ losses
-            plain[position] += losses.sum()
+            unweighted[position] += losses.sum()
     task /= weight.sum()
-    slack = LOSS_SLACK * plain.max() / len(weight)  # rows with next to no weight decide nothing
+    task[0] = plain_loss
+    slack = (
+        LOSS_SLACK * unweighted.max() / len(weight)
+    )  # rows with next to no weight decide nothing
     best = int(np.flatnonzero(task <= task.min() + slack)[0])
     logger.info(
         "closed form: contrast %g, leave-one-out task loss %.4f", CONTRASTS[best], task[best]

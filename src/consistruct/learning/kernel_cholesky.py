@@ -27,9 +27,8 @@ from consistruct.learning.ridge_path import (
     PathScores,
     left_out_share,
     penalty_grid,
-    score_path,
 )
-from consistruct.learning.selection import Choice, Selection
+from consistruct.learning.selection import Choice, KeptPredictions, Selection
 from consistruct.learning.solver import check_alpha
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
@@ -181,19 +180,13 @@ def choose_by_factors(
         choice = Choice(float(tried[values.argmin()]), {"alphas": tried, "gcv": values})
         return selection.with_contrast(choice)
     share, weight = left_out_share(problem.weight), problem.weight
-    kept: dict[float, FloatArray] = {}  # predictions of the penalty with the least task loss yet
-    least = np.inf
+    kept = KeptPredictions(lambda alpha: problem.leave_one_out(alpha, share)[0])
 
     def evaluate(alpha: float) -> PathScores:
-        nonlocal least
-        theta, _, _ = problem.leave_one_out(alpha, share)
-        found = score_path(lambda part, _y: [theta[part]], weight, surrogate, true, [alpha])
-        loss = float(found.task_loss[0])
-        if loss <= least and selection.compares_contrasts:
-            least = loss
-            kept.clear()
-            kept[alpha] = theta
-        logger.info("closed form: alpha %.3g, leave-one-out task loss %.4f", alpha, loss)
+        found = kept.scores(alpha, weight, surrogate, true)
+        logger.info(
+            "closed form: alpha %.3g, leave-one-out task loss %.4f", alpha, found.task_loss[0]
+        )
         return found
 
     parts = _try(
@@ -205,14 +198,19 @@ def choose_by_factors(
     )
     path = PathScores.joined(list(parts.values()))
     best = float(path.alphas[path.best(selection.criterion)])
-
-    def compare() -> tuple[float, dict[str, FloatArray]]:
-        # of penalties with the same task loss another may have been kept
-        theta = kept[best] if best in kept else problem.leave_one_out(best, share)[0]
-        centre = Centre(problem.mean_target, problem.total, weight * share, problem.fit_intercept)
-        return choose_contrast(lambda part, _y: theta[part], centre, weight, surrogate, true)
-
-    return selection.with_contrast(Choice(best, path.as_dict()), compare)
+    choice = Choice(best, path.as_dict())
+    centre = Centre(problem.mean_target, problem.total, weight * share, problem.fit_intercept)
+    return selection.with_contrast(
+        choice,
+        lambda: choose_contrast(
+            lambda part, _y: kept.at(best)[part],
+            centre,
+            weight,
+            surrogate,
+            true,
+            choice.task_loss,
+        ),
+    )
 
 
 def _try(

@@ -12,32 +12,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.normal_equations import Moments
-from consistruct.learning.ridge_path import (
-    LEVERAGE_LIMIT,
-    PathScores,
-    penalty_grid,
-    score_path,
-)
+from consistruct.learning.ridge_path import LEVERAGE_LIMIT, PathScores, penalty_grid
 from consistruct.learning.score_map import ScoreMap
-from consistruct.learning.selection import Choice, Selection
+from consistruct.learning.selection import Choice, KeptPredictions, Selection
+from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["FactoredRidge", "fit_by_search", "search_penalty", "selection_rows"]
+__all__ = ["FactoredRidge", "fit_by_search", "selection_rows"]
 
 logger = logging.getLogger(__name__)
 
 FIRST_STEP = 4  # positions of the grid between the first penalties
 SELECTION_WORK = 2.5e9  # multiplications per penalty for the fitted values of the rows left out
 FEWEST_ROWS = 512
+SINGLE_PRECISION_SIZE = 512  # features
+SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the trace that a penalty must exceed
 
 
 def selection_rows(n_features: int, width: int, most: int) -> int:
@@ -45,73 +43,60 @@ def selection_rows(n_features: int, width: int, most: int) -> int:
     return int(np.clip(SELECTION_WORK / (n_features * width), min(FEWEST_ROWS, most), most))
 
 
-@dataclass(frozen=True, eq=False)
 class FactoredRidge:
-    """The problem with its moments; one factorisation for each penalty that is asked for."""
+    """The problem with its moments; one factorisation for each penalty that is asked for.
 
-    moments: Moments
-    fit_intercept: bool
+    Leave-one-out predictions of large problems, which only choose a penalty, are computed in
+    float32 where the penalty is clear of its rounding.
+    """
 
-    def _factor(self, alpha: float) -> Any:
-        matrix = self.moments.second_moment.copy()
-        diagonal = np.einsum("ii->i", matrix)
+    def __init__(self, moments: Moments, fit_intercept: bool) -> None:
+        self.moments = moments
+        self.fit_intercept = fit_intercept
+        self._single: tuple[NDArray[Any], NDArray[Any]] | None = None  # both moments, in float32
+
+    def _strength(self, alpha: float) -> float:
+        diagonal = np.diag(self.moments.second_moment)
         # rounding may leave A slightly indefinite; this is far below the penalties of the grid
-        floor = len(matrix) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0))
-        diagonal += max(self.moments.total_weight * alpha, floor or 1.0)
-        return scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        floor = len(diagonal) * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0))
+        return max(self.moments.total_weight * alpha, floor or 1.0)
+
+    def _moments_for(self, strength: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """A and B in the precision that this penalty asks for."""
+        second, cross = self.moments.second_moment, self.moments.cross_moment
+        margin = SINGLE_PRECISION_MARGIN * float(np.finfo(np.float32).eps)
+        if len(second) < SINGLE_PRECISION_SIZE or strength < margin * float(np.trace(second)):
+            return second, cross
+        if self._single is None:
+            self._single = second.astype(np.float32), cross.astype(np.float32)
+        return self._single
+
+    def _factor(self, matrix: NDArray[Any], strength: float) -> Any:
+        shifted = matrix.copy()
+        np.einsum("ii->i", shifted)[:] += matrix.dtype.type(strength)
+        return scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
 
     def coefficients(self, alpha: float) -> FloatArray:
         """(A + NαI)⁻¹ B, (p, width)."""
-        solution = scipy.linalg.cho_solve(
-            self._factor(alpha), self.moments.cross_moment, check_finite=False
-        )
+        factor = self._factor(self.moments.second_moment, self._strength(alpha))
+        solution = scipy.linalg.cho_solve(factor, self.moments.cross_moment, check_finite=False)
         return np.asarray(solution)
 
     def leave_one_out(
         self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
     ) -> FloatArray:
         """Predictions (n, width) for rows φ_i − φ̄ from the fit without the share of that row."""
-        solved = scipy.linalg.cho_solve(self._factor(alpha), rows.T, check_finite=False)  # (p, n)
+        strength = self._strength(alpha)
+        second, cross = self._moments_for(strength)
+        right = rows.T.astype(second.dtype, copy=False)
+        solved = scipy.linalg.cho_solve(self._factor(second, strength), right, check_finite=False)
         square = np.einsum("np,pn->n", rows, solved)
         leverage = weight * (square + self.fit_intercept / self.moments.total_weight)
         kept = 1.0 - np.minimum(share * leverage, LEVERAGE_LIMIT)
-        centred = y - self.moments.mean_target
-        residual = centred - solved.T @ self.moments.cross_moment
+        residual = y - self.moments.mean_target
+        residual -= solved.T @ cross
         residual /= kept[:, None]
-        return np.asarray(y - residual)
-
-
-def search_penalty(
-    ridge: FactoredRidge,
-    rows: FloatArray,  # (n, p)
-    weight: FloatArray,  # (n,)
-    share: FloatArray,  # (n,)
-    surrogate: QuadraticSurrogate,
-    true: LabelArray,
-    grid: FloatArray,  # increasing
-    criterion: str,  # "task_loss" or "surrogate"
-) -> PathScores:
-    """Leave-one-out risks of the penalties that the search visited, in the order of the grid."""
-    found: dict[int, PathScores] = {}
-
-    def value(position: int) -> float:
-        if position not in found:
-            alpha = float(grid[position])
-            found[position] = score_path(
-                lambda part, y: [
-                    ridge.leave_one_out(rows[part], weight[part], share[part], y, alpha)
-                ],
-                weight,
-                surrogate,
-                true,
-                [alpha],
-            )
-        scores = found[position]
-        risks = scores.task_loss if criterion == "task_loss" else scores.surrogate_risk
-        return float(risks[0])
-
-    valley_search(value, len(grid))
-    return PathScores.joined([found[position] for position in sorted(found)])
+        return np.subtract(y, residual, out=residual)
 
 
 def fit_by_search(
@@ -126,26 +111,41 @@ def fit_by_search(
     """Weights of the best penalty, before any contrast, and what was chosen."""
     ridge = FactoredRidge(sums, score_map.fit_intercept)
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
-    grid = penalty_grid(mean_square, mean_square, sums.precision)
+    grid = penalty_grid(mean_square, mean_square, sums.precision)  # increasing
     rows = np.asarray(sums.kept_rows, dtype=np.float64)
-    found = search_penalty(ridge, rows, weight, share, surrogate, true, grid, selection.criterion)
-    best = found.best(selection.criterion)
-    alpha = float(found.alphas[best])
+    y = -dense_target(surrogate.target(true))
+    kept = KeptPredictions(lambda alpha: ridge.leave_one_out(rows, weight, share, y, alpha))
+    found: dict[int, PathScores] = {}
+
+    def value(position: int) -> float:
+        if position not in found:
+            found[position] = kept.scores(float(grid[position]), weight, surrogate, true)
+        scores = found[position]
+        by_task = selection.criterion == "task_loss"
+        return float(scores.task_loss[0] if by_task else scores.surrogate_risk[0])
+
+    valley_search(value, len(grid))
+    path = PathScores.joined([found[position] for position in sorted(found)])
+    best = path.best(selection.criterion)
+    alpha = float(path.alphas[best])
     logger.info(
         "closed form: alpha %.3g, %d of %d tried, leave-one-out task loss %.4f",
         alpha,
-        len(found.alphas),
+        len(path.alphas),
         len(grid),
-        found.task_loss[best],
+        path.task_loss[best],
     )
+    centre = Centre(sums.mean_target, sums.total_weight, weight * share, score_map.fit_intercept)
+    choice = Choice(alpha, path.as_dict())
     choice = selection.with_contrast(
-        Choice(alpha, found.as_dict()),
+        choice,
         lambda: choose_contrast(
-            lambda part, y: ridge.leave_one_out(rows[part], weight[part], share[part], y, alpha),
-            Centre(sums.mean_target, sums.total_weight, weight * share, score_map.fit_intercept),
+            lambda part, _y: kept.at(alpha)[part],
+            centre,
             weight,
             surrogate,
             true,
+            choice.task_loss,
         ),
     )
     return ridge.coefficients(alpha), choice

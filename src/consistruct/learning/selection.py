@@ -13,16 +13,18 @@ from consistruct._members import frozen_array
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.gcv_path import generalised_cross_validation, least_penalty
 from consistruct.learning.ridge_path import (
+    PathScores,
     Spectrum,
     evaluate_path,
     left_out_share,
     relative_grid,
+    score_path,
 )
 from consistruct.learning.solver import check_alpha
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import QuadraticSurrogate
 
-__all__ = ["SELECTION_ROWS", "Choice", "Selection"]
+__all__ = ["SELECTION_ROWS", "Choice", "KeptPredictions", "Selection"]
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,11 @@ class Choice:
     alpha: float
     path: dict[str, FloatArray]
     contrast: float = 1.0
+
+    @property
+    def task_loss(self) -> float:
+        """That of the chosen penalty, where task losses were compared."""
+        return float(self.path["task_loss"][np.flatnonzero(self.path["alphas"] == self.alpha)[0]])
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,6 @@ class Selection:
     alpha: Any
     criterion: str
     contrast: float | Literal["auto"]
-
-    @property
-    def compares_contrasts(self) -> bool:
-        return self.contrast == "auto" and self.criterion == "task_loss"
 
     def rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
@@ -132,6 +135,7 @@ class Selection:
                 w,
                 surrogate,
                 true[chosen],
+                choice.task_loss,
             ),
         )
 
@@ -143,7 +147,36 @@ class Selection:
         """The choice with its contrast; `compare` chooses one by the task loss of rows left out."""
         if self.contrast != "auto":
             return replace(choice, contrast=float(self.contrast))
-        if compare is None or not self.compares_contrasts:
+        if compare is None or self.criterion != "task_loss":
             return choice
         contrast, losses = compare()
         return replace(choice, contrast=contrast, path={**choice.path, **losses})
+
+
+class KeptPredictions:
+    """Leave-one-out predictions of one penalty after the other; the best ones are kept.
+
+    Comparing contrasts needs those of the penalty that wins, and they cost a factorisation.
+    """
+
+    def __init__(self, left_out: Callable[[float], FloatArray]) -> None:
+        self._left_out = left_out  # alpha -> (n, width)
+        self._least = np.inf
+        self._kept: tuple[float, FloatArray] | None = None
+
+    def scores(
+        self, alpha: float, weight: FloatArray, surrogate: QuadraticSurrogate, true: LabelArray
+    ) -> PathScores:
+        """Risks of one penalty over all rows."""
+        theta = self._left_out(alpha)
+        found = score_path(lambda part, _y: [theta[part]], weight, surrogate, true, [alpha])
+        if found.task_loss[0] <= self._least:
+            self._least = float(found.task_loss[0])
+            self._kept = alpha, theta
+        return found
+
+    def at(self, alpha: float) -> FloatArray:
+        """Predictions of that penalty, made again if another one of the same loss was kept."""
+        if self._kept is None or self._kept[0] != alpha:
+            self._kept = alpha, self._left_out(alpha)
+        return self._kept[1]
