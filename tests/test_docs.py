@@ -82,6 +82,25 @@ def test_blocks_run(page, tmp_path, monkeypatch):
             run_commands(block, tmp_path)
 
 
+def test_figures_in_the_readme_stand_on_the_pages_that_it_names():
+    """Every number of the table, rounded as it is there, is one that a benchmark wrote."""
+    text = README.read_text(encoding="utf-8").partition("## What it gains")[2]
+    rows = [line for line in text.partition("\n## ")[0].splitlines() if "](benchmarks/" in line]
+    assert len(rows) >= 5
+    for row in rows:
+        cells, _, link = row.rpartition("](")
+        page = (ROOT / link.partition(")")[0]).read_text(encoding="utf-8")
+        measured = [float(number) for number in re.findall(r"\d+\.\d+", page)]
+        shown = re.findall(r"\d+\.\d+", cells)
+        assert shown
+        for number in shown:
+            digits = len(number.partition(".")[2])
+            unit = 10.0**-digits
+            assert any(abs(value - float(number)) <= 0.501 * unit for value in measured), (
+                f"{number} in {row!r} is not on {link}"
+            )
+
+
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_no_block_escapes(page):
     """A block is Python, commands, a directive of the site, or shown text; excuses are few."""
