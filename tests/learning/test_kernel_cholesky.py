@@ -15,7 +15,7 @@ from consistruct.learning import (
 )
 from consistruct.learning.dual_ridge import DualRidge
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.ridge_path import OutputPenalty, left_out_share
+from consistruct.learning.ridge_path import LeftOut, OutputPenalty, left_out_share
 from consistruct.learning.selection import Selection
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target
@@ -174,8 +174,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
         ridge(X, loss, true, weight, largest=1e9),
         Selection("auto", selection, "auto"),
         start,
-        surrogate,
-        true,
+        LeftOut.of(surrogate, true, weight),
     )
     alpha, path = choice.alpha, choice.path
     assert choice.contrast == 1.0  # no task loss was compared

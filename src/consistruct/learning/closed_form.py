@@ -17,7 +17,7 @@ from consistruct.learning.gcv_path import fit_from_moments
 from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.normal_equations import Moments, accumulate
 from consistruct.learning.penalty_search import fit_by_search, selection_rows
-from consistruct.learning.ridge_path import OutputPenalty, Spectrum, left_out_share
+from consistruct.learning.ridge_path import LeftOut, OutputPenalty, Spectrum
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.selection import SELECTION_ROWS, Choice, Selection
 from consistruct.learning.solver import BaseSolver, SolverResult, check_alpha, require
@@ -31,6 +31,7 @@ _DualSolution = tuple[FloatArray, FloatArray, Choice, FloatArray]
 
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
+DOUBLE = float(np.finfo(np.float64).eps)
 EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
 
 
@@ -114,35 +115,24 @@ class ClosedForm(BaseSolver):
             if self.regularizer == "gram"
             else OutputPenalty.weights(space)
         )
-        exact_kernel = isinstance(score_map.features, KernelFeatures)
-        dual = exact_kernel or self.form == "dual"
-        if self.form == "auto" and n < score_map.features.n_outputs:
-            dual = True
-        if dual:
-            return self._dual(surrogate, score_map, inputs, labels, weight, penalty, rng)
-        return self._primal(surrogate, score_map, inputs, labels, weight, penalty, rng)
+        problem = _Problem(surrogate, score_map, inputs, labels, weight, penalty, rng)
+        few_rows = self.form == "auto" and n < score_map.features.n_outputs
+        if problem.exact_kernel or self.form == "dual" or few_rows:
+            return self._dual(problem)
+        return self._primal(problem)
 
-    def _primal(
-        self,
-        surrogate: QuadraticSurrogate,
-        score_map: ScoreMap,
-        inputs: Any,
-        true: LabelArray,
-        weight: FloatArray,
-        penalty: OutputPenalty,
-        rng: np.random.Generator,
-    ) -> SolverResult:
-        selection = self._selection(len(weight), score_map.features.n_outputs)
-        if self._few_penalties(selection, surrogate, score_map):
-            return self._by_factors(selection, surrogate, score_map, inputs, true, weight, rng)
-        chosen = selection.rows(len(weight), rng)
-        sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
+    def _primal(self, problem: _Problem) -> SolverResult:
+        score_map, penalty = problem.score_map, problem.penalty
+        selection = self._selection(len(problem.weight), score_map.features.n_outputs)
+        if self._few_penalties(selection, problem):
+            return self._by_factors(selection, problem)
+        chosen = selection.rows(len(problem.weight), problem.rng)
+        sums = problem.moments(chosen)
         if chosen is None and self._above_rounding(sums, penalty):
             coef, alpha, path = fit_from_moments(
                 sums, score_map.fit_intercept, penalty, check_alpha(self.alpha)
             )
-            choice = selection.with_contrast(Choice(alpha, path))
-            return _primal_result(score_map, sums, coef, choice)
+            return problem.from_moments(sums, coef, selection.with_contrast(Choice(alpha, path)))
         values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
@@ -152,50 +142,29 @@ class ClosedForm(BaseSolver):
             score_map.fit_intercept,
             penalty,
         )
-        rows = None
-        if chosen is not None:
-            rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
-        choice = selection.choose(
-            spectrum,
-            rows,
-            chosen,
-            weight,
-            surrogate,
-            true,
-            sums.target_squares,
-            sums.precision,
-        )
+        rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
+        left = problem.left_out(chosen)
+        choice = selection.penalty(spectrum, rows, left, sums.target_squares, sums.precision)
+        choice = selection.contrast_after(choice, spectrum, rows, left)
         coef = penalty.back(vectors @ spectrum.shrunk(choice.alpha))
-        return _primal_result(score_map, sums, coef, choice)
+        return problem.from_moments(sums, coef, choice)
 
-    def _few_penalties(
-        self, selection: Selection, surrogate: QuadraticSurrogate, score_map: ScoreMap
-    ) -> bool:
+    def _few_penalties(self, selection: Selection, problem: _Problem) -> bool:
         """Whether there are so many outputs that the eigenbasis costs more than a few penalties."""
-        size, width = score_map.features.n_outputs, surrogate.score_space.width
+        size, width = problem.score_map.features.n_outputs, problem.surrogate.score_space.width
         searching = self.alpha == "auto" and selection.criterion != "gcv"
         return searching and self.regularizer == "gram" and size >= 256 and width >= size
 
-    def _by_factors(
-        self,
-        selection: Selection,
-        surrogate: QuadraticSurrogate,
-        score_map: ScoreMap,
-        inputs: Any,
-        true: LabelArray,
-        weight: FloatArray,
-        rng: np.random.Generator,
-    ) -> SolverResult:
+    def _by_factors(self, selection: Selection, problem: _Problem) -> SolverResult:
         """The same problem, with a search over penalties that are factored one by one."""
-        size, width = score_map.features.n_outputs, surrogate.score_space.width
+        size, width = problem.score_map.features.n_outputs, problem.surrogate.score_space.width
         limit = selection_rows(size, width, SELECTION_ROWS)
-        chosen = selection.rows(len(weight), rng, limit)
-        sums = accumulate(score_map, surrogate, inputs, true, weight, keep=chosen)
-        share = left_out_share(weight)[chosen]
+        chosen = selection.rows(len(problem.weight), problem.rng, limit)
+        sums = problem.moments(chosen)
         coef, choice = fit_by_search(
-            surrogate, score_map, sums, weight[chosen], share, true[chosen], selection
+            sums, problem.score_map.fit_intercept, problem.left_out(chosen), selection
         )
-        return _primal_result(score_map, sums, coef, choice)
+        return problem.from_moments(sums, coef, choice)
 
     def _above_rounding(self, sums: Moments, penalty: OutputPenalty) -> bool:
         """Whether every given penalty keeps the normal equations clear of rounding."""
@@ -205,113 +174,57 @@ class ClosedForm(BaseSolver):
         strength = sums.total_weight * np.min(alphas) * penalty.factor.min(initial=np.inf)
         return bool(strength > 10.0 * sums.precision * np.trace(sums.second_moment))
 
-    def _dual(
-        self,
-        surrogate: QuadraticSurrogate,
-        score_map: ScoreMap,
-        inputs: Any,
-        true: LabelArray,
-        weight: FloatArray,
-        penalty: OutputPenalty,
-        rng: np.random.Generator,
-    ) -> SolverResult:
-        features = score_map.features.transform(inputs)
-        exact_kernel = isinstance(score_map.features, KernelFeatures)
-        kernel = features if exact_kernel else inner_products(features)
-        few_factors = len(weight) > EIGEN_ROWS and np.ptp(penalty.factor) == 0
+    def _dual(self, problem: _Problem) -> SolverResult:
+        features = problem.score_map.features.transform(problem.inputs)
+        kernel = features if problem.exact_kernel else inner_products(features)
+        few_factors = len(problem.weight) > EIGEN_ROWS and np.ptp(problem.penalty.factor) == 0
         criterion = "task_loss" if self.selection == "auto" else self.selection
-        expansion, intercept, choice, centre = (
-            self._by_cholesky if few_factors else self._by_eigenvalues
-        )(
-            Selection(self.alpha, criterion, self.contrast),
-            kernel,
-            surrogate,
-            true,
-            weight,
-            penalty,
-            score_map.fit_intercept,
-            rng,
-        )
-        coef = expansion if exact_kernel else np.asarray(features.T @ expansion)
-        return _result(score_map, coef, intercept, choice, centre)
+        selection = Selection(self.alpha, criterion, self.contrast)
+        solve = self._by_cholesky if few_factors else self._by_eigenvalues
+        expansion, intercept, choice, centre = solve(selection, kernel, problem)
+        coef = expansion if problem.exact_kernel else np.asarray(features.T @ expansion)
+        return problem.result(coef, intercept, choice, centre)
 
     def _by_eigenvalues(
-        self,
-        selection: Selection,
-        kernel: FloatArray,
-        surrogate: QuadraticSurrogate,
-        true: LabelArray,
-        weight: FloatArray,
-        penalty: OutputPenalty,
-        fit_intercept: bool,
-        rng: np.random.Generator,
+        self, selection: Selection, kernel: FloatArray, problem: _Problem
     ) -> _DualSolution:
-        problem = DualRidge(
-            kernel, surrogate.target(true), weight, penalty, fit_intercept=fit_intercept
-        )
-        chosen = selection.rows(len(weight), rng)
-        choice = selection.choose(
-            problem.spectrum,
-            None if chosen is None else problem.rows[chosen],
-            chosen,
-            weight,
-            surrogate,
-            true,
-            problem.target_squares,
-            float(np.finfo(np.float64).eps),
-        )
-        expansion = problem.expansion(choice.alpha)
-        intercept = problem.intercept(kernel, expansion)
-        return expansion, intercept, choice, problem.spectrum.mean_target
+        ridge = problem.dual_ridge(kernel)
+        chosen = selection.rows(len(problem.weight), problem.rng)
+        rows = ridge.rows if chosen is None else ridge.rows[chosen]
+        left = problem.left_out(chosen)
+        choice = selection.penalty(ridge.spectrum, rows, left, ridge.target_squares, DOUBLE)
+        choice = selection.contrast_after(choice, ridge.spectrum, rows, left)
+        expansion = ridge.expansion(choice.alpha)
+        intercept = ridge.intercept(kernel, expansion)
+        return expansion, intercept, choice, ridge.spectrum.mean_target
 
     def _by_cholesky(
-        self,
-        selection: Selection,
-        kernel: FloatArray,
-        surrogate: QuadraticSurrogate,
-        true: LabelArray,
-        weight: FloatArray,
-        penalty: OutputPenalty,
-        fit_intercept: bool,
-        rng: np.random.Generator,
+        self, selection: Selection, kernel: FloatArray, problem: _Problem
     ) -> _DualSolution:
         """A path on some of the rows tells where to start; Nα, not α, is alike for more rows."""
-        alphas = check_alpha(self.alpha)
+        weight = problem.weight
         guess, largest_eigenvalue = 0.0, np.inf
-        if not isinstance(alphas, float):
-            sample = np.sort(rng.choice(len(weight), min(len(weight), SELECTION_ROWS), False))
-            part = DualRidge(
-                kernel[np.ix_(sample, sample)],
-                surrogate.target(true[sample]),
-                weight[sample],
-                penalty,
-                fit_intercept=fit_intercept,
-            )
-            found = selection.penalty(
-                part.spectrum,
-                part.rows,
-                np.arange(len(sample)),
-                weight[sample],
-                surrogate,
-                true[sample],
-                part.target_squares,
-                float(np.finfo(np.float64).eps),
-            )
+        if not isinstance(check_alpha(self.alpha), float):
+            n = len(weight)
+            sample = np.sort(problem.rng.choice(n, min(n, SELECTION_ROWS), replace=False))
+            part = problem.dual_ridge(kernel[np.ix_(sample, sample)], sample)
+            left = LeftOut.of(problem.surrogate, problem.true[sample], weight[sample])
+            found = selection.penalty(part.spectrum, part.rows, left, part.target_squares, DOUBLE)
             share = part.spectrum.total_weight / float(weight.sum())
             guess = found.alpha * share
             largest_eigenvalue = float(part.spectrum.eigenvalues.max(initial=0.0)) / share
             del part
-        problem = CholeskyRidge(
+        ridge = CholeskyRidge(
             kernel,
-            surrogate.target(true),
+            problem.surrogate.target(problem.true),
             weight,
-            penalty,
-            fit_intercept=fit_intercept,
+            problem.penalty,
+            fit_intercept=problem.score_map.fit_intercept,
             largest_eigenvalue=largest_eigenvalue,
         )
-        choice = choose_by_factors(problem, selection, guess, surrogate, true)
-        expansion = problem.expansion(choice.alpha)
-        return expansion, problem.intercept(expansion), choice, problem.mean_target
+        choice = choose_by_factors(ridge, selection, guess, problem.left_out(None))
+        expansion = ridge.expansion(choice.alpha)
+        return expansion, ridge.intercept(expansion), choice, ridge.mean_target
 
     def _selection(self, n: int, size: int) -> Selection:
         """How to choose, for n examples and `size` features."""
@@ -322,21 +235,55 @@ class ClosedForm(BaseSolver):
         return Selection(self.alpha, criterion, self.contrast)
 
 
-def _primal_result(
-    score_map: ScoreMap, sums: Moments, coef: FloatArray, choice: Choice
-) -> SolverResult:
-    intercept = sums.mean_target - sums.mean_feature @ coef
-    return _result(score_map, coef, intercept, choice, sums.mean_target)
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is to be solved, in any form."""
 
+    surrogate: QuadraticSurrogate
+    score_map: ScoreMap
+    inputs: Any  # (n, …)
+    true: LabelArray  # (n, …)
+    weight: FloatArray  # (n,)
+    penalty: OutputPenalty
+    rng: np.random.Generator
 
-def _result(
-    score_map: ScoreMap, coef: FloatArray, intercept: FloatArray, choice: Choice, centre: FloatArray
-) -> SolverResult:
-    """The contrast goes into the weights: θ̄ + c(Wᵀφ + b − θ̄) = (cW)ᵀφ + θ̄ + c(b − θ̄)."""
-    weights = coef * choice.contrast if choice.contrast != 1.0 else coef
-    if score_map.fit_intercept:
-        weights = np.vstack([weights, with_contrast(intercept, centre, choice.contrast)])
-    return SolverResult(weights, choice.alpha, 1, choice.path, choice.contrast, centre)
+    @property
+    def exact_kernel(self) -> bool:
+        return isinstance(self.score_map.features, KernelFeatures)
+
+    def moments(self, keep: Any) -> Moments:
+        """Sums over the examples, with the features of the rows in `keep`."""
+        return accumulate(
+            self.score_map, self.surrogate, self.inputs, self.true, self.weight, keep=keep
+        )
+
+    def left_out(self, chosen: Any) -> LeftOut:
+        """The chosen examples, None for all of them."""
+        rows = slice(None) if chosen is None else chosen
+        return LeftOut.of(self.surrogate, self.true, self.weight, rows)
+
+    def dual_ridge(self, kernel: FloatArray, rows: Any = slice(None)) -> DualRidge:
+        """The dual problem of some rows, given their kernel matrix."""
+        return DualRidge(
+            kernel,
+            self.surrogate.target(self.true[rows]),
+            self.weight[rows],
+            self.penalty,
+            fit_intercept=self.score_map.fit_intercept,
+        )
+
+    def from_moments(self, sums: Moments, coef: FloatArray, choice: Choice) -> SolverResult:
+        intercept = sums.mean_target - sums.mean_feature @ coef
+        return self.result(coef, intercept, choice, sums.mean_target)
+
+    def result(
+        self, coef: FloatArray, intercept: FloatArray, choice: Choice, centre: FloatArray
+    ) -> SolverResult:
+        """The contrast goes into the weights: θ̄ + c(Wᵀφ + b − θ̄) = (cW)ᵀφ + θ̄ + c(b − θ̄)."""
+        weights = coef * choice.contrast if choice.contrast != 1.0 else coef
+        if self.score_map.fit_intercept:
+            weights = np.vstack([weights, with_contrast(intercept, centre, choice.contrast)])
+        return SolverResult(weights, choice.alpha, 1, choice.path, choice.contrast, centre)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

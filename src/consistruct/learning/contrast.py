@@ -19,10 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consistruct.learning.ridge_path import LOSS_SLACK, row_chunks
-from consistruct.losses.base import dense_target
-from consistruct.protocols import FloatArray, LabelArray
-from consistruct.surrogates.quadratic import QuadraticSurrogate
+from consistruct.learning.ridge_path import LOSS_SLACK, LeftOut, row_chunks
+from consistruct.protocols import FloatArray
 
 __all__ = ["CONTRASTS", "Centre", "choose_contrast", "with_contrast", "without_contrast"]
 
@@ -60,22 +58,21 @@ class Centre:
 
 
 def choose_contrast(
-    left_out: Callable[[slice, FloatArray], FloatArray],
+    predict: Callable[[slice, FloatArray], FloatArray],
     centre: Centre,
-    weight: FloatArray,  # (n,)
-    surrogate: QuadraticSurrogate,
-    true: LabelArray,  # (n, …)
+    left: LeftOut,
     plain_loss: float,  # of contrast 1
 ) -> tuple[float, dict[str, FloatArray]]:
     """The contrast with the least task loss, the smallest of several; the losses of all.
 
-    ``left_out(part, y)`` predicts (rows, width) for a slice of the rows with targets y.
+    ``predict(part, y)`` gives (rows, width) for a slice of the examples with targets y.
     """
+    surrogate, true, weight = left.surrogate, left.true, left.weight
     decoder, loss = surrogate.score_space.decoder(), surrogate.loss
     task, unweighted = np.zeros((2, len(CONTRASTS)))
     for part in row_chunks(len(weight), surrogate.score_space.width):
-        y = -dense_target(surrogate.target(true[part]))
-        theta, mean = left_out(part, y), centre.without(part, y)
+        y = left.target(part)
+        theta, mean = predict(part, y), centre.without(part, y)
         for position, contrast in enumerate(CONTRASTS[1:], 1):
             losses = loss(decoder(with_contrast(theta, mean, contrast)), true[part])
             task[position] += weight[part] @ losses

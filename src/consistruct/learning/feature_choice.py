@@ -11,12 +11,11 @@ from consistruct.learning.closed_form import ClosedForm
 from consistruct.learning.feature_maps import (
     FeatureMap,
     KernelFeatures,
-    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
     Scaling,
 )
-from consistruct.learning.feature_options import WIDE, FeatureOptions, transformer_features
+from consistruct.learning.feature_options import FeatureOptions, transformer_features
 from consistruct.learning.kernel_search import (
     FIRST_ROWS,
     SEARCH_ROWS,
@@ -49,24 +48,19 @@ def choose_features(
     ``expansions`` says whether the solver takes kernel expansions over all examples; others get
     the same functions as Nyström features with every distinct example as a landmark.
     """
-    features = options.features
-    n_features = X.shape[1]
-    if not isinstance(features, str):
-        return transformer_features(features, X, true if true.ndim == 1 else None)
-    options.check_names()
-    exact_rows = 0
-    if features == "auto":
-        features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
-        exact_rows = EXACT_ROWS if options.n_components is None else 0
+    if not isinstance(options.features, str):
+        return transformer_features(options.features, X, true if true.ndim == 1 else None)
+    features = options.name(X)
     if features == "linear":
-        scaled = options.standardize != "auto" and bool(options.standardize)
-        return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
+        return options.linear(X, weight)
+    automatic = options.features == "auto" and options.n_components is None
+    exact_rows = EXACT_ROWS if automatic else 0
     names = options.kernels(features, X)
     components = options.components()
     distinct = _distinct_rows(X, limit=components)
     kernel, scaling = _choose_kernel(names, options, X, true, weight, surrogate, rng)
     if features == "random":
-        return RandomFeatures(kernel, n_features, components, rng, scaling)
+        return RandomFeatures(kernel, X.shape[1], components, rng, scaling)
     exact = features in KERNELS or X.shape[0] <= max(components, exact_rows)
     if exact and expansions:
         return KernelFeatures(kernel, X, scaling)

@@ -9,13 +9,18 @@ from sklearn.base import clone
 
 from consistruct._sparse import is_sparse
 from consistruct._validation import check_count
-from consistruct.learning.feature_maps import FeatureMap, TransformerFeatures
+from consistruct.learning.feature_maps import (
+    FeatureMap,
+    LinearFeatures,
+    Scaling,
+    TransformerFeatures,
+)
 from consistruct.learning.kernels import KERNELS
+from consistruct.protocols import FloatArray
 
 __all__ = [
     "DEFAULT_COMPONENTS",
     "FEATURES",
-    "WIDE",
     "FeatureOptions",
     "transformer_features",
 ]
@@ -39,7 +44,19 @@ class FeatureOptions:
     fit_intercept: bool = True
     n_jobs: int | None = None
 
-    def check_names(self) -> None:
+    def name(self, X: Any) -> str:
+        """`features` where it is a name: "auto" is "linear" for sparse or very wide inputs."""
+        self._check_names()
+        if self.features != "auto":
+            return str(self.features)
+        return "linear" if is_sparse(X) or X.shape[1] > WIDE else "nystroem"
+
+    def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
+        """The inputs themselves, standardised only if that was asked for."""
+        scaled = self.standardize != "auto" and bool(self.standardize)
+        return LinearFeatures(X.shape[1], Scaling.standard(X, weight) if scaled else None)
+
+    def _check_names(self) -> None:
         """Raise if `features` (a name) or `standardize` is none of the allowed values."""
         if self.features not in FEATURES:
             raise ValueError(

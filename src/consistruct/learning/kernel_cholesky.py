@@ -23,16 +23,15 @@ from scipy.linalg import blas, lapack
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
+    LeftOut,
     OutputPenalty,
     PathScores,
-    left_out_share,
     penalty_grid,
 )
 from consistruct.learning.selection import Choice, KeptPredictions, Selection
 from consistruct.learning.solver import check_alpha
 from consistruct.losses.base import dense_target
-from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.surrogates import QuadraticSurrogate
+from consistruct.protocols import FloatArray, Target
 
 __all__ = ["CholeskyRidge", "choose_by_factors"]
 
@@ -156,15 +155,11 @@ class CholeskyRidge:
 
 
 def choose_by_factors(
-    problem: CholeskyRidge,
-    selection: Selection,
-    start: float,
-    surrogate: QuadraticSurrogate,
-    true: LabelArray,
+    problem: CholeskyRidge, selection: Selection, start: float, left: LeftOut
 ) -> Choice:
     """The best of the given penalties, which are all tried, or of the grid around `start`.
 
-    Then the contrast, by the same predictions.
+    Then the contrast, by the same predictions. All examples are left out in turn.
     """
     alphas = check_alpha(selection.alpha)
     if isinstance(alphas, float):
@@ -179,11 +174,10 @@ def choose_by_factors(
         tried = alphas[list(scores)]
         choice = Choice(float(tried[values.argmin()]), {"alphas": tried, "gcv": values})
         return selection.with_contrast(choice)
-    share, weight = left_out_share(problem.weight), problem.weight
-    kept = KeptPredictions(lambda alpha: problem.leave_one_out(alpha, share)[0])
+    kept = KeptPredictions(lambda alpha: problem.leave_one_out(alpha, left.share)[0])
 
     def evaluate(alpha: float) -> PathScores:
-        found = kept.scores(alpha, weight, surrogate, true)
+        found = kept.scores(alpha, left)
         logger.info(
             "closed form: alpha %.3g, leave-one-out task loss %.4f", alpha, found.task_loss[0]
         )
@@ -199,16 +193,13 @@ def choose_by_factors(
     path = PathScores.joined(list(parts.values()))
     best = float(path.alphas[path.best(selection.criterion)])
     choice = Choice(best, path.as_dict())
-    centre = Centre(problem.mean_target, problem.total, weight * share, problem.fit_intercept)
+    centre = Centre(
+        problem.mean_target, problem.total, left.weight * left.share, problem.fit_intercept
+    )
     return selection.with_contrast(
         choice,
         lambda: choose_contrast(
-            lambda part, _y: kept.at(best)[part],
-            centre,
-            weight,
-            surrogate,
-            true,
-            choice.task_loss,
+            lambda part, _y: kept.at(best)[part], centre, left, choice.task_loss
         ),
     )
 

@@ -20,12 +20,9 @@ from numpy.typing import NDArray
 
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.normal_equations import Moments
-from consistruct.learning.ridge_path import LEVERAGE_LIMIT, PathScores, penalty_grid
-from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.ridge_path import LEVERAGE_LIMIT, LeftOut, PathScores, penalty_grid
 from consistruct.learning.selection import Choice, KeptPredictions, Selection
-from consistruct.losses.base import dense_target
-from consistruct.protocols import FloatArray, LabelArray
-from consistruct.surrogates import QuadraticSurrogate
+from consistruct.protocols import FloatArray
 
 __all__ = ["FactoredRidge", "fit_by_search", "selection_rows"]
 
@@ -100,26 +97,25 @@ class FactoredRidge:
 
 
 def fit_by_search(
-    surrogate: QuadraticSurrogate,
-    score_map: ScoreMap,
     sums: Moments,
-    weight: FloatArray,  # (n,) of the rows left out
-    share: FloatArray,  # (n,)
-    true: LabelArray,
+    fit_intercept: bool,
+    left: LeftOut,
     selection: Selection,
 ) -> tuple[FloatArray, Choice]:
     """Weights of the best penalty, before any contrast, and what was chosen."""
-    ridge = FactoredRidge(sums, score_map.fit_intercept)
+    ridge = FactoredRidge(sums, fit_intercept)
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
     grid = penalty_grid(mean_square, mean_square, sums.precision)  # increasing
     rows = np.asarray(sums.kept_rows, dtype=np.float64)
-    y = -dense_target(surrogate.target(true))
-    kept = KeptPredictions(lambda alpha: ridge.leave_one_out(rows, weight, share, y, alpha))
+    y = left.target(slice(None))
+    kept = KeptPredictions(
+        lambda alpha: ridge.leave_one_out(rows, left.weight, left.share, y, alpha)
+    )
     found: dict[int, PathScores] = {}
 
     def value(position: int) -> float:
         if position not in found:
-            found[position] = kept.scores(float(grid[position]), weight, surrogate, true)
+            found[position] = kept.scores(float(grid[position]), left)
         scores = found[position]
         by_task = selection.criterion == "task_loss"
         return float(scores.task_loss[0] if by_task else scores.surrogate_risk[0])
@@ -135,17 +131,12 @@ def fit_by_search(
         len(grid),
         path.task_loss[best],
     )
-    centre = Centre(sums.mean_target, sums.total_weight, weight * share, score_map.fit_intercept)
+    centre = Centre(sums.mean_target, sums.total_weight, left.weight * left.share, fit_intercept)
     choice = Choice(alpha, path.as_dict())
     choice = selection.with_contrast(
         choice,
         lambda: choose_contrast(
-            lambda part, _y: kept.at(alpha)[part],
-            centre,
-            weight,
-            surrogate,
-            true,
-            choice.task_loss,
+            lambda part, _y: kept.at(alpha)[part], centre, left, choice.task_loss
         ),
     )
     return ridge.coefficients(alpha), choice

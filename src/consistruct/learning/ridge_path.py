@@ -19,15 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from consistruct.losses.base import dense_target
-from consistruct.protocols import FloatArray, LabelArray
+from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates.quadratic import QuadraticSurrogate
 
 __all__ = [
+    "LeftOut",
     "OutputPenalty",
     "PathScores",
     "Spectrum",
@@ -189,39 +191,67 @@ class PathScores:
         return int(good[np.argmax(self.alphas[good])])
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Examples that are left out in turn, and what their predictions are judged by.
+
+    Attributes
+    ----------
+    surrogate : QuadraticSurrogate
+    true : (n, …) array
+    weight : (n,) array
+    share : (n,) array
+        τ, how much of each is left out.
+    """
+
+    surrogate: QuadraticSurrogate
+    true: LabelArray
+    weight: FloatArray
+    share: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        surrogate: QuadraticSurrogate,
+        true: LabelArray,
+        weight: FloatArray,
+        chosen: IntArray | slice = slice(None),
+    ) -> Self:
+        """Some of the examples; all weights together say what their weights mean."""
+        return cls(surrogate, true[chosen], weight[chosen], left_out_share(weight)[chosen])
+
+    def target(self, part: slice) -> FloatArray:
+        """y = −u of a slice of the examples, (rows, width)."""
+        return -dense_target(self.surrogate.target(self.true[part]))
+
+
 def evaluate_path(
     spectrum: Spectrum,
     rows: FloatArray,  # (n, p): z_i
-    weight: FloatArray,  # (n,)
-    share: FloatArray,  # (n,)
-    surrogate: QuadraticSurrogate,
-    true: LabelArray,
+    left: LeftOut,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
     return score_path(
         lambda part, y: spectrum.leave_one_out_path(
-            rows[part], weight[part], share[part], y, alphas
+            rows[part], left.weight[part], left.share[part], y, alphas
         ),
-        weight,
-        surrogate,
-        true,
+        left,
         alphas,
     )
 
 
 def score_path(
-    left_out: Callable[[slice, FloatArray], Iterable[FloatArray]],
-    weight: FloatArray,  # (n,)
-    surrogate: QuadraticSurrogate,
-    true: LabelArray,  # (n, …)
+    predict: Callable[[slice, FloatArray], Iterable[FloatArray]],
+    left: LeftOut,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Risks of leave-one-out predictions.
 
-    ``left_out(part, y)`` predicts (rows, width) for a slice of the rows with targets y, by one
-    penalty after the other.
+    ``predict(part, y)`` gives them, (rows, width), for a slice of the examples with targets y, by
+    one penalty after the other.
     """
+    surrogate, true, weight = left.surrogate, left.true, left.weight
     decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
     loss = surrogate.loss
     n, width = len(weight), surrogate.score_space.width
@@ -229,10 +259,10 @@ def score_path(
     risk = np.zeros(len(alphas))
     mean, squares = np.zeros(width), 0.0
     for part in row_chunks(n, width):
-        y = -dense_target(surrogate.target(true[part]))
+        y = left.target(part)
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
-        for position, theta in zip(range(len(alphas)), left_out(part, y), strict=True):
+        for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values

@@ -13,16 +13,15 @@ from consistruct._members import frozen_array
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.gcv_path import generalised_cross_validation, least_penalty
 from consistruct.learning.ridge_path import (
+    LeftOut,
     PathScores,
     Spectrum,
     evaluate_path,
-    left_out_share,
     relative_grid,
     score_path,
 )
 from consistruct.learning.solver import check_alpha
-from consistruct.protocols import FloatArray, LabelArray
-from consistruct.surrogates import QuadraticSurrogate
+from consistruct.protocols import FloatArray
 
 __all__ = ["SELECTION_ROWS", "Choice", "KeptPredictions", "Selection"]
 
@@ -73,11 +72,8 @@ class Selection:
     def penalty(
         self,
         spectrum: Spectrum,
-        rows: FloatArray | None,  # (n, p): z_i of the chosen examples
-        chosen: Any,
-        weight: FloatArray,
-        surrogate: QuadraticSurrogate,
-        true: LabelArray,
+        rows: FloatArray,  # (n, p): z_i of the examples left out; none for "gcv"
+        left: LeftOut,
         target_squares: float,
         precision: float,
     ) -> Choice:
@@ -91,11 +87,7 @@ class Selection:
             scores = generalised_cross_validation(spectrum, target_squares, alphas)
             path = {"alphas": frozen_array(alphas), "gcv": scores}
             return Choice(least_penalty(alphas, scores), path)
-        assert rows is not None
-        share = left_out_share(weight)[chosen]
-        found = evaluate_path(
-            spectrum, rows, weight[chosen], share, surrogate, true[chosen], alphas
-        )
+        found = evaluate_path(spectrum, rows, left, alphas)
         best = found.best(self.criterion)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
@@ -105,38 +97,24 @@ class Selection:
         )
         return Choice(float(alphas[best]), found.as_dict())
 
-    def choose(
-        self,
-        spectrum: Spectrum,
-        rows: FloatArray | None,
-        chosen: Any,
-        weight: FloatArray,
-        surrogate: QuadraticSurrogate,
-        true: LabelArray,
-        target_squares: float,
-        precision: float,
+    def contrast_after(
+        self, choice: Choice, spectrum: Spectrum, rows: FloatArray, left: LeftOut
     ) -> Choice:
-        """Penalty, then contrast."""
-        choice = self.penalty(
-            spectrum, rows, chosen, weight, surrogate, true, target_squares, precision
+        """The choice of a penalty with the contrast from the same decomposed problem."""
+
+        def predict(part: slice, y: FloatArray) -> FloatArray:
+            return spectrum.leave_one_out(
+                rows[part], left.weight[part], left.share[part], y, choice.alpha
+            )
+
+        centre = Centre(
+            spectrum.mean_target,
+            spectrum.total_weight,
+            left.weight * left.share,
+            spectrum.fit_intercept,
         )
-        if rows is None:
-            return self.with_contrast(choice)
-        z, w, share = rows, weight[chosen], left_out_share(weight)[chosen]
         return self.with_contrast(
-            choice,
-            lambda: choose_contrast(
-                lambda part, y: spectrum.leave_one_out(
-                    z[part], w[part], share[part], y, choice.alpha
-                ),
-                Centre(
-                    spectrum.mean_target, spectrum.total_weight, w * share, spectrum.fit_intercept
-                ),
-                w,
-                surrogate,
-                true[chosen],
-                choice.task_loss,
-            ),
+            choice, lambda: choose_contrast(predict, centre, left, choice.task_loss)
         )
 
     def with_contrast(
@@ -147,7 +125,7 @@ class Selection:
         """The choice with its contrast; `compare` chooses one by the task loss of rows left out."""
         if self.contrast != "auto":
             return replace(choice, contrast=float(self.contrast))
-        if compare is None or self.criterion != "task_loss":
+        if compare is None or self.criterion != "task_loss" or "task_loss" not in choice.path:
             return choice
         contrast, losses = compare()
         return replace(choice, contrast=contrast, path={**choice.path, **losses})
@@ -159,17 +137,15 @@ class KeptPredictions:
     Comparing contrasts needs those of the penalty that wins, and they cost a factorisation.
     """
 
-    def __init__(self, left_out: Callable[[float], FloatArray]) -> None:
-        self._left_out = left_out  # alpha -> (n, width)
+    def __init__(self, predict: Callable[[float], FloatArray]) -> None:
+        self._predict = predict  # alpha -> (n, width)
         self._least = np.inf
         self._kept: tuple[float, FloatArray] | None = None
 
-    def scores(
-        self, alpha: float, weight: FloatArray, surrogate: QuadraticSurrogate, true: LabelArray
-    ) -> PathScores:
+    def scores(self, alpha: float, left: LeftOut) -> PathScores:
         """Risks of one penalty over all rows."""
-        theta = self._left_out(alpha)
-        found = score_path(lambda part, _y: [theta[part]], weight, surrogate, true, [alpha])
+        theta = self._predict(alpha)
+        found = score_path(lambda part, _y: [theta[part]], left, [alpha])
         if found.task_loss[0] <= self._least:
             self._least = float(found.task_loss[0])
             self._kept = alpha, theta
@@ -178,5 +154,5 @@ class KeptPredictions:
     def at(self, alpha: float) -> FloatArray:
         """Predictions of that penalty, made again if another one of the same loss was kept."""
         if self._kept is None or self._kept[0] != alpha:
-            self._kept = alpha, self._left_out(alpha)
+            self._kept = alpha, self._predict(alpha)
         return self._kept[1]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct._sparse import is_sparse
 from consistruct.labels import Ragged
 from consistruct.learning.feature_maps import (
     FeatureMap,
     KernelFeatures,
-    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
     Scaling,
 )
-from consistruct.learning.feature_options import WIDE, FeatureOptions, transformer_features
+from consistruct.learning.feature_options import FeatureOptions, transformer_features
 from consistruct.learning.kernel_search import (
     FIRST_ROWS,
     SEARCH_ROWS,
@@ -53,17 +51,13 @@ def choose_item_features(
     rng: np.random.Generator,
 ) -> FeatureMap:
     """Fit the feature map that the estimator's arguments describe."""
-    features, X = options.features, problem.items
+    X = problem.items
     n_items, n_features = X.shape
-    if not isinstance(features, str):
-        return transformer_features(features, X)
-    options.check_names()
-    if features == "auto":
-        features = "linear" if is_sparse(X) or n_features > WIDE else "nystroem"
+    if not isinstance(options.features, str):
+        return transformer_features(options.features, X)
+    features = options.name(X)
     if features == "linear":
-        scaled = options.standardize != "auto" and bool(options.standardize)
-        weight = problem.item_weight
-        return LinearFeatures(n_features, Scaling.standard(X, weight) if scaled else None)
+        return options.linear(X, problem.item_weight)
     names = options.kernels(features, X)
     components = options.components()
     kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng)
