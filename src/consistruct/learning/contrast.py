@@ -79,9 +79,8 @@ def choose_contrast(
             unweighted[position] += losses.sum()
     task /= weight.sum()
     task[0] = plain_loss
-    slack = (
-        LOSS_SLACK * unweighted.max() / len(weight)
-    )  # rows with next to no weight decide nothing
+    # relative to all rows alike: those with next to no weight decide nothing
+    slack = LOSS_SLACK * unweighted.max() / len(weight)
     best = int(np.flatnonzero(task <= task.min() + slack)[0])
     logger.info(
         "closed form: contrast %g, leave-one-out task loss %.4f", CONTRASTS[best], task[best]

@@ -23,6 +23,7 @@ from scipy.linalg import blas, lapack
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.ridge_path import (
     LEVERAGE_LIMIT,
+    SINGLE_PRECISION_MARGIN,
     LeftOut,
     OutputPenalty,
     PathScores,
@@ -38,9 +39,6 @@ __all__ = ["CholeskyRidge", "choose_by_factors"]
 logger = logging.getLogger(__name__)
 
 Score = TypeVar("Score")
-
-# λ below this many float32 roundings of the largest eigenvalue is factorised in float64
-SINGLE_PRECISION_MARGIN = 64.0
 
 
 class CholeskyRidge:

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.normal_equations import Moments
-from consistruct.learning.ridge_path import LEVERAGE_LIMIT, LeftOut, PathScores, penalty_grid
+from consistruct.learning.ridge_path import (
+    LEVERAGE_LIMIT,
+    SINGLE_PRECISION_MARGIN,
+    LeftOut,
+    PathScores,
+    penalty_grid,
+)
 from consistruct.learning.selection import Choice, KeptPredictions, Selection
 from consistruct.protocols import FloatArray
 
@@ -32,7 +38,6 @@ FIRST_STEP = 4  # positions of the grid between the first penalties
 SELECTION_WORK = 2.5e9  # multiplications per penalty for the fitted values of the rows left out
 FEWEST_ROWS = 512
 SINGLE_PRECISION_SIZE = 512  # features
-SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the trace that a penalty must exceed
 
 
 def selection_rows(n_features: int, width: int, most: int) -> int:

@@ -45,6 +45,7 @@ CHUNK_BYTES = 32 * 2**20
 PENALTY_DECADES = (-9.0, 1.0)  # of the mean squared norm: the penalties that alpha="auto" tries
 RISK_SLACK = 1e-3
 LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
+SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty must exceed
 LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
 
 
