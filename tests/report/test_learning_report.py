@@ -209,6 +209,20 @@ def test_errors_of_label_sets_are_those_of_scikit_learn():
         learning_report(model, X, y, label_names=("a", "b"))
 
 
+@pytest.mark.parametrize("contrast", [1.0, 2.5])
+def test_the_contrast_is_named_where_there_is_one(contrast):
+    X, y = cs_sets()
+    solver = cs.learning.ClosedForm(alpha=0.1, contrast=contrast)
+    model = cs.TaskLossClassifier(loss="hamming", solver=solver, bandwidth=3.0).fit(X, y)
+    report = learning_report(model, X, y)
+    assert report.contrast == contrast
+    jsonschema.validate(report.as_dict(), report_schema("learning"))
+    assert LearningReport.from_dict(report.as_dict()) == report
+    choices = next(one for one in learning_sections(report) if one.key == "choices")
+    assert (("contrast", "2.5") in choices.facts) == (contrast == 2.5)
+    assert any("stretched by 2.5" in text for text in choices.details) == (contrast == 2.5)
+
+
 def cs_sets():
     from sklearn.datasets import make_multilabel_classification
 

@@ -100,9 +100,9 @@ def _choices(report: LearningReport) -> Section:
     if report.contrast != 1.0:
         facts.append(("contrast", f"{report.contrast:g}"))
         details.append(
-            f"Scores are stretched by {report.contrast:g} around their mean before a decision: the "
-            f"penalty shrinks them, and training examples left out do better so. The losses of "
-            f"penalties and bandwidths are those without it."
+            f"Scores are stretched by {report.contrast:g} around their mean before a decision, "
+            f"against the shrinkage of the penalty. The losses of penalties and bandwidths are "
+            f"those without it."
         )
     if report.bandwidths:
         best = min(report.bandwidths, key=lambda point: point.task_loss)
