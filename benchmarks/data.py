@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from consistruct.learning.data_files import DataSet, read_data
+from consistruct.learning.files.data import DataSet, read_data
 from consistruct.losses import Tree
 
 MULAN = "github tsoumakas/mulan @43f6389095ad71984264db4387a8074b22bc7d4a data/multi-label"
@@ -96,7 +96,7 @@ def data_file(name: str) -> Path:
 
 
 def load(name: str, part: str | None = None, **options: Any) -> DataSet:
-    """One part of a data set, as `consistruct.learning.data_files.read_data` gives it."""
+    """One part of a data set, as `consistruct.learning.files.data.read_data` gives it."""
     return read_data(data_file(name), part=part, **options)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import peak_bytes, resident_bytes
-from consistruct.learning.sequences import PackedTokens, SequencePredictor
+from consistruct.learning.models.chain import PackedTokens, SequencePredictor
 
 Section = tuple[str, list[str]]  # title and lines of Markdown
 

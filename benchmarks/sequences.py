@@ -33,7 +33,7 @@ from benchmarks.sequence_data import (
 from benchmarks.sequence_peers import Outcome, Stopwatch, run_crfsuite, torch_struct_posterior
 from benchmarks.sequence_scaling import Section, compile_times, scaling, table, warm_up
 from consistruct.decoding import ChainScores, chain_marginals
-from consistruct.learning.sequences import (
+from consistruct.learning.models.chain import (
     SequencePredictor,
     chunk_f1,
     sequence_error,

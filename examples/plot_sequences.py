@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from consistruct.learning.sequences import SequencePredictor, sequence_error, token_error
+from consistruct.learning.models.chain import SequencePredictor, sequence_error, token_error
 
 rng = np.random.default_rng(0)
 letters = np.array(list("abcde"))

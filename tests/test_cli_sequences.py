@@ -14,10 +14,15 @@ from typer.testing import CliRunner
 
 from consistruct.cli import app
 from consistruct.learning import TaskLossClassifier, load, save
-from consistruct.learning.sequences import SequencePredictor, chunk_f1, sequence_error, token_error
-from consistruct.learning.sequences.column_layout import ColumnLayout
-from consistruct.learning.sequences.conll import ColumnFile, FeatureTemplate, read_columns
-from consistruct.learning.sequences.sequence_metrics import chunk_scheme
+from consistruct.learning.files.column_layout import ColumnLayout
+from consistruct.learning.files.conll import ColumnFile, FeatureTemplate, read_columns
+from consistruct.learning.models.chain import (
+    SequencePredictor,
+    chunk_f1,
+    sequence_error,
+    token_error,
+)
+from consistruct.learning.sequence_metrics import chunk_scheme
 
 TRAIN = """-DOCSTART- -X- O
 

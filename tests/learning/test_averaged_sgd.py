@@ -11,8 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning import LBFGS, AveragedSGD, ClosedForm, LinearFeatures, ScoreMap
-from consistruct.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from consistruct.learning.sgd_run import SGDRun
+from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.losses import Abstain, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate

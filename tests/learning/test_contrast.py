@@ -8,9 +8,13 @@ import pytest
 from consistruct import StructuredPredictor, TaskLossClassifier, losses
 from consistruct.learning import ClosedForm, closed_form
 from consistruct.learning.contrast import CONTRASTS, with_contrast, without_contrast
-from consistruct.learning.feature_maps import FeatureMap, KernelFeatures, LinearFeatures
-from consistruct.learning.kernels import Kernel
-from consistruct.learning.score_map import ScoreMap
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    KernelFeatures,
+    LinearFeatures,
+)
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses.base import dense_target
 from consistruct.scores import Full
 from consistruct.surrogates import QuadraticSurrogate

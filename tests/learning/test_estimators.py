@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import consistruct as cs
 from consistruct.learning import AveragedSGD, ClosedForm
-from consistruct.learning.finite_inputs import known_finite
+from consistruct.learning.encoding.finite_inputs import known_finite
 
 DETERMINISTIC = [
     cs.TaskLossClassifier(),

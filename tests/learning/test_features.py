@@ -14,8 +14,12 @@ from consistruct.learning import (
     NystroemFeatures,
     RandomFeatures,
 )
-from consistruct.learning.feature_maps import Scaling, TransformerFeatures, dense_rows
-from consistruct.learning.kernels import median_bandwidth
+from consistruct.learning.models.features.feature_maps import (
+    Scaling,
+    TransformerFeatures,
+    dense_rows,
+)
+from consistruct.learning.models.features.kernels import median_bandwidth
 
 
 def inputs(n=30, d=3, seed=0):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap, closed_form
-from consistruct.learning.gcv_path import TridiagonalPath
-from consistruct.learning.normal_equations import accumulate
-from consistruct.learning.ridge_path import OutputPenalty
+from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
+from consistruct.learning.models.ridge.moments import accumulate
+from consistruct.learning.models.ridge.ridge_path import OutputPenalty
 from consistruct.losses import Block, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate

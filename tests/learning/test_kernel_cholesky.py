@@ -13,10 +13,10 @@ from consistruct.learning import (
     feature_choice,
     feature_options,
 )
-from consistruct.learning.dual_ridge import DualRidge
-from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.ridge_path import LeftOut, OutputPenalty, left_out_share
-from consistruct.learning.selection import Selection
+from consistruct.learning.models.ridge.dual_ridge import DualRidge
+from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
+from consistruct.learning.models.ridge.ridge_path import LeftOut, OutputPenalty, left_out_share
+from consistruct.learning.models.ridge.selection import Selection
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate

@@ -5,8 +5,12 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap, penalty_search
-from consistruct.learning.normal_equations import accumulate
-from consistruct.learning.penalty_search import FactoredRidge, selection_rows, valley_search
+from consistruct.learning.models.ridge.moments import accumulate
+from consistruct.learning.models.ridge.penalty_search import (
+    FactoredRidge,
+    selection_rows,
+    valley_search,
+)
 from consistruct.losses import FBeta
 from consistruct.surrogates import QuadraticSurrogate
 

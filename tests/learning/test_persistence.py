@@ -24,9 +24,9 @@ from consistruct.learning import (
     load,
     save,
 )
-from consistruct.learning.model_tree import Decoder, Encoder
-from consistruct.learning.model_types import model_types
-from consistruct.learning.persistence import read_model
+from consistruct.learning.files.model_tree import Decoder, Encoder
+from consistruct.learning.files.model_types import model_types
+from consistruct.learning.files.persistence import read_model
 from consistruct.surrogates import SURROGATES, QuadraticSurrogate
 
 RNG = np.random.default_rng(0)

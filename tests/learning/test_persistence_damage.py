@@ -27,7 +27,7 @@ from consistruct import losses
 from consistruct._atomic import atomic_write
 from consistruct.exceptions import ConsistructError, ModelFileError
 from consistruct.learning import TaskLossClassifier, load, save
-from consistruct.learning.persistence import parse_model
+from consistruct.learning.files.persistence import parse_model
 
 X = np.random.default_rng(0).normal(size=(12, 2))
 

@@ -11,7 +11,7 @@ from consistruct.cli.output import check_writable
 from consistruct.losses import parse_loss
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
-    from consistruct.learning.data_files import DataSet
+    from consistruct.learning.files.data import DataSet
 
 __all__ = [
     "choose_estimator",
@@ -37,7 +37,7 @@ def choose_loss(spec: str, rows: str | None) -> Any:
 def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
     """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
-    from consistruct.learning.rankings.relevance import takes_queries
+    from consistruct.learning.encoding.relevance import takes_queries
 
     y = examples.y
     assert y is not None
@@ -57,8 +57,8 @@ def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
 def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
     """What `fit`, `predict` and `task_losses` take besides X and y: the queries of a ranking."""
     from consistruct.learning import StructuredPredictor
-    from consistruct.learning.rankings.estimator import ranks_queries
-    from consistruct.learning.rankings.relevance import takes_queries
+    from consistruct.learning.encoding.relevance import takes_queries
+    from consistruct.learning.models.items.estimator import ranks_queries
 
     fitted = ranks_queries(estimator)
     starting = isinstance(estimator, StructuredPredictor) and takes_queries(

@@ -46,8 +46,8 @@ from consistruct.cli.progress import activity
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.data_files import Layout
-    from consistruct.learning.persistence import ModelFile
+    from consistruct.learning.files.data import Layout
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["read_like_training", "register"]
 
@@ -126,8 +126,8 @@ def fit(
     Sequences: consistruct fit train.conll --template chunking.txt --tag-scheme bio --model
     chunks.safetensors
     """
-    from consistruct.learning.data_files import read_data
-    from consistruct.learning.persistence import save
+    from consistruct.learning.files.data import read_data
+    from consistruct.learning.files.persistence import save
 
     with one_line_errors():
         if sequences.is_column_file(data, format):
@@ -227,8 +227,8 @@ def predict(
 
     Example: consistruct predict animals.safetensors new.csv --out predictions.csv
     """
-    from consistruct.learning.data_files import read_data
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.data import read_data
+    from consistruct.learning.files.persistence import read_model
 
     predictions: Any
     expected = None
@@ -296,7 +296,7 @@ def evaluate(
 
     Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
     """
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.persistence import read_model
 
     with one_line_errors():
         stored = read_model(model)

@@ -54,7 +54,7 @@ def report(
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
     """
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.persistence import read_model
     from consistruct.report import (
         chart_picture,
         learning_charts,

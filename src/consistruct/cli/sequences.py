@@ -14,9 +14,9 @@ from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
-    from consistruct.learning.persistence import ModelFile
-    from consistruct.learning.sequences.column_layout import ColumnLayout
-    from consistruct.learning.sequences.conll import ColumnFile
+    from consistruct.learning.files.column_layout import ColumnLayout
+    from consistruct.learning.files.conll import ColumnFile
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = [
     "evaluate_columns",
@@ -65,8 +65,8 @@ def is_sequence_model(
     format: str | None,  # noqa: A002
 ) -> bool:
     """Whether the model reads column files; a model and data of different kinds are refused."""
-    from consistruct.learning.data_files import SUFFIXES
-    from consistruct.learning.sequences import SequencePredictor
+    from consistruct.learning.files.data import SUFFIXES
+    from consistruct.learning.models.chain import SequencePredictor
 
     kind = type(stored.estimator).__name__
     reads_columns = isinstance(stored.estimator, SequencePredictor)
@@ -107,9 +107,9 @@ def fit_columns(
     **parameters: Any,
 ) -> dict[str, Any]:
     """Fit a `SequencePredictor`, save it with its layout, and say how it went."""
-    from consistruct.learning.persistence import save
-    from consistruct.learning.sequences import SequencePredictor, token_error
-    from consistruct.learning.sequences.column_layout import ColumnLayout
+    from consistruct.learning.files.column_layout import ColumnLayout
+    from consistruct.learning.files.persistence import save
+    from consistruct.learning.models.chain import SequencePredictor, token_error
 
     if template is None:
         raise ValueError(
@@ -163,7 +163,7 @@ def fit_columns(
 
 def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, list[list[str]]]:
     """The columns of the file with the predicted tags as a further one, and the tags alone."""
-    from consistruct.learning.sequences.conll import columns_text
+    from consistruct.learning.files.conll import columns_text
 
     layout, file = _layout(stored, model), _read(data)
     with activity(f"predicting {_size(file)}"):
@@ -173,8 +173,8 @@ def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, li
 
 def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, Any]:
     """Errors on tokens and sequences, and F1 of chunks where the tags follow a chunk scheme."""
-    from consistruct.learning.sequences import chunk_score, sequence_error, token_error
-    from consistruct.learning.sequences.sequence_metrics import chunk_scheme
+    from consistruct.learning.models.chain import chunk_score, sequence_error, token_error
+    from consistruct.learning.sequence_metrics import chunk_scheme
 
     layout, file = _layout(stored, model), _read(data)
     try:
@@ -203,7 +203,7 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
 
 
 def _read(data: Path) -> ColumnFile:
-    from consistruct.learning.sequences.conll import read_columns
+    from consistruct.learning.files.conll import read_columns
 
     if not data.exists():
         raise DataFileError(f"there is no file {str(data)!r}")
@@ -215,7 +215,7 @@ def _read(data: Path) -> ColumnFile:
 
 def _template_text(path: Path) -> str:
     """The text of a template file that can be parsed."""
-    from consistruct.learning.sequences.conll import FeatureTemplate
+    from consistruct.learning.files.conll import FeatureTemplate
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -248,7 +248,7 @@ def _tag_column(target: list[str] | None) -> int:
 
 
 def _layout(stored: ModelFile, model: Path) -> ColumnLayout:
-    from consistruct.learning.sequences.column_layout import ColumnLayout
+    from consistruct.learning.files.column_layout import ColumnLayout
 
     try:
         return ColumnLayout.from_dict(stored.notes["columns"])

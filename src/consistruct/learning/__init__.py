@@ -1,10 +1,11 @@
 """Learning: score maps, solvers, estimators, metrics, data and model files."""
 
-from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.classifier import TaskLossClassifier
-from consistruct.learning.closed_form import ClosedForm
-from consistruct.learning.data_files import DataSet, read_data
-from consistruct.learning.feature_maps import (
+from consistruct.learning.encoding.orders import orders_from_ranks
+from consistruct.learning.files.data import DataSet, read_data
+from consistruct.learning.files.persistence import ModelFile, load, read_model, save
+from consistruct.learning.metrics import TaskLossScorer, task_loss, task_losses
+from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
     LinearFeatures,
@@ -12,15 +13,14 @@ from consistruct.learning.feature_maps import (
     RandomFeatures,
     TransformerFeatures,
 )
-from consistruct.learning.kernels import Kernel
-from consistruct.learning.lbfgs import LBFGS
-from consistruct.learning.metrics import TaskLossScorer, task_loss, task_losses
-from consistruct.learning.order_labels import orders_from_ranks
-from consistruct.learning.paper_sgd import PaperSGD
-from consistruct.learning.persistence import ModelFile, load, read_model, save
-from consistruct.learning.score_map import ScoreMap
-from consistruct.learning.solver import SolverResult
-from consistruct.learning.solvers import SOLVERS
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
+from consistruct.learning.models.solvers.base import SolverResult
+from consistruct.learning.models.solvers.choice import SOLVERS
+from consistruct.learning.models.solvers.lbfgs import LBFGS
+from consistruct.learning.models.solvers.paper_sgd import PaperSGD
+from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.structured import StructuredPredictor
 
 __all__ = [

@@ -12,23 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
-from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.contrast import without_contrast
-from consistruct.learning.cost_tables import cost_table, is_cost_table
-from consistruct.learning.feature_choice import choose_features
-from consistruct.learning.feature_options import FeatureOptions
-from consistruct.learning.label_encoding import (
+from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.labels import (
     ClassLabels,
     LabelEncoding,
     PartLabels,
     prepare_labels,
 )
-from consistruct.learning.score_map import ScoreMap
-from consistruct.learning.sgd_run import SGDRun
-from consistruct.learning.sgd_state import SGDState
-from consistruct.learning.solver import BaseSolver, SolverResult
-from consistruct.learning.solvers import make_solver, takes_expansions
-from consistruct.learning.weights import generator
+from consistruct.learning.encoding.weights import generator
+from consistruct.learning.models.features.feature_choice import choose_features
+from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
+from consistruct.learning.models.solvers.base import BaseSolver, SolverResult
+from consistruct.learning.models.solvers.choice import make_solver, takes_expansions
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.sgd_run import SGDRun
+from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate

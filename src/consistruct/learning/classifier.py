@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from consistruct.labels import Classes, Product, Subsets
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.base import BasePredictor, can_stream
-from consistruct.learning.cost_tables import example_costs
-from consistruct.learning.finite_inputs import known_finite
-from consistruct.learning.label_encoding import (
+from consistruct.learning.encoding.costs import example_costs
+from consistruct.learning.encoding.finite_inputs import known_finite
+from consistruct.learning.encoding.labels import (
     ClassLabels,
     CostLabels,
     PartLabels,
     loss_class,
 )
-from consistruct.learning.weights import check_sample_weight, combined_weight
+from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.losses import CostVectors, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray

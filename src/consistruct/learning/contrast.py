@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consistruct.learning.ridge_path import LOSS_SLACK, LeftOut, row_chunks
+from consistruct.learning.models.ridge.ridge_path import LOSS_SLACK, LeftOut, row_chunks
 from consistruct.protocols import FloatArray
 
 __all__ = ["CONTRASTS", "Centre", "choose_contrast", "with_contrast", "without_contrast"]

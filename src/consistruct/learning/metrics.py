@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
-from consistruct.learning.candidate_labels import CandidateLabels, candidate_sets
-from consistruct.learning.cost_tables import cost_table, is_cost_table
-from consistruct.learning.label_encoding import (
+from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
+from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.labels import (
     ClassLabels,
     LabelEncoding,
     PartLabels,
@@ -19,11 +19,11 @@ from consistruct.learning.label_encoding import (
     loss_class,
     prepare_labels,
 )
-from consistruct.learning.label_names import lookup_codes
-from consistruct.learning.order_labels import OrderLabels, RankLabels
-from consistruct.learning.rankings.estimator import ranks_queries
-from consistruct.learning.rankings.queries import is_query_list
-from consistruct.learning.rankings.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.encoding.names import lookup_codes
+from consistruct.learning.encoding.orders import OrderLabels, RankLabels
+from consistruct.learning.encoding.queries import is_query_list
+from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.models.items.estimator import ranks_queries
 from consistruct.losses import FBeta, PartialLabels, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss

@@ -12,22 +12,22 @@ from consistruct.decoding import ChainScores
 from consistruct.exceptions import ConsistructError
 from consistruct.labels import Classes
 from consistruct.learning.base import BasePredictor, can_stream, verbosity
-from consistruct.learning.finite_inputs import known_finite
-from consistruct.learning.label_encoding import takes_any_labels
-from consistruct.learning.rankings.estimator import (
+from consistruct.learning.encoding.finite_inputs import known_finite
+from consistruct.learning.encoding.labels import takes_any_labels
+from consistruct.learning.encoding.relevance import takes_queries
+from consistruct.learning.encoding.weights import check_sample_weight
+from consistruct.learning.models.chain.delegation import (
+    fit_sequences,
+    refuse_sequence_settings,
+    takes_sequences,
+)
+from consistruct.learning.models.items.estimator import (
     fit_queries,
     item_scores,
     query_task_losses,
     rank_items,
     ranks_queries,
 )
-from consistruct.learning.rankings.relevance import takes_queries
-from consistruct.learning.sequences.delegation import (
-    fit_sequences,
-    refuse_sequence_settings,
-    takes_sequences,
-)
-from consistruct.learning.weights import check_sample_weight
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
@@ -58,9 +58,9 @@ class StructuredPredictor(BasePredictor):
 
     It minimises the same risk as `TaskLossClassifier`, over the label set of the loss; `score` is
     minus the mean task loss. Given sequences of different lengths and a Hamming loss ("hamming" or
-    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.sequences`. Given
+    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.models.chain`. Given
     items of queries and a ranking loss ("ndcg", "precision_at::5", ``NDCG(None)``) it fits one
-    score per item, see `consistruct.learning.rankings`.
+    score per item, see `consistruct.learning.models.items`.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consistruct.labels import Ragged
-from consistruct.learning.rankings import item_targets, needs_pairs
+from consistruct.learning.models.items import item_targets, needs_pairs
 from consistruct.losses import (
     NDCG,
     ExpectedRankUtility,

@@ -6,7 +6,12 @@ import scipy.sparse as sp
 
 from consistruct.labels import Ragged
 from consistruct.learning import Kernel, KernelFeatures, LinearFeatures, NystroemFeatures
-from consistruct.learning.rankings import QueryProblem, QueryRidge, leave_one_query_out, query_ridge
+from consistruct.learning.models.items import (
+    QueryProblem,
+    QueryRidge,
+    leave_one_query_out,
+    query_ridge,
+)
 from consistruct.losses import NDCG
 
 rng = np.random.default_rng(0)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from consistruct.learning.sequences import SequencePredictor, token_error
-from consistruct.learning.sequences.conll import (
+from consistruct.learning.files.conll import (
     CHUNKING_TEMPLATE,
     FeatureTemplate,
     read_columns,
     write_columns,
 )
+from consistruct.learning.models.chain import SequencePredictor, token_error
 
 TEXT = """-DOCSTART- -X- O
 

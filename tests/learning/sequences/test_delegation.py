@@ -9,8 +9,8 @@ import pytest
 
 from consistruct.labels import Ragged
 from consistruct.learning import StructuredPredictor
-from consistruct.learning.sequences import PackedTokens, token_error
-from consistruct.learning.sequences.delegation import (
+from consistruct.learning.models.chain import PackedTokens, token_error
+from consistruct.learning.models.chain.delegation import (
     sequence_predictor_for,
     takes_sequences,
 )

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from consistruct.exceptions import ModelFileError
 from consistruct.learning import StructuredPredictor, load, save
-from consistruct.learning.model_tree import Decoder, Encoder
-from consistruct.learning.model_types import model_types
-from consistruct.learning.sequences import FeatureIndex, SequencePredictor, TagSet
-from consistruct.learning.sequences.stored_types import join_names, split_names
+from consistruct.learning.files.model_tree import Decoder, Encoder
+from consistruct.learning.files.model_types import model_types
+from consistruct.learning.files.sequence_types import join_names, split_names
+from consistruct.learning.models.chain import FeatureIndex, SequencePredictor, TagSet
 
 RNG = np.random.default_rng(0)
 DENSE = [RNG.normal(size=(length, 4)) for length in RNG.integers(1, 8, size=30)]

@@ -15,15 +15,15 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from consistruct.decoding import chain_marginals
-from consistruct.learning.sequences import (
+from consistruct.learning.encoding.tokens import group_offsets
+from consistruct.learning.models.chain import (
     SEQUENCE_SCORERS,
     PackedTokens,
     SequencePredictor,
     sequence_error,
     token_error,
 )
-from consistruct.learning.sequences.checkpoints import load_checkpoint
-from consistruct.learning.sequences.tokens import group_offsets
+from consistruct.learning.models.chain.checkpoints import load_checkpoint
 
 TAGS = np.array(["ant", "bee", "cat"])
 

@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.labels import Ragged
-from consistruct.learning.sequences import PackedTokens, TokenMap
-from consistruct.learning.sequences.chain_model import ChainModel
-from consistruct.learning.sequences.lbfgs import minimise_lbfgs
-from consistruct.learning.sequences.sgd import AVERAGING_POWER, AveragedSGD, TrainingState
-from consistruct.learning.sequences.training_set import TrainingSet
+from consistruct.learning.models.chain import PackedTokens, TokenMap
+from consistruct.learning.models.chain.chain_weights import ChainModel
+from consistruct.learning.models.chain.lbfgs import minimise_lbfgs
+from consistruct.learning.models.chain.sgd import AVERAGING_POWER, AveragedSGD, TrainingState
+from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.surrogates.chain import CHAIN_SURROGATES, ChainLogLoss, ChainQuadratic
 
 S, D = 3, 5

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consistruct.labels import Ragged
-from consistruct.learning.sequences import (
+from consistruct.learning.encoding.tags import pack_tags
+from consistruct.learning.models.chain import (
     TagSet,
     chunk_f1,
     chunk_score,
@@ -19,7 +20,6 @@ from consistruct.learning.sequences import (
     sequence_error,
     token_error,
 )
-from consistruct.learning.sequences.tags import pack_tags
 
 OFFSETS = np.array([0, 2, 3])
 

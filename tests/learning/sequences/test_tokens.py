@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
 from consistruct.labels import Ragged
-from consistruct.learning.sequences import FeatureHash, FeatureIndex, PackedTokens, TokenMap
-from consistruct.learning.sequences.token_maps import median_distance, window_features
-from consistruct.learning.sequences.tokens import group_offsets, is_symbolic, pack_tokens
+from consistruct.learning.encoding.tokens import group_offsets, is_symbolic, pack_tokens
+from consistruct.learning.models.chain import FeatureHash, FeatureIndex, PackedTokens, TokenMap
+from consistruct.learning.models.chain.token_maps import median_distance, window_features
 
 RNG = np.random.default_rng(0)
 ROWS = [RNG.normal(size=(length, 4)).astype(np.float32) for length in (3, 1, 2)]

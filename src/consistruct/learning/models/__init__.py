@@ -1,0 +1,1 @@
+"""Models of the expected target, one file or folder each."""
