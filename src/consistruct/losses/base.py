@@ -61,6 +61,11 @@ class Loss(Member, ABC):
 
     # --- with a default ---
 
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Least and largest value of the loss."""
+        return 0.0, self.max_value
+
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 
