@@ -32,8 +32,8 @@ def best_share(
 
     N·α, the weight of the penalty against a single example, is what carries over from a part of
     the rows to all of them. ``fits(rows)`` gives a function from a share to the weights fitted on
-    these rows, ``judge(theta, rows)`` how bad the scores of rows are, one by one. Fewer than `FEWEST_ROWS`
-    rows are not split: the share is 1.
+    these rows, ``judge(theta, rows)`` how bad the scores of rows are, one by one. Fewer than
+    `FEWEST_ROWS` rows are not split: the share is 1.
     """
     if len(weight) < FEWEST_ROWS:
         return SHARES[0]
