@@ -15,10 +15,9 @@ from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, w
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.lbfgs import LBFGS
-from consistruct.learning.models.solvers.objectives import objective_of
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.score_map import ScoreMap
-from consistruct.learning.models.solvers.table_sgd import TableSGD
+from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import Abstain, Hamming, Mixed, Ordinal, PrecisionAt, ZeroOne
 from consistruct.losses.base import dense_target
@@ -77,16 +76,17 @@ def naive_average(run, X, values, rng, epochs):
     ids=repr,
 )
 @pytest.mark.parametrize("sparse", [True, False])
-@pytest.mark.parametrize("alpha", [None, 5.0])  # with 5, W shrinks by a half a step
+@pytest.mark.parametrize("alpha", ["auto", 5.0])  # with 5, W shrinks by a half a step
 def test_lazy_averages_and_dependent_columns_are_the_naive_loop(statistic, sparse, alpha):
     X, true, weight = problem(statistic.loss)
     inputs = sp.csr_array(X) if sparse else X
     rng = np.random.default_rng(1)
-    run = TableSGD(
+    run = SGDRun(
         AveragedSGD(batch_size=7),
-        objective_of(statistic, true, fit_intercept=True),
+        statistic,
         ScoreMap(LinearFeatures(6)),
         inputs,
+        true,
         weight,
         rng,
         alpha=alpha,
@@ -253,11 +253,12 @@ def test_automatic_batches(sparse, expected):
     X, true, weight = problem(loss)
     inputs = sp.csr_array(X) if sparse else X
     for objective, size in ((TargetValues(loss), expected), (make_surrogate("log", loss), 16)):
-        run = TableSGD(
+        run = SGDRun(
             AveragedSGD(),
-            objective_of(objective, true, fit_intercept=True),
+            objective,
             ScoreMap(LinearFeatures(6)),
             inputs,
+            true,
             weight,
             np.random.default_rng(0),
         )

@@ -24,7 +24,7 @@ from consistruct.losses import Hamming
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
-__all__ = ["Sequences", "TokenStates", "accepts", "read_sequences"]
+__all__ = ["Sequences", "TokenStates", "read_sequences", "takes_sequences"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,14 +157,14 @@ def read_tokens(X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
     return tokens
 
 
-def accepts(loss: Any, X: Any, groups: Any = None) -> bool:
+def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
     """Whether X holds sequences of different lengths and the loss is a family that judges them.
 
-    >>> accepts("hamming", [np.zeros((2, 3)), np.zeros((5, 3))])
+    >>> takes_sequences("hamming", [np.zeros((2, 3)), np.zeros((5, 3))])
     True
-    >>> accepts("hamming", np.zeros((10, 3)))
+    >>> takes_sequences("hamming", np.zeros((10, 3)))
     False
-    >>> accepts("hamming", np.zeros((10, 3)), groups=[0] * 4 + [1] * 6)
+    >>> takes_sequences("hamming", np.zeros((10, 3)), groups=[0] * 4 + [1] * 6)
     True
     """
     name = loss.replace("-", "_").partition(":")[0] if isinstance(loss, str) else None
@@ -186,7 +186,7 @@ def accepts(loss: Any, X: Any, groups: Any = None) -> bool:
 
 def read_sequences(
     estimator: Any,
-    loss: Any,
+    model: Any,
     X: Any,
     y: Any,
     groups: Any = None,
@@ -198,9 +198,11 @@ def read_sequences(
 
     Parameters
     ----------
-    estimator : the estimator that reads, which gets ``n_features_in_`` where tokens are numbers
-    loss : "hamming" or Hamming
-        A spec takes the number of states from y.
+    estimator : the estimator that reads
+        Its loss is "hamming", which takes the number of states from y, or a Hamming object; it
+        gets ``n_features_in_`` where tokens are numbers.
+    model : TargetModel
+        Not needed: models take tokens as numbers and by names.
     X : list of (T_i, d) arrays, of lists of feature dicts or strings; PackedTokens; rows and groups
     y : the tags of each sequence, or of all tokens in one array
     groups : (N,) array, optional
@@ -212,6 +214,7 @@ def read_sequences(
     """
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but y is None")
+    loss = estimator.loss
     tokens = read_tokens(X, groups)
     tags = pack_tags(y, tokens.offsets)
     if kind is None:

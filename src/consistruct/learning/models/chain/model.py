@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_count, check_number
@@ -48,6 +49,16 @@ __all__ = ["Chain"]
 CACHE_BYTES = 2**30  # random features of the training data are kept if they fit
 DEFAULT_COMPONENTS = 2000
 LBFGS_DECREASE = 1e-8
+
+
+def _has_marginals(model: Any) -> bool:
+    """Whether scores are logarithms of probabilities."""
+    if chain_surrogate(model.surrogate).probabilistic:
+        return True
+    raise AttributeError(
+        f"marginals need surrogate='log', got {model.surrogate!r}, whose scores are not "
+        f"probabilities"
+    )
 
 
 class Chain(TargetModel):
@@ -333,6 +344,11 @@ class Chain(TargetModel):
             estimates[begin:stop, self.states_] = part
             begin = stop
         return Ragged(estimates, tokens.offsets)
+
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
+    def marginals(self, X: PackedTokens | NamedTokens) -> Ragged:
+        """P(tag of each token), packed (N, width); for the log loss."""
+        return self.expected(X)
 
     def decisions(self, X: PackedTokens | NamedTokens) -> Ragged:
         """Codes of the tags: Viterbi, or the most probable tag of each token ("bayes")."""

@@ -16,11 +16,11 @@ from consistruct.learning.files.checkpoint import read_checkpoint
 from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, single_alpha
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
-from consistruct.learning.models.solvers.objectives import Objective, objective_of
+from consistruct.learning.models.solvers.objectives import objective_of
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
-from consistruct.learning.models.solvers.table_sgd import TableSGD
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.learning.models.solvers.sgd_run import SGDRun
+from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["AveragedSGD"]
 
@@ -116,14 +116,14 @@ class AveragedSGD(BaseSolver):
             identity = (repr(plain), repr(objective), repr(alpha), vars(score_map.features))
             fingerprint = joblib.hash((*identity, inputs, whole.truths, weight))
             found = read_checkpoint(self.checkpoint, fingerprint)
-        part = whole.take(training), inputs[training], weight[training]
+        part = inputs[training], whole.truths[training], weight[training]
         if found is not None:
             chosen = float(found.numbers["state"]["alpha"])
         elif given is not None:
             chosen = given
         else:
-            chosen = self._penalty(score_map, *part, rng)
-        problem = TableSGD(self, part[0], score_map, part[1], part[2], rng, alpha=chosen)
+            chosen = self._penalty(objective, score_map, *part, rng)
+        problem = SGDRun(self, objective, score_map, *part, rng, alpha=chosen)
         judge = None
         if held_out is not None:
             judged = whole.take(held_out)
@@ -148,17 +148,19 @@ class AveragedSGD(BaseSolver):
 
     def _penalty(
         self,
+        objective: Any,
         score_map: ScoreMap,
-        objective: Objective,
         inputs: Any,
+        truths: LabelArray,
         weight: FloatArray,
         rng: np.random.Generator,
     ) -> float:
         """The best share of E‖φ‖²/N on held-out rows, times E‖φ‖²/N."""
+        whole = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
 
         def fits(used: IntArray) -> Callable[[float], FloatArray]:
-            part = objective.take(used), score_map, inputs[used], weight[used]
-            run = TableSGD(self, *part, rng)
+            part = inputs[used], truths[used], weight[used]
+            run = SGDRun(self, objective, score_map, *part, rng)
             start = run.state
 
             def fit(share: float) -> FloatArray:
@@ -171,10 +173,10 @@ class AveragedSGD(BaseSolver):
             return fit
 
         def task_losses(theta: FloatArray, rows: IntArray) -> FloatArray:
-            return objective.take(rows).task_losses(theta)
+            return whole.take(rows).task_losses(theta)
 
         share = best_share(score_map, inputs, weight, rng, fits, task_losses)
-        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(objective)
+        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(truths)
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         size = max(1, round(self.validation_fraction * n))

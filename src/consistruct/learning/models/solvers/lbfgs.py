@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from consistruct._validation import check_count, check_number
+from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, single_alpha
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
@@ -111,6 +112,10 @@ class LBFGS(BaseSolver):
     ) -> SolverResult:
         """Weights at a stationary point; warns if `max_iter` came first."""
         given = single_alpha(alpha)
+        if not getattr(objective, "smooth", True):
+            raise CapabilityError(
+                objective, "a continuous gradient", "L-BFGS", "use solver='sgd' for kinks"
+            )
         whole = objective_of(objective, true, fit_intercept=score_map.fit_intercept)
         weight = np.ones(len(whole)) if sample_weight is None else sample_weight
         if given is None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
-from consistruct.learning.models.solvers.objectives import LeastSquares, Objective
+from consistruct.learning.models.solvers.objectives import LeastSquares, objective_of
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_kernels import (
     AVERAGED_SCALE,
@@ -25,25 +26,26 @@ from consistruct.protocols import FloatArray, IntArray
 if TYPE_CHECKING:
     from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 
-__all__ = ["TableSGD"]
+__all__ = ["SGDRun"]
 
 # Shuffled passes with a constant step leave a bias of order step²; it halves with every restart.
 FIRST_SHRINKING_EPOCH = 4
 DENSE_BATCH = 16  # rows that share one matrix product
 
 
-class TableSGD:
+class SGDRun:
     """One table, one state: epochs over it in random order (a `StochasticProblem`).
 
     Parameters
     ----------
     solver : AveragedSGD
-    objective : Objective
+    objective : Statistic or BaseSurrogate
     score_map : ScoreMap
     inputs : (n, d) array or CSR
+    truths : (n, …) array
     weight : (n,) array
-    alpha : float, optional
-        Penalty; E‖φ‖²/(examples seen so far) if None.
+    alpha : "auto" or float
+        Penalty; "auto" is E‖φ‖²/(examples seen so far).
     state : SGDState, optional
         To go on from (`partial_fit`), whose shift and step stay.
     """
@@ -51,34 +53,36 @@ class TableSGD:
     def __init__(
         self,
         solver: AveragedSGD,
-        objective: Objective,
+        objective: Any,
         score_map: ScoreMap,
         inputs: Any,
+        truths: Any,
         weight: FloatArray,
         rng: np.random.Generator,
         *,
-        alpha: float | None = None,
+        alpha: Any = "auto",
         state: SGDState | None = None,
     ) -> None:
         self.solver = solver
-        self.objective = objective
+        self.objective = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
         self.score_map = score_map
         self.weight = weight / weight.mean()
         self.design = DesignMatrix(score_map, inputs, weight)
         if state is not None:  # the first batch of partial_fit fixed the shift and the step
             self.design.shift = state.shift
-        self.compiled = isinstance(objective, LeastSquares) and self.design.sparse
+        self.compiled = isinstance(self.objective, LeastSquares) and self.design.sparse
         self.batch_size = solver.batch_size
         if solver.batch_size == "auto":  # a compiled step costs the same for one row as for many
             self.batch_size = 1 if self.compiled else DENSE_BATCH
         self.state = self._new_state(rng) if state is None else state
-        self.state.n_seen += len(objective)
-        if alpha is None:  # falls with the number of examples seen so far
+        self.state.n_seen += len(self.objective)
+        given = single_alpha(alpha)
+        if given is None:  # falls with the number of examples seen so far
             self.state.alpha = self.design.mean_square / max(self.state.n_seen, 1.0)
         else:
-            self.state.alpha = alpha
-            if alpha > 0:  # a step beyond 1/α would turn the decay around
-                self.state.step = min(self.state.step, 0.5 / alpha)
+            self.state.alpha = given
+            if given > 0:  # a step beyond 1/α would turn the decay around
+                self.state.step = min(self.state.step, 0.5 / given)
 
     def _new_state(self, rng: np.random.Generator) -> SGDState:
         start = np.zeros(self.objective.width)
