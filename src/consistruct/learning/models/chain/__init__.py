@@ -1,1 +1,1 @@
-"""Linear chains for sequences."""
+"""Sequences: linear chains over token features."""
