@@ -1,1 +1,5 @@
-"""Scores of single items, for rankings."""
+"""Rankings: items of queries of different lengths, sorted by a score per item."""
+
+from consistruct.learning.models.items.model import Items
+
+__all__ = ["Items"]
