@@ -214,7 +214,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
     def _codes(self, inputs: Any) -> Any:
         """Predictions as codes."""
-        if not self.model_.estimates:
+        if self.model_.decides:
             return self.model_.decisions(inputs)
 
         def decide(part: Any) -> Any:
@@ -289,7 +289,10 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
         def answer(part: Any) -> FloatArray:
             expected = self.model_.expected(part)
-            codes = self.statistic_.decode(self.recalibration_.for_decisions(expected))
+            if self.model_.decides:
+                codes = self.model_.decisions(part)
+            else:
+                codes = self.statistic_.decode(self.recalibration_.for_decisions(expected))
             reported = self.recalibration_.for_reports(expected)
             return self._in_range(self.statistic_.expected_loss(reported, codes))
 

@@ -31,6 +31,11 @@ def model_class(name: str) -> type[TargetModel]:
     return found
 
 
+def set_names() -> list[str]:
+    """Names that stand for a model with its defaults; `Prepared` has none."""
+    return sorted(set(MODELS) - {"prepared"})
+
+
 def make_model(
     model: Any, kind: str, *, cv: Any = None, time_limit: float | None = None, n_jobs: Any = None
 ) -> TargetModel:
@@ -41,9 +46,9 @@ def make_model(
     """
     if isinstance(model, str):
         name = AUTOMATIC[kind] if model == "auto" else model
-        if name not in MODELS or name == "prepared":
+        if name not in set_names():
             raise ValueError(
-                f"model must be 'auto', one of {', '.join(sorted(set(MODELS) - {'prepared'}))} or a model of "
+                f"model must be 'auto', one of {', '.join(set_names())} or a model of "
                 f"consistruct.models, got {model!r}"
             )
         found = model_class(name)()

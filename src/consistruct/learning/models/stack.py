@@ -17,7 +17,6 @@ from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
@@ -27,7 +26,7 @@ from consistruct.learning.selection.portfolio import (
     Candidate,
     portfolio,
 )
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Stack"]
@@ -42,10 +41,10 @@ LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
 class Stack(TargetModel):
     """A weighted mean of several models, with weights from left-out rows.
 
-    Every model is cross-fitted once (ridge regression has its left-out rows exactly); probabilities
-    are recalibrated on them, models are averaged greedily while that helps, and those with a weight
-    are fitted on all rows. The criterion is a proper loss that knows the costs (see
-    `consistruct.learning.selection.averaging`), not the task loss, which rare mistakes decide.
+    Every model is cross-fitted once (ridge regression has its left-out rows exactly), models are
+    averaged greedily while that helps, and those with a weight are fitted on all rows. The
+    criterion is a proper loss together with the task loss (see
+    `consistruct.learning.selection.averaging`), not the task loss alone, which few rows decide.
 
     Parameters
     ----------
@@ -153,9 +152,7 @@ class Stack(TargetModel):
             return portfolio(statistic, Columns.of(X), n, n_jobs=self.n_jobs)
         return [Candidate(type(model).__name__, model) for model in self.models]
 
-    def _splits(
-        self, examples: Examples, rng: np.random.Generator
-    ) -> tuple[_Sample, list[Fold]]:
+    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[_Sample, list[Fold]]:
         """The rows on which models are compared, and their folds."""
         n = len(examples)
         everyone = np.arange(n)
@@ -165,9 +162,7 @@ class Stack(TargetModel):
             )
         if n <= ALL_ROWS:
             exact = examples.groups is None
-            return _Sample(everyone, examples, whole=True, exact=exact), folds(
-                examples, FOLDS, rng
-            )
+            return _Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
         rows = everyone
         if n > SAMPLE_ROWS:
             rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
@@ -251,20 +246,12 @@ class Stack(TargetModel):
             rows = np.intersect1d(rows, trial.left.rows, assume_unique=True)
         truths = take_truths(sample.examples.truths, rows)
         weight = sample.examples.weight[rows]
-        values = self.statistic_.values(truths)
-        mean = np.asarray(values.T @ weight).ravel() / weight.sum()
         estimates = []
         for trial in used:
             assert trial.left is not None
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
-            if isinstance(self.statistic_, ClassProbabilities):
-                expected = self.statistic_.project(expected)
-                trial.recalibration, _ = recalibrate(
-                    self.statistic_, expected, truths, weight, mean
-                )
-                expected = trial.recalibration.for_reports(expected)
-            estimates.append(expected)
+            estimates.append(self.statistic_.project(expected))
         weights, alone = greedy_weights(estimates, criterion_for(self.statistic_, truths, weight))
         if self.combine == "best":
             weights = np.zeros(len(used))
@@ -276,9 +263,7 @@ class Stack(TargetModel):
             trial.weight, trial.criterion = float(share), float(value)
             losses = loss(self.statistic_.decode(expected), truths)
             trial.task_loss = float(np.average(losses, weights=weight))
-        total = sum(
-            share * expected for share, expected in zip(weights, estimates, strict=True)
-        )
+        total = sum(share * expected for share, expected in zip(weights, estimates, strict=True))
         self._left_out: LeftOut | None = LeftOut(sample.rows[rows], np.asarray(total))
         self.portfolio_ = [trial.entry() for trial in trials]
 
@@ -295,7 +280,7 @@ class Stack(TargetModel):
         rng: np.random.Generator,
     ) -> None:
         """Fit on all rows what has a weight and is not fitted yet."""
-        self.members_, self.recalibrations_, weights = [], [], []
+        self.members_, weights = [], []
         for trial in trials:
             seed = int(rng.integers(2**62))
             if trial.weight == 0.0 or trial.model is None:
@@ -307,7 +292,6 @@ class Stack(TargetModel):
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     fitted = _fit(trial.model, examples, statistic, np.random.default_rng(seed))
             self.members_.append(fitted)
-            self.recalibrations_.append(trial.recalibration)
             weights.append(trial.weight)
             entry = self.portfolio_[trials.index(trial)]
             entry["seconds"] += time.perf_counter() - begun
@@ -318,13 +302,9 @@ class Stack(TargetModel):
     def expected(self, X: Any) -> FloatArray:
         """The weighted mean of the members' estimates, (n, width)."""
         total: Any = 0.0
-        for member, recalibration, share in zip(
-            self.members_, self.recalibrations_, self.weights_, strict=True
-        ):
+        for member, share in zip(self.members_, self.weights_, strict=True):
             expected = _translate(member.statistic_, self.statistic_, member.expected(X))
-            if isinstance(self.statistic_, ClassProbabilities):
-                expected = self.statistic_.project(expected)
-            total = total + share * recalibration.for_reports(expected)
+            total = total + share * self.statistic_.project(expected)
         return np.asarray(total)
 
     def left_out(self) -> LeftOut:
@@ -360,7 +340,6 @@ class _Trial:
     left: LeftOut | None = None
     statistic: Statistic = None  # type: ignore[assignment]
     fitted: TargetModel | None = None  # on all rows of the sample
-    recalibration: Recalibration = Unchanged()  # noqa: RUF009 - an immutable value
     weight: float = 0.0
     criterion: float | None = None
     task_loss: float | None = None

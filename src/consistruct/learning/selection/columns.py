@@ -67,9 +67,7 @@ class Columns:
             for kind in ("number", "category", "date")
         }
         missing = bool(X.isna().any(axis=None)) if hasattr(X, "isna") else True
-        return cls(
-            picked["number"], picked["category"], picked["date"], False, missing, width
-        )
+        return cls(picked["number"], picked["category"], picked["date"], False, missing, width)
 
     @property
     def plain(self) -> bool:

@@ -14,7 +14,6 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
-    RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -32,6 +31,7 @@ __all__ = ["ALL_ROWS", "SAMPLE_ROWS", "Candidate", "portfolio"]
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
 SAMPLE_ROWS = 12_000  # above, by one split of at most so many rows
 KERNEL_ROWS = 6000  # more rows make kernels slower than boosting
+TREES = 150  # of a forest of classes
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 
 
@@ -49,32 +49,30 @@ def portfolio(
 ) -> list[Candidate]:
     """The models to try, cheap ones first, for n rows."""
     if isinstance(statistic, ClassProbabilities):
-        return _for_classes(columns, n, statistic.width, n_jobs)
+        return _for_classes(columns, n, n_jobs)
     return _for_targets(columns, n, statistic.width, n_jobs)
 
 
-def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[Candidate]:
+def _for_classes(columns: Columns, n: int, n_jobs: int | None) -> list[Candidate]:
     threads = -1 if n_jobs is None else n_jobs
     linear, trees = columns.for_linear(), columns.for_trees()
-    n_trees = 300 if n <= ALL_ROWS else 150
     found = [
         Candidate(
             "logistic regression",
             Probabilities(make_pipeline(linear, LogisticRegression(max_iter=2000))),
         ),
         Candidate(
-            "logistic regression, strong penalty",
-            Probabilities(make_pipeline(linear, LogisticRegression(C=0.03, max_iter=2000))),
-        ),
-        Candidate(
             "extra trees",
-            Probabilities(_piped(trees, ExtraTreesClassifier(n_trees, n_jobs=threads))),
+            Probabilities(_piped(trees, ExtraTreesClassifier(TREES, n_jobs=threads))),
         ),
         Candidate(
-            "random forest",
+            "extra trees, larger leaves",
             Probabilities(
                 _piped(
-                    trees, RandomForestClassifier(n_trees, min_samples_leaf=2, n_jobs=threads)
+                    trees,
+                    ExtraTreesClassifier(
+                        TREES, min_samples_leaf=3, max_features=0.5, n_jobs=threads
+                    ),
                 )
             ),
         ),
@@ -83,17 +81,17 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         found.append(Candidate("boosting", None, "it takes no sparse inputs"))
     else:
         found += [
-            Candidate("boosting", Probabilities(_piped(trees, _boosting(n, k)))),
+            Candidate("boosting", Probabilities(_piped(trees, _boosting()))),
             Candidate(
-                "boosting, slow",
+                "boosting, small trees",
                 Probabilities(
                     _piped(
                         trees,
-                        HistGradientBoostingClassifier(
-                            learning_rate=0.06,
-                            max_iter=80,
-                            max_leaf_nodes=15,
-                            early_stopping=False,
+                        _boosting(
+                            learning_rate=0.05,
+                            max_leaf_nodes=8,
+                            max_iter=300,
+                            l2_regularization=1.0,
                         ),
                     )
                 ),
@@ -102,14 +100,8 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     return [*found, *_ridges(columns, n)]
 
 
-def _boosting(n: int, k: int) -> HistGradientBoostingClassifier:
-    """Early stopping where there are rows to spare for it."""
-    return HistGradientBoostingClassifier(
-        max_iter=400 if n > 1000 else 100,
-        learning_rate=0.1 if n > 1000 else 0.05,
-        early_stopping=n > 1000,
-        n_iter_no_change=10,
-    )
+def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(early_stopping=True, **settings)
 
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:

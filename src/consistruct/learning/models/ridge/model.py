@@ -143,8 +143,8 @@ class Ridge(TargetModel):
     ) -> Self:
         """Choose features and penalty, solve."""
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
-        self.statistic_ = self._own_statistic(statistic)
         solver = self._make_solver(X.shape)
+        self.statistic_ = self._own_statistic(statistic, solver)
         self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
@@ -177,7 +177,7 @@ class Ridge(TargetModel):
         self._refuse_regularizer()
         first = not hasattr(self, "sgd_state_")
         if first:
-            self.statistic_ = self._own_statistic(statistic)
+            self.statistic_ = self._own_statistic(statistic, solver)
             self.feature_map_ = self._choose_features(X, truths, sample_weight, solver, rng)
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         run = SGDRun(
@@ -197,8 +197,10 @@ class Ridge(TargetModel):
         self._store(score_map, run.weights(), run.state.alpha, {}, run.state.epoch)
         return self
 
-    def _own_statistic(self, statistic: Statistic) -> Statistic:
-        if self.scores is None and self.regularizer != "weights":
+    def _own_statistic(self, statistic: Statistic, solver: Any) -> Statistic:
+        """The one asked for, unless a setting refers to the scores of the loss."""
+        of_scores = self.regularizer == "weights" or isinstance(solver, PaperSGD)
+        if self.scores is None and not of_scores:
             return statistic
         return TargetValues(statistic.loss, self.scores)
 
