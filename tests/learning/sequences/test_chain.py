@@ -202,7 +202,9 @@ def test_marginal_decoding_minimises_expected_token_error() -> None:
     for law, tags in zip(marginals, model.predict(X_NEW), strict=True):
         np.testing.assert_allclose(law.sum(axis=1), 1.0)
         np.testing.assert_array_equal(tags, model.label_encoding_.decode(law.argmax(axis=1)))
-    scores = model.model_.scores(PackedTokens(np.concatenate(X_NEW), offsets(X_NEW)))
+    scores = model.model_.scores(
+        PackedTokens(np.concatenate(X_NEW).astype(np.float32), offsets(X_NEW))
+    )
     np.testing.assert_allclose(chain_marginals(scores).unary, np.concatenate(marginals))
 
 
@@ -221,9 +223,9 @@ def test_forbidden_transitions_do_not_appear() -> None:
     kept, rows = [X[i] for i in good], [Y[i] for i in good]
     assert 0 < len(rows) < len(Y)
     for surrogate in ("log", "hinge", "softmax_margin", "quadratic"):
-        model = predictor(
-            surrogate, forbidden_transitions=[("ant", "cat")], random_state=0
-        ).fit(kept, rows)
+        model = predictor(surrogate, forbidden_transitions=[("ant", "cat")], random_state=0).fit(
+            kept, rows
+        )
         assert model.model_.transitions_[0, 2] == -np.inf
         pairs = {pair for row in model.predict(X_NEW) for pair in pairwise(row.tolist())}
         assert ("ant", "cat") not in pairs
@@ -302,7 +304,7 @@ def test_partial_fit_continues_like_fit() -> None:
 
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_a_checkpoint_continues_bit_for_bit(tmp_path: Path, early_stopping: bool) -> None:
-    settings: Any = {"early_stopping": early_stopping, "patience": 9}
+    settings: Any = {"early_stopping": True, "patience": 9} if early_stopping else {}
     whole = predictor(max_epochs=6, **settings).fit(X, Y)
     path = tmp_path / "chain.safetensors"
     predictor(max_epochs=2, checkpoint=path, **settings).fit(X, Y)
@@ -336,9 +338,9 @@ def test_early_stopping_keeps_the_best_average() -> None:
     noise = np.random.default_rng(0)
     rows = [noise.normal(size=(4, 30)) for _ in range(60)]  # nothing to learn
     truth = [noise.choice(TAGS, size=4) for _ in rows]
-    model = predictor(
-        max_epochs=50, early_stopping=True, patience=2, random_state=0
-    ).fit(rows, truth)
+    model = predictor(max_epochs=50, early_stopping=True, patience=2, random_state=0).fit(
+        rows, truth
+    )
     assert model.model_.n_iter_ < 50
     with pytest.raises(ValueError, match="holding sequences out needs at least two"):
         predictor(early_stopping=True).fit(X[:1], Y[:1])
@@ -454,8 +456,7 @@ def test_bad_input_is_named() -> None:
         predictor().fit(WORDS, Y, groups=GROUPS)
     hinge = predictor("hinge").fit(X, Y)
     assert not hasattr(hinge, "predict_marginals")
-    with pytest.raises(AttributeError, match="marginals need surrogate='log'"):
-        hinge.model_.marginals(X)
+    assert not hasattr(hinge.model_, "marginals")
     with pytest.raises(Exception, match="not fitted yet"):
         predictor().predict(X)
 
@@ -466,7 +467,7 @@ def test_estimates_decide_and_price_for_the_hamming_loss() -> None:
     pred = model.predict(X_NEW)
     losses = [np.mean(p != t) for p, t in zip(pred, Y_NEW, strict=True)]
     np.testing.assert_allclose(model.task_losses(X_NEW, Y_NEW), losses)
-    assert TaskLossScorer()(model, X_NEW, Y_NEW) == pytest.approx(-np.mean(losses))
+    assert TaskLossScorer("hamming")(model, X_NEW, Y_NEW) == pytest.approx(-np.mean(losses))
     marginals = model.predict_marginals(X_NEW)
     target = model.expected_target(X_NEW)
     for law, part in zip(marginals, target, strict=True):
@@ -474,7 +475,7 @@ def test_estimates_decide_and_price_for_the_hamming_loss() -> None:
     priced = [np.mean(1 - law.max(axis=1)) for law in marginals]
     np.testing.assert_allclose(model.predict_expected_loss(X_NEW), priced)
     assert np.mean(priced) == pytest.approx(np.mean(losses), abs=0.06)
-    assert model.alpha_ > 0
+    assert model.model_.alpha_ > 0
     with pytest.raises(CapabilityError, match="too many to list"):
         model.expected_losses(X_NEW)
 
@@ -484,11 +485,15 @@ def test_viterbi_decides_though_probabilities_price() -> None:
     by_sequence, by_token = predictor().fit(X, Y), predictor(decoding="bayes").fit(X, Y)
     marginals = by_token.predict_marginals(X_NEW)
     states = [by_sequence.label_encoding_.known(row.tolist()) for row in by_sequence.predict(X_NEW)]
-    scores = by_sequence.model_.scores(PackedTokens(np.concatenate(X_NEW), offsets(X_NEW)))
+    scores = by_sequence.model_.scores(
+        PackedTokens(np.concatenate(X_NEW).astype(np.float32), offsets(X_NEW))
+    )
     viterbi = Viterbi(None, 3).decode_packed(scores)
     np.testing.assert_array_equal(np.concatenate(states), viterbi.values)
     assert (np.concatenate(states) != np.concatenate(marginals).argmax(axis=1)).any()
-    priced = [np.mean(1 - law[np.arange(len(s)), s]) for law, s in zip(marginals, states, strict=True)]
+    priced = [
+        np.mean(1 - law[np.arange(len(s)), s]) for law, s in zip(marginals, states, strict=True)
+    ]
     np.testing.assert_allclose(by_sequence.predict_expected_loss(X_NEW), priced)
     # no other decision is cheaper than that of the marginals
     assert (by_token.predict_expected_loss(X_NEW) <= np.array(priced) + 1e-12).all()
@@ -516,8 +521,10 @@ def test_the_quadratic_surrogate_estimates_marginals_by_enumeration(transitions:
     values = np.array(
         [
             sum(scores.unary[t, c[t]] for t in range(len(row)))
-            + sum((scores.edges if shared else scores.edges[t])[c[t], c[t + 1]]
-                  for t in range(len(row) - 1))
+            + sum(
+                (scores.edges if shared else scores.edges[t])[c[t], c[t + 1]]
+                for t in range(len(row) - 1)
+            )
             for c in labels
         ]
     )

@@ -123,9 +123,7 @@ def test_batches_visit_every_sequence_once(sparse: bool, per_edge: bool) -> None
 def test_boundaries_can_be_left_out() -> None:
     for sparse in (False, True):
         data = make_data(sparse)
-        problem = ChainSGD(
-            ChainLogLoss(), data, new_state(), Steps(boundaries=False, batch_size=2)
-        )
+        problem = ChainSGD(ChainLogLoss(), data, new_state(), Steps(boundaries=False, batch_size=2))
         problem.epoch(np.random.default_rng(0))
         assert not problem.state.model.start.any()
         assert not problem.state.model.end.any()
@@ -222,9 +220,7 @@ def test_lbfgs_refuses_the_hinge() -> None:
 @pytest.mark.parametrize("per_edge", [False, True])
 def test_stochastic_training_comes_close_to_lbfgs(per_edge: bool, alpha: float) -> None:
     data = make_data(n=200)
-    risk = ChainRisk(
-        ChainLogLoss(), data, ChainWeights.zeros(0, S), alpha=alpha, per_edge=per_edge
-    )
+    risk = ChainRisk(ChainLogLoss(), data, ChainWeights.zeros(0, S), alpha=alpha, per_edge=per_edge)
     _, _, best = minimise(risk, LBFGS(max_iter=300, decrease=1e-8))
     rng = np.random.default_rng(0)
     state = new_state(per_edge)
@@ -249,9 +245,7 @@ def test_quadratic_training_is_least_squares_on_one_hot_tags() -> None:
     X = rng.normal(size=(n, D))
     states = (X[:, :S] + 0.5 * rng.normal(size=(n, S))).argmax(axis=1)
     data = TrainingSet(PackedTokens(X, np.arange(n + 1)), states, np.ones(n), TokenMap(D))
-    risk = ChainRisk(
-        ChainQuadratic(), data, ChainWeights.zeros(0, S), alpha=0.0, boundaries=False
-    )
+    risk = ChainRisk(ChainQuadratic(), data, ChainWeights.zeros(0, S), alpha=0.0, boundaries=False)
     model, *_ = minimise(risk, LBFGS(max_iter=500, tol=1e-11))
     design = np.column_stack([X, np.ones(n)])
     expected = np.linalg.lstsq(design, np.eye(S)[states], rcond=None)[0]
