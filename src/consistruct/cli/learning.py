@@ -85,7 +85,7 @@ def fit(
     decoding: Annotated[
         str | None,
         typer.Option(
-            help="argmax (default) or bayes; for column files viterbi (default) or marginals."
+            help="argmax (default) or bayes; for column files the best sequence or the best tags."
         ),
     ] = None,
     features: Annotated[
@@ -143,7 +143,7 @@ def fit(
                 alpha=parse_alpha(alpha),
                 epochs=epochs,
                 surrogate=surrogate or "log",
-                decoding=decoding or "viterbi",
+                decoding=decoding or "argmax",
                 random_state=seed,
                 tag_scheme=tag_scheme,
                 transitions=transitions,

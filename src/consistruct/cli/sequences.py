@@ -66,10 +66,10 @@ def is_sequence_model(
 ) -> bool:
     """Whether the model reads column files; a model and data of different kinds are refused."""
     from consistruct.learning.files.data import SUFFIXES
-    from consistruct.learning.models.chain import SequencePredictor
 
     kind = type(stored.estimator).__name__
-    reads_columns = isinstance(stored.estimator, SequencePredictor)
+    examples = getattr(stored.estimator, "kind_", None)
+    reads_columns = getattr(examples, "name", "") == "sequences"
     if is_column_file(data, format) and not reads_columns:
         raise ModelFileError(
             f"{model} holds a {kind}, which does not read column files; fit a model on a .conll "
@@ -106,10 +106,12 @@ def fit_columns(
     epochs: int | None,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Fit a `SequencePredictor`, save it with its layout, and say how it went."""
+    """Fit a chain, save it with its layout, and say how it went."""
+    from consistruct.learning import StructuredPredictor
     from consistruct.learning.files.column_layout import ColumnLayout
     from consistruct.learning.files.persistence import save
-    from consistruct.learning.models.chain import SequencePredictor, token_error
+    from consistruct.learning.models.chain.model import Chain
+    from consistruct.learning.sequence_metrics import token_error
 
     if template is None:
         raise ValueError(
@@ -123,8 +125,6 @@ def fit_columns(
         if solver != "sgd":
             raise ValueError(f"--checkpoint needs --solver sgd, got --solver {solver}")
         check_writable(checkpoint)
-    if isinstance(alpha, str):  # "auto"; the reference solver needs some penalty to end
-        alpha = 0.0 if solver == "sgd" else 1.0
     options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
     file = _read(data)
     file.column(column)  # refuses a number that the file does not have
@@ -132,13 +132,15 @@ def fit_columns(
         layout = ColumnLayout(text, column % file.n_columns, file.n_columns)
     except ValueError as error:
         raise ValueError(f"{template}: {error}") from None
-    estimator = SequencePredictor(
+    random_state = parameters.pop("random_state")
+    chain = Chain(
         solver=solver,
         alpha=alpha,
         checkpoint=None if checkpoint is None else str(checkpoint),
         **options,
         **parameters,
     )
+    estimator = StructuredPredictor("hamming", chain, random_state=random_state)
     start = time.perf_counter()
     with activity(f"fitting {_size(file)}"):
         X, y = layout.features(file), layout.tags(file)
@@ -149,13 +151,14 @@ def fit_columns(
         "command": "fit",
         "data": str(data),
         "model": str(model),
-        "estimator": "SequencePredictor",
-        "surrogate": estimator.surrogate,
-        "decoding": estimator.decoding,
+        "estimator": "Chain",
+        "surrogate": chain.surrogate,
+        "decoding": chain.decoding,
         **_counts(file),
-        "n_features": int(estimator.n_features_in_),
-        "n_tags": len(estimator.classes_),
-        "n_iter": int(estimator.n_iter_),
+        "n_features": int(estimator.model_.n_features_in_),
+        "n_tags": len(estimator.label_encoding_),
+        "alpha": float(estimator.model_.alpha_),
+        "n_iter": int(estimator.model_.n_iter_),
         "training_token_error": token_error(y, _predict(estimator, X)),
         "seconds": seconds,
     }
@@ -173,8 +176,12 @@ def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, li
 
 def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, Any]:
     """Errors on tokens and sequences, and F1 of chunks where the tags follow a chunk scheme."""
-    from consistruct.learning.models.chain import chunk_score, sequence_error, token_error
-    from consistruct.learning.sequence_metrics import chunk_scheme
+    from consistruct.learning.sequence_metrics import (
+        chunk_scheme,
+        chunk_score,
+        sequence_error,
+        token_error,
+    )
 
     layout, file = _layout(stored, model), _read(data)
     try:

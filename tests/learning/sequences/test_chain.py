@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from consistruct.decoding import Viterbi, chain_marginals
-from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning import StructuredPredictor, TaskLossScorer
+from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.encoding.tokens import PackedTokens, group_offsets
 from consistruct.learning.models.chain import model as chain_module
 from consistruct.learning.models.chain.model import Chain
