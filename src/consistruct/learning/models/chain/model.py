@@ -53,12 +53,7 @@ LBFGS_DECREASE = 1e-8
 
 def _has_marginals(model: Any) -> bool:
     """Whether scores are logarithms of probabilities."""
-    if chain_surrogate(model.surrogate).probabilistic:
-        return True
-    raise AttributeError(
-        f"marginals need surrogate='log', got {model.surrogate!r}, whose scores are not "
-        f"probabilities"
-    )
+    return chain_surrogate(model.surrogate).probabilistic
 
 
 class Chain(TargetModel):
@@ -215,6 +210,9 @@ class Chain(TargetModel):
         mask = self._mask(surrogate, data)
         state, steps = self._start(data, mask), self._steps(surrogate, data)
         alpha = single_alpha(self.alpha)
+        held_out = None
+        if self.early_stopping:
+            data, held_out = hold_out(data, self.validation_fraction, rng)
         self.path_ = {}
         found = None
         if self.checkpoint is not None:
@@ -237,7 +235,8 @@ class Chain(TargetModel):
             weights, self.n_iter_, value = minimise(risk, solver)
             self.path_["risk"] = np.array([value])
         else:
-            weights = self._run(surrogate, data, state, steps, identity, rng)
+            problem = ChainSGD(surrogate, data, state, steps)
+            weights = self._run(problem, held_out, identity, rng)
         self.weights_ = weights
         return self
 
@@ -282,27 +281,22 @@ class Chain(TargetModel):
 
     def _run(
         self,
-        surrogate: ChainSurrogate,
-        data: TrainingSet,
-        state: TrainingState,
-        steps: Steps,
+        problem: ChainSGD,
+        held_out: TrainingSet | None,
         identity: str,
         rng: np.random.Generator,
     ) -> ChainWeights:
-        """Epochs of SGD; the averaged weights."""
-        judge = None
-        if self.early_stopping:
-            data, held_out = hold_out(data, self.validation_fraction, rng)
+        """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
 
-            def judge(answer: Arrays) -> float:
-                return _token_error(ChainWeights.from_named(answer), held_out)
+        def judge(answer: Arrays) -> float:
+            assert held_out is not None
+            return _token_error(ChainWeights.from_named(answer), held_out)
 
-        problem = ChainSGD(surrogate, data, state, steps)
         done = run_epochs(
             problem,
             max_epochs=self.max_epochs,
-            patience=self.patience if self.early_stopping else None,
-            judge=judge,
+            patience=None if held_out is None else self.patience,
+            judge=None if held_out is None else judge,
             checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
             fingerprint=identity,
             rng=rng,
