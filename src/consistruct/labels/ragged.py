@@ -94,9 +94,7 @@ class Ragged:
         lengths = self.lengths[numbers]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
-        return type(self)(
-            self.values[np.repeat(self.offsets[numbers], lengths) + within], offsets
-        )
+        return type(self)(self.values[np.repeat(self.offsets[numbers], lengths) + within], offsets)
 
     def same_lengths(self, other: Ragged) -> bool:
         return np.array_equal(self.offsets, other.offsets)

@@ -1,7 +1,7 @@
 """What the estimators share: one model, one recalibration, one decoder, whatever the examples are.
 
-    (X, y) ─▶ kind.read ─▶ model.fit(inputs, truths, statistic) ─▶ recalibration on left-out rows
-        X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
+(X, y) ─▶ kind.read ─▶ model.fit(inputs, truths, statistic) ─▶ recalibration on left-out rows
+    X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             )
             self.statistic_ = self.model_.statistic_
             self._recalibrate(model, examples, statistic, rng)
+        if hasattr(self.model_, "portfolio_"):
+            self.portfolio_ = self.model_.portfolio_
 
     def _recalibrate(
         self, model: TargetModel, examples: Examples, asked: Statistic, rng: np.random.Generator
@@ -166,6 +168,32 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         )
         self.path_.update(compared)
 
+    def _stream(self, model: TargetModel, examples: Examples) -> None:
+        """One pass of `partial_fit`; the generator goes on from call to call."""
+        self.loss_ = examples.kind.loss
+        if not hasattr(self, "stream_"):
+            self.stream_ = generator(self.random_state)
+            self.model_ = clone(model)
+        positive = np.flatnonzero(examples.weight > 0)
+        examples = examples.take(positive)
+        with verbosity(self.verbose):
+            self.model_.partial_fit(  # type: ignore[attr-defined]
+                examples.inputs,
+                examples.truths,
+                examples.kind.statistic(),
+                sample_weight=examples.weight,
+                rng=self.stream_,
+            )
+        self.statistic_ = self.model_.statistic_
+        self.recalibration_, self.path_ = Unchanged(), {}
+
+    def _takes_missing(self) -> bool:
+        """Whether the model welcomes NaN, for scikit-learn's tags."""
+        try:
+            return bool(self._model_for("rows").takes_missing)
+        except (TypeError, ValueError):
+            return False
+
     # --- predicting ---
 
     def _read(self, X: Any, groups: Any = None) -> Any:
@@ -186,7 +214,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
     def _codes(self, inputs: Any) -> Any:
         """Predictions as codes."""
-        if not self.model_.estimates:
+        if self.model_.decides:
             return self.model_.decisions(inputs)
 
         def decide(part: Any) -> Any:
@@ -261,7 +289,10 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
         def answer(part: Any) -> FloatArray:
             expected = self.model_.expected(part)
-            codes = self.statistic_.decode(self.recalibration_.for_decisions(expected))
+            if self.model_.decides:
+                codes = self.model_.decisions(part)
+            else:
+                codes = self.statistic_.decode(self.recalibration_.for_decisions(expected))
             reported = self.recalibration_.for_reports(expected)
             return self._in_range(self.statistic_.expected_loss(reported, codes))
 

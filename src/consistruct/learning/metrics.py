@@ -29,7 +29,6 @@ from consistruct.learning.encoding.names import lookup_codes
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
-from consistruct.learning.models.items.estimator import ranks_queries
 from consistruct.losses import FBeta, PartialLabels, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
@@ -177,7 +176,10 @@ class TaskLossScorer(Member):
         return -float(np.average(values, weights=sample_weight))
 
     def _losses(self, estimator: Any, X: Any, y: Any, groups: Any) -> FloatArray:
-        if ranks_queries(estimator):
+        kind = getattr(getattr(estimator, "kind_", None), "name", "")
+        if kind == "sequences":  # judged by the Hamming family, whatever its number of states
+            return np.asarray(estimator.task_losses(X, y, groups))
+        if kind == "queries":
             if groups is None and not is_query_list(X):
                 groups = np.zeros(len(y), dtype=np.int64)  # one query
             return query_losses(y, estimator.predict(X, groups), self.loss, groups)

@@ -3,8 +3,9 @@
 Two corrections, both learnt on rows that the model did not see, both of them the identity where the
 model is right:
 
-* **Probabilities** of classes are sharpened or flattened: p → softmax(t·log(p + s)), with t and s of
-  least log loss. Ridge estimates are too flat, boosted ones too sure.
+* **Probabilities** of classes are sharpened or flattened: p → softmax(t·log(p + s)), with t and s
+  of least log loss, where that gains something: ridge estimates are too flat, boosted ones too
+  sure, averages of several models mostly right.
 * **Targets** get a *contrast*: decisions use mean + c(estimate − mean). A penalty pulls estimates
   towards their mean, rightly for squared error; where every label is rare, decisions then say "no
   label" too often. c is the one of a short list with the least task loss on left-out rows.
@@ -34,6 +35,7 @@ CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 TEMPERATURES = tuple(float(t) for t in 2.0 ** np.linspace(-1.5, 3.0, 19))  # holds 1 exactly
 FLOORS = (1e-4, 1e-3, 1e-2)  # times 1/classes
 FEWEST_ROWS = 20  # fewer left-out rows say nothing
+LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
 LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
 CHUNK_BYTES = 32 * 2**20
 
@@ -139,12 +141,16 @@ def _temperature(
             losses[i, j] = share @ (normaliser - scaled[np.arange(len(columns)), columns])
             if losses[i, j] < best - LOSS_SLACK * abs(best if np.isfinite(best) else 1.0):
                 best, found = losses[i, j], Temperature(power, floor / statistic.width)
-    logger.info("probabilities: power %.3g, left-out log loss %.4f", found.power, best)
-    return found, {
+    compared = {
         "powers": np.array(TEMPERATURES),
         "floors": np.array(FLOORS) / statistic.width,
         "log_loss": losses,
     }
+    plain = losses[:, TEMPERATURES.index(1.0)].min()
+    if best > (1.0 - LEAST_GAIN) * plain:
+        return Unchanged(), compared
+    logger.info("probabilities: power %.3g, left-out log loss %.4f", found.power, best)
+    return found, compared
 
 
 def _contrast(

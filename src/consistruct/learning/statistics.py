@@ -24,6 +24,7 @@ from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores import Separable
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import QuadraticSurrogate
 
@@ -94,6 +95,13 @@ class Statistic(Member, ABC):
         expected = self.project(expected)
         listed = self.loss.score_space.matrix(limit=ENUMERATION_LIMIT)
         return np.asarray(self.target(expected) @ listed.T + self.offset(expected)[:, None])
+
+    def part_scores(self, expected: FloatArray) -> FloatArray | None:
+        """Score of state 1 over state 0 for each part, (n, T); None where parts do not stand alone.
+
+        For scores that are a sum over two-state parts.
+        """
+        return None
 
     def squared_error(self, error: FloatArray) -> FloatArray:
         """Excess quadratic risk of an error in E[τ], (n,): ½ eᵀḠe with e in the loss's scores."""
@@ -173,6 +181,13 @@ class TargetValues(Statistic):
 
     def decode(self, expected: FloatArray) -> LabelArray:
         return self.score_space.decoder()(-self.scores_part(expected))
+
+    def part_scores(self, expected: FloatArray) -> FloatArray | None:
+        space = self.score_space
+        if not isinstance(space, Separable) or space.n_states != 2:
+            return None
+        parts = -self.scores_part(expected).reshape(len(expected), -1, 2)
+        return np.asarray(parts[:, :, 1] - parts[:, :, 0])
 
     def squared_error(self, error: FloatArray) -> FloatArray:
         gap = self.scores_part(error)

@@ -15,7 +15,7 @@ from consistruct.labels import Ragged, Subsets
 from consistruct.labels.subsets import check_set_sizes
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, count_field, number_field
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.scores import SetSizes
 
 __all__ = ["FBeta"]
@@ -144,6 +144,14 @@ class FBeta(Loss):
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.truths.check(true, "true")
+
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        space = self.score_space
+        n_blocks = len(space.block_sizes)
+        # for each label: not in the set, or in a set of this size
+        members = np.arange(n_blocks * self.T).reshape(n_blocks, self.T).T
+        ends = np.arange(n_blocks * self.T, space.width - 1)  # the full set, the empty set
+        return (*(tuple(members) if n_blocks else ()), *((ends,) if len(ends) else ()))
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

@@ -14,7 +14,7 @@ from consistruct.exceptions import FamilyError, LossSpecError
 from consistruct.labels import Product, Ragged
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, count_field
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.scores import Separable
 
 __all__ = ["Hamming"]
@@ -115,6 +115,11 @@ class Hamming(Loss):
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
+
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        if self.T is None:
+            return None
+        return tuple(np.arange(self.T * self.n_states).reshape(self.T, self.n_states))  # the parts
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

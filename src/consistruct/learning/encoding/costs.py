@@ -11,7 +11,7 @@ from consistruct.learning.encoding.names import are_codes, distinct_labels, list
 from consistruct.losses import CostMatrix
 from consistruct.protocols import FloatArray
 
-__all__ = ["cost_table", "example_costs", "is_cost_table"]
+__all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table"]
 
 
 def is_cost_table(loss: Any) -> bool:
@@ -96,3 +96,24 @@ def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, 
     if unknown:
         raise ValueError(f"y holds {unknown[0]!r}, which has no column in costs")
     return values, classes
+
+
+def cost_tensor(costs: Any, n: int, n_classes: int) -> FloatArray:
+    """Costs (n, predictions, truths) of each example, checked; one matrix serves all examples.
+
+    >>> cost_tensor([[[0, 5], [1, 0]]], 1, 2).shape
+    (1, 2, 2)
+    """
+    values = np.asarray(costs, dtype=np.float64)
+    if values.ndim != 3 or values.shape[0] != n or values.shape[2] != n_classes:
+        raise ValueError(
+            f"costs of each example must have shape ({n}, predictions, {n_classes}): what "
+            f"prediction c costs if the truth is t; got {values.shape}"
+        )
+    if values.shape[1] != n_classes:
+        raise ValueError(
+            f"costs must price {n_classes} predictions, one per class, got {values.shape[1]}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("costs must be finite, got NaN or infinite entries")
+    return values

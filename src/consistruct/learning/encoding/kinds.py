@@ -125,9 +125,7 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
         reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
-        ensure_all_finite=(
-            "allow-nan" if model.takes_missing else not (reset and known_finite(X))
-        ),
+        ensure_all_finite=("allow-nan" if model.takes_missing else not (reset and known_finite(X))),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Classes, CostVectorSet, Product
+from consistruct.labels import Classes, Product, Subsets
 from consistruct.learning.encoding.candidates import (
     CandidateLabels,
     candidate_sets,
@@ -32,6 +32,7 @@ from consistruct.losses import (
     LOSSES,
     Abstain,
     FBeta,
+    Hamming,
     Kendall,
     PartialLabels,
     SpearmanFootrule,
@@ -49,7 +50,9 @@ __all__ = [
     "PartLabels",
     "RawLabels",
     "SetLabels",
+    "encode_again",
     "loss_class",
+    "over_parts",
     "prepare_labels",
     "takes_any_labels",
 ]
@@ -60,9 +63,13 @@ LABEL_RANKINGS = (Kendall, SpearmanFootrule, SpearmanRho)
 class RawLabels:
     """Labels that are codes already: permutations, relevance grades, cost vectors, states."""
 
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes: the columns of a label matrix."""
+        return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size)
+
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         labels = np.asarray(y)
-        finite = not isinstance(loss.truths, CostVectorSet)
+        finite = loss.truths.size is not None
         if finite and labels.dtype.kind == "f" and (labels == np.floor(labels)).all():
             labels = labels.astype(np.int64)  # 2.0 is how many programs write the grade 2
         return loss.truths.check(labels, "y")
@@ -81,6 +88,9 @@ class ClassLabels:
     def __init__(self, classes: Any, predictions: Any) -> None:
         self.classes = classes  # (m,) in the order of the loss's truths
         self.predictions = predictions  # (k,)
+
+    def class_names(self, loss: Loss) -> Any:
+        return self.classes
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Codes (n,), −1 where a label is none of the classes."""
@@ -103,6 +113,9 @@ class PartLabels:
     def __init__(self, states: Any, flat: bool) -> None:
         self.states = states  # (s,)
         self.flat = flat
+
+    def class_names(self, loss: Loss) -> Any:
+        return np.unique(self.states) if self.flat else np.arange(loss.truths.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Codes (n, T), −1 where a state is none of the states."""
@@ -133,6 +146,9 @@ class CostLabels:
     def __init__(self, predictions: Any) -> None:
         self.predictions = predictions  # (k,)
 
+    def class_names(self, loss: Loss) -> Any:
+        return self.predictions
+
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         costs = np.asarray(y)
         if costs.ndim != 2:
@@ -151,6 +167,9 @@ class CostLabels:
 
 class SetLabels:
     """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
+
+    def class_names(self, loss: Loss) -> Any:
+        return np.arange(loss.truths.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         return loss.truths.check(y, "y")
@@ -184,6 +203,29 @@ def loss_class(loss: Any) -> type | None:
         name = loss.partition(":")[0].strip().lower().replace("_", "-")
         return LOSSES[name].cls if name in LOSSES else None
     return type(loss) if isinstance(loss, Loss) else None
+
+
+def over_parts(loss: Any) -> bool:
+    """Whether labels have parts, so that y may be an indicator matrix (also of a spec).
+
+    >>> over_parts("hamming"), over_parts("zero_one")
+    (True, False)
+    """
+    if isinstance(loss, str):
+        return issubclass(loss_class(loss) or object, Hamming | FBeta)
+    return isinstance(loss, Loss) and isinstance(loss.truths, Product | Subsets)
+
+
+def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
+    """Codes of a later batch; labels that the first call did not announce are refused."""
+    codes: LabelArray = encoding.encode(y, loss)
+    if codes.dtype.kind == "i" and codes.shape == np.shape(y) and (codes == UNSEEN).any():
+        unseen = np.asarray(y)[codes == UNSEEN].tolist()[0]
+        raise ValueError(
+            f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
+            f"give all classes there"
+        )
+    return codes
 
 
 def takes_any_labels(loss: Any) -> bool:

@@ -13,7 +13,7 @@ from consistruct._sparse import is_sparse
 from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["QueryBatch", "is_query_list", "pack_queries"]
+__all__ = ["QueryBatch", "centred", "is_query_list", "pack_queries", "query_means", "rows_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,24 @@ class QueryBatch:
     @property
     def n_items(self) -> int:
         return len(self.positions)
+
+    @property
+    def packed_items(self) -> Any:
+        """Features of the items, query after query, (N, d)."""
+        in_order = np.array_equal(self.positions, np.arange(self.items.shape[0]))
+        return self.items if in_order else self.items[self.positions]
+
+    def take(self, queries: Any) -> QueryBatch:
+        """Some of the queries, by number, with the items of no other."""
+        numbers = np.asarray(queries, dtype=np.int64)
+        rows = rows_of(self.offsets, numbers)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[numbers])])
+        return QueryBatch(
+            self.items[self.positions[rows]],
+            np.arange(len(rows)),
+            offsets.astype(np.int64),
+            self.listed,
+        )
 
     def pack(self, values: Any) -> Ragged:
         """One value per item, in the order of the data -> packed by query."""
@@ -186,3 +204,17 @@ def query_means(values: FloatArray, offsets: IntArray) -> FloatArray:
     """Mean over the items of each query: (N, …) -> (n, …)."""
     lengths = np.diff(offsets).reshape((-1,) + (1,) * (values.ndim - 1))
     return np.asarray(np.add.reduceat(values, offsets[:-1], axis=0) / lengths)
+
+
+def centred(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Minus the mean over the items of each query: (N, …) -> (N, …)."""
+    return np.asarray(values - np.repeat(query_means(values, offsets), np.diff(offsets), axis=0))
+
+
+def rows_of(offsets: IntArray, queries: IntArray) -> IntArray:
+    """Positions of the items of some queries, one after the other."""
+    lengths = np.diff(offsets)[queries]
+    if len(queries) == 0:
+        return np.zeros(0, dtype=np.int64)
+    starts = np.repeat(offsets[queries] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+    return np.asarray(starts + np.arange(int(lengths.sum())))

@@ -16,11 +16,12 @@ from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
     "RelevanceLabels",
-    "losses_of_ranks",
+    "losses_of_orders",
     "orders_of_ranks",
+    "orders_of_scores",
     "query_losses",
     "ranking_loss",
-    "ranks_of_scores",
+    "ranks_of_orders",
     "takes_queries",
 ]
 
@@ -100,12 +101,18 @@ def with_grades(loss: RelevanceLoss, grades: Ragged) -> RelevanceLoss:
     return dataclasses.replace(loss, n_grades=most + 1)  # type: ignore[type-var]
 
 
-def ranks_of_scores(scores: Ragged) -> Ragged:
-    """Rank of each item in its query, 1 is best; equal scores in the order of the items."""
+def orders_of_scores(scores: Ragged) -> Ragged:
+    """Items of each query, greatest score first; equal scores in the order of the items."""
     order = np.lexsort((-scores.values, scores.rows))
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = np.arange(len(order)) - scores.offsets[scores.rows] + 1
-    return scores.with_values(ranks)
+    return scores.with_values(order - scores.offsets[scores.rows])
+
+
+def ranks_of_orders(orders: Ragged) -> Ragged:
+    """Rank of each item in its query, 1 is best, from the items of each query, best first."""
+    starts = orders.offsets[orders.rows]
+    ranks = np.empty(len(starts), dtype=np.int64)
+    ranks[orders.values + starts] = np.arange(len(starts)) - starts + 1
+    return orders.with_values(ranks)
 
 
 def orders_of_ranks(ranks: Ragged, name: str = "y_pred") -> Ragged:
@@ -125,16 +132,16 @@ def orders_of_ranks(ranks: Ragged, name: str = "y_pred") -> Ragged:
     return ranks.with_values(order - ranks.offsets[ranks.rows])
 
 
-def losses_of_ranks(loss: RelevanceLoss, ranks: Ragged, grades: Ragged) -> FloatArray:
+def losses_of_orders(loss: RelevanceLoss, orders: Ragged, grades: Ragged) -> FloatArray:
     """Task loss of each query, (n,); grades that training never saw are taken as they are."""
-    return with_grades(loss, grades)(orders_of_ranks(ranks), grades)
+    return with_grades(loss, grades)(orders, grades)
 
 
 def query_losses(y_true: Any, y_pred: Any, loss: Loss | str, groups: Any) -> FloatArray:
     """Loss of each query for ranks as `StructuredPredictor.predict` gives them."""
     batch, grades = _batch_of(y_true, groups)
     ranks = batch.truths(y_pred, "y_pred")
-    return losses_of_ranks(ranking_loss(loss, grades), ranks, grades)
+    return losses_of_orders(ranking_loss(loss, grades), orders_of_ranks(ranks), grades)
 
 
 def losses_of_scores(y_true: Any, scores: Any, loss: Loss | str, groups: Any) -> FloatArray:
@@ -146,7 +153,8 @@ def losses_of_scores(y_true: Any, scores: Any, loss: Loss | str, groups: Any) ->
             f"scores must hold one number per item, shape ({batch.n_items},), without NaN, "
             f"got shape {np.shape(scores)}"
         )
-    return losses_of_ranks(ranking_loss(loss, grades), ranks_of_scores(batch.pack(values)), grades)
+    orders = orders_of_scores(batch.pack(values))
+    return losses_of_orders(ranking_loss(loss, grades), orders, grades)
 
 
 def _batch_of(y_true: Any, groups: Any) -> tuple[QueryBatch, Ragged]:

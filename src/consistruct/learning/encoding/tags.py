@@ -50,7 +50,7 @@ class TagSet:
 
     Examples
     --------
-    >>> from consistruct.learning.models.chain import TagSet
+    >>> from consistruct.learning.encoding.tags import TagSet
     >>> tags = TagSet(["O", "B", "I", "O"])
     >>> tags.tags, tags.encode(["I", "B"]).tolist(), tags.decode([1, 2]).tolist()
     (['B', 'I', 'O'], [1, 0], ['I', 'O'])
@@ -69,10 +69,14 @@ class TagSet:
     def __len__(self) -> int:
         return len(self.tags)
 
+    def known(self, tags: Sequence[Hashable]) -> IntArray:
+        """States (N,), −1 for tags that training did not show."""
+        get = self.state.get
+        return np.fromiter((get(tag, -1) for tag in tags), dtype=np.int64, count=len(tags))
+
     def encode(self, tags: Sequence[Hashable], offsets: IntArray | None = None) -> IntArray:
         """States (N,); an unknown tag raises and names its sequence."""
-        get = self.state.get
-        states = np.fromiter((get(tag, -1) for tag in tags), dtype=np.int64, count=len(tags))
+        states = self.known(tags)
         if (states < 0).any():
             position = int(np.argmax(states < 0))
             where = ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count, pairwise
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -20,6 +21,7 @@ from consistruct.protocols import IntArray
 __all__ = [
     "FeatureHash",
     "FeatureIndex",
+    "NamedTokens",
     "PackedTokens",
     "group_offsets",
     "is_sparse",
@@ -43,11 +45,14 @@ class PackedTokens:
         One row per token; float32 and float64 are kept as they are, without a copy.
     offsets : (n + 1,) int array
         Sequence i holds the rows ``offsets[i]:offsets[i + 1]``.
+    flat : bool
+        Whether predictions are one array for all tokens (sequences given by groups) rather than a
+        list.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.learning.models.chain import PackedTokens
+    >>> from consistruct.learning.encoding.tokens import PackedTokens
     >>> tokens = PackedTokens(np.eye(3), np.array([0, 2, 3]))
     >>> len(tokens), tokens.n_tokens, tokens.n_features
     (2, 3, 3)
@@ -55,6 +60,7 @@ class PackedTokens:
 
     features: Any
     offsets: IntArray
+    flat: bool = False
 
     def __post_init__(self) -> None:
         features = self.features
@@ -128,7 +134,47 @@ class PackedTokens:
         parts = [np.arange(self.offsets[row], self.offsets[row + 1]) for row in rows]
         lengths = np.diff(self.offsets)[rows]
         positions = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-        return PackedTokens(self.features[positions], np.concatenate([[0], np.cumsum(lengths)]))
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        return PackedTokens(self.features[positions], ends, self.flat)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTokens:
+    """Tokens given by feature names, as the user holds them: columns are the model's to choose.
+
+    Parameters
+    ----------
+    sequences : list of sequences of lists of strings, or of dicts, one per token
+
+    Examples
+    --------
+    >>> from consistruct.learning.encoding.tokens import NamedTokens
+    >>> tokens = NamedTokens([[["w=the"], ["w=cat"]], [["w=a"]]])
+    >>> len(tokens), tokens.offsets.tolist()
+    (2, [0, 2, 3])
+    """
+
+    sequences: Sequence[Sequence[Any]]
+    flat: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        lengths = np.array([len(sequence) for sequence in self.sequences], dtype=np.int64)
+        if (lengths == 0).any():
+            raise ValueError(
+                f"sequence {int(np.argmin(lengths))} is empty; leave sequences without tokens out"
+            )
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        lengths = [len(sequence) for sequence in self.sequences]
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def take(self, rows: IntArray) -> NamedTokens:
+        """The sequences `rows`."""
+        return NamedTokens([self.sequences[row] for row in rows])
 
 
 def group_offsets(groups: ArrayLike, n_tokens: int) -> IntArray:
@@ -164,7 +210,7 @@ class FeatureIndex:
 
     Examples
     --------
-    >>> from consistruct.learning.models.chain import FeatureIndex
+    >>> from consistruct.learning.encoding.tokens import FeatureIndex
     >>> index = FeatureIndex()
     >>> tokens = index.fit_transform([[["w=the", "bias"], ["w=cat", "bias"]]])
     >>> tokens.features.toarray().tolist()
@@ -313,7 +359,7 @@ def pack_tokens(X: Any, groups: ArrayLike | None = None) -> PackedTokens:
         return PackedTokens(X.values, X.offsets)
     if groups is not None:
         features = X if is_sparse(X) else np.asarray(X)
-        return PackedTokens(features, group_offsets(groups, features.shape[0]))
+        return PackedTokens(features, group_offsets(groups, features.shape[0]), flat=True)
     if is_sparse(X) or isinstance(X, np.ndarray):
         if isinstance(X, np.ndarray) and X.ndim == 3:  # sequences of one length
             n, T, d = X.shape

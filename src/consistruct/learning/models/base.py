@@ -98,6 +98,11 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         """Whether `expected` answers; False for models that only rank labels."""
         return True
 
+    @property
+    def decides(self) -> bool:
+        """Whether predictions are the model's own (`decisions`), not decoded from `expected`."""
+        return not self.estimates
+
     def decisions(self, X: Any) -> LabelArray | Any:
         """Predictions as codes, by the model's own rule; needed of models that only rank."""
         return self.statistic_.decode(self.expected(X))

@@ -17,7 +17,7 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
 
-__all__ = ["cross_fit", "folds"]
+__all__ = ["Fold", "cross_fit", "fit_fold", "folds", "joined"]
 
 Fold = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those left out
 
@@ -93,8 +93,21 @@ def cross_fit(
     """
     splits = folds(examples, cv, rng)
     seeds = rng.integers(2**63, size=len(splits))
+    found = fit_fold(model, examples, statistic, splits, seeds, n_jobs)
+    return joined([left for _, left in splits], [estimates for estimates, _ in found])
 
-    def estimate(fold: Fold, seed: int) -> Any:
+
+def fit_fold(
+    model: TargetModel,
+    examples: Examples,
+    statistic: Statistic,
+    splits: list[Fold],
+    seeds: IntArray,
+    n_jobs: int | None,
+) -> list[tuple[Any, Statistic]]:
+    """For each fold the estimates of its left-out rows, and what they estimate the mean of."""
+
+    def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic]:
         with threadpool_limits(1 if n_jobs not in (None, 1) else None):
             part, left = examples.take(fold[0]), examples.take(fold[1])
             fitted = clone(model).fit(
@@ -105,15 +118,16 @@ def cross_fit(
                 groups=part.groups,
                 rng=np.random.default_rng(seed),
             )
-            return fitted.expected(left.inputs)
+            return fitted.expected(left.inputs), fitted.statistic_
 
-    found = Parallel(n_jobs=n_jobs)(
+    found: list[tuple[Any, Statistic]] = Parallel(n_jobs=n_jobs)(
         delayed(estimate)(fold, int(seed)) for fold, seed in zip(splits, seeds, strict=True)
     )
-    return _joined([left for _, left in splits], found)
+    return found
 
 
-def _joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
+def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
+    """Left-out estimates of all folds together, in the order of the rows."""
     every = np.concatenate(rows)
     distinct, place, count = np.unique(every, return_inverse=True, return_counts=True)
     if isinstance(estimates[0], Ragged):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from consistruct.decoding import ChainScores, boundary_scores
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["ChainModel"]
+__all__ = ["ChainWeights"]
 
 
 @dataclass
-class ChainModel:
+class ChainWeights:
     """Parameters tied along the sequence; −inf in transitions, start or end forbids.
 
     Parameters
@@ -74,12 +74,26 @@ class ChainModel:
     def arrays(self) -> list[NDArray[Any]]:
         return [getattr(self, field.name) for field in fields(self)]
 
+    def named(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """The arrays by name, as checkpoints keep them."""
+        return {f"{prefix}{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_named(cls, arrays: dict[str, NDArray[Any]], prefix: str = "") -> Self:
+        """The inverse of `named`."""
+        return cls(*(np.array(arrays[f"{prefix}{field.name}"]) for field in fields(cls)))
+
     def copy(self) -> Self:
         return type(self)(*(array.copy() for array in self.arrays()))
 
     def forbid(self, edges: FloatArray, start: FloatArray, end: FloatArray) -> Self:
-        """The model with −inf wherever the masks hold it (0 elsewhere); weights are not copied."""
+        """The same with −inf wherever the masks hold it (0 elsewhere); weights are not copied."""
         return replace(self, edges=self.edges + edges, start=self.start + start, end=self.end + end)
+
+    @property
+    def square_norm(self) -> float:
+        """‖(W, V)‖², what the penalty counts: bias, transitions and boundaries are free."""
+        return float((self.weights**2).sum() + (self.edge_weights**2).sum())
 
     def scores(self, features: Any, offsets: IntArray) -> ChainScores:
         """θ of packed sequences with features (N, d), array or CSR."""
@@ -99,7 +113,7 @@ class ChainModel:
         scores += self.edges
         return scores
 
-    def move_towards(self, other: ChainModel, share: float) -> None:
+    def move_towards(self, other: ChainWeights, share: float) -> None:
         """self += share · (other − self); forbidden entries (−inf in both) stay as they are."""
         _mix(self.weights, other.weights, share)
         _mix(self.edge_weights, other.edge_weights, share)

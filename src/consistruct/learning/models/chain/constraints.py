@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.tags import TagSet, scheme_transitions
-from consistruct.learning.models.chain.chain_weights import ChainModel
+from consistruct.learning.encoding.tags import scheme_transitions
+from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.protocols import IntArray
 
 __all__ = ["refuse_broken_constraints", "refuse_too_many_weights", "transition_mask"]
@@ -28,27 +28,28 @@ def refuse_too_many_weights(n_features: int, n_states: int, transitions: str) ->
 
 
 def transition_mask(
-    tags: TagSet, scheme: str | None, forbidden: Iterable[tuple[Any, Any]] | None
-) -> ChainModel:
-    """A model without features whose transitions, start and end are 0 or −inf."""
-    mask = ChainModel.zeros(0, len(tags))
+    tags: Sequence[Any], scheme: str | None, forbidden: Iterable[tuple[Any, Any]] | None
+) -> ChainWeights:
+    """Weights without features whose transitions, start and end are 0 or −inf."""
+    mask = ChainWeights.zeros(0, len(tags))
+    state = {tag: number for number, tag in enumerate(tags)}
     if scheme is not None:
-        mask.edges, mask.start, mask.end = scheme_transitions(tags.tags, scheme)
+        mask.edges, mask.start, mask.end = scheme_transitions(tags, scheme)
     for before, after in forbidden or ():
         for tag in (before, after):
-            if tag not in tags.state:
+            if tag not in state:
                 raise ValueError(
                     f"forbidden_transitions names the tag {tag!r}, which training does not show"
                 )
-        mask.edges[tags.state[before], tags.state[after]] = -np.inf
+        mask.edges[state[before], state[after]] = -np.inf
     return mask
 
 
 def refuse_broken_constraints(
-    mask: ChainModel,
+    mask: ChainWeights,
     states: IntArray,  # (N,)
     offsets: IntArray,  # (n + 1,)
-    tags: TagSet,
+    tags: Sequence[Any],
 ) -> None:
     """Raise if a true sequence uses what is forbidden: its score would be −inf for ever."""
     inner = np.ones(len(states), dtype=np.bool_)
@@ -60,7 +61,7 @@ def refuse_broken_constraints(
         row = int(np.searchsorted(offsets, position, side="right")) - 1
         raise ValueError(
             f"sequence {row} holds the forbidden transition "
-            f"{tags.tags[states[position - 1]]!r} -> {tags.tags[states[position]]!r}; "
+            f"{tags[states[position - 1]]!r} -> {tags[states[position]]!r}; "
             f"allow it or correct the tags"
         )
     for values, ends, name in (
@@ -71,6 +72,6 @@ def refuse_broken_constraints(
         if broken.any():
             row = int(np.argmax(broken))
             raise ValueError(
-                f"sequence {row} must not {name} with the tag {tags.tags[states[ends[row]]]!r}; "
+                f"sequence {row} must not {name} with the tag {tags[states[ends[row]]]!r}; "
                 f"drop tag_scheme or correct the tags"
             )

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from consistruct.decoding import boundary_scores
 from consistruct.learning.encoding.tokens import is_sparse
-from consistruct.learning.models.chain.chain_weights import ChainModel
+from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.protocols import IntArray
 from consistruct.surrogates.chain import ChainGradient, ChainSurrogate
@@ -24,7 +24,7 @@ __all__ = ["per_edge_steps"]
 
 def per_edge_steps(
     surrogate: ChainSurrogate,
-    model: ChainModel,  # in and out
+    model: ChainWeights,  # in and out
     data: TrainingSet,
     part: IntArray,  # (m,) sequences to visit
     *,
@@ -41,7 +41,7 @@ def per_edge_steps(
         batch = data.tokens.take(rows)
         positions = np.concatenate([np.arange(*data.tokens.offsets[row : row + 2]) for row in rows])
         phi, columns = _own_columns(data.features(batch.features, batch.offsets))
-        local = ChainModel(
+        local = ChainWeights(
             model.weights[columns],
             model.bias,
             model.edges,

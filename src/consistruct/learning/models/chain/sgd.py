@@ -19,43 +19,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.learning.models.chain._sgd_kernels import gather_batch, sparse_steps
-from consistruct.learning.models.chain.chain_weights import ChainModel
+from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.edge_steps import per_edge_steps
 from consistruct.learning.models.chain.training_set import TrainingSet
+from consistruct.learning.models.solvers.sgd_loop import Arrays
 from consistruct.protocols import IntArray
 from consistruct.surrogates.chain import ChainSurrogate
 from consistruct.surrogates.chain._kernels import gradients_packed
 
-__all__ = ["AveragedSGD", "TrainingState"]
+__all__ = ["ChainSGD", "Steps", "TrainingState"]
 
 logger = logging.getLogger(__name__)
 
 AVERAGING_POWER = 3  # weight of snapshot k grows like k³
 MAX_HALVINGS = 30
+SNAPSHOTS = 10  # per epoch, that enter the average
 
 
 @dataclass
 class TrainingState:
     """Everything that the next epoch depends on, besides the data."""
 
-    model: ChainModel
-    average: ChainModel
+    model: ChainWeights
+    average: ChainWeights
+    alpha: float = 0.0
     epoch: int = 0
     n_snapshots: int = 0
     step_factor: float = 1.0
     history: list[float] = field(default_factory=list)  # mean surrogate per token, by epoch
-    # early stopping: the average with the least held-out error so far, and for how long
-    best: ChainModel | None = None
-    best_error: float = np.inf
-    epochs_since_best: int = 0
 
     @classmethod
-    def zeros(cls, n_features: int, n_states: int, *, per_edge: bool = False) -> TrainingState:
-        model = ChainModel.zeros(n_features, n_states, per_edge=per_edge)
+    def zeros(
+        cls,
+        n_features: int,
+        n_states: int,
+        *,
+        per_edge: bool = False,
+        mask: ChainWeights | None = None,
+    ) -> TrainingState:
+        """Scores nothing, and forbids what `mask` forbids."""
+        model = ChainWeights.zeros(n_features, n_states, per_edge=per_edge)
+        if mask is not None:
+            model = model.forbid(mask.edges, mask.start, mask.end)
         return cls(model, model.copy())
 
     def copy(self) -> TrainingState:
-        """A state whose next epoch leaves this one as it is (the best model is never changed)."""
+        """A state whose next epoch leaves this one as it is."""
         return replace(
             self,
             model=self.model.copy(),
@@ -64,64 +73,89 @@ class TrainingState:
         )
 
 
-@dataclass
-class AveragedSGD:
-    """The solver.
+@dataclass(frozen=True)
+class Steps:
+    """How long steps are and how many sequences share one.
 
     Parameters
     ----------
-    surrogate : ChainSurrogate
-    step : float
+    size : float
         c in the step c / mean‖x_t‖² of the weights.
-    transition_step : float
+    transitions : float
         Step of transitions, start and end scores and biases.
     batch_size : int
         Sequences per step.
     boundaries : bool
         Whether start and end scores are learnt.
-    alpha : float
-        Penalty (alpha/2)‖(W, V)‖² on the sum of the surrogate over sequences.
-    snapshots : int
-        Snapshots per epoch that enter the average.
     """
 
-    surrogate: ChainSurrogate
-    step: float = 1.0
-    transition_step: float = 0.05
+    size: float = 1.0
+    transitions: float = 0.1
     batch_size: int = 8
     boundaries: bool = True
-    alpha: float = 0.0
-    snapshots: int = 10
 
-    def run_epoch(
-        self, state: TrainingState, data: TrainingSet, rng: np.random.Generator
-    ) -> TrainingState:
+
+class ChainSGD:
+    """Sequences, and a state that epochs over them change (a `StochasticProblem`).
+
+    It minimises (1/N) Σ_i w_i Φ_i + (α/2)‖(W, V)‖² with α = ``state.alpha`` and N = Σ w_i.
+    """
+
+    def __init__(
+        self, surrogate: ChainSurrogate, data: TrainingSet, state: TrainingState, steps: Steps
+    ) -> None:
+        self.surrogate = surrogate
+        self.data = data
+        self.state = state
+        self.steps = steps
+
+    def answer(self) -> Arrays:
+        return self.state.average.copy().named()
+
+    def arrays(self) -> Arrays:
+        return self.state.model.named("model.") | self.state.average.named("average.")
+
+    def numbers(self) -> dict[str, Any]:
+        names = ("alpha", "epoch", "n_snapshots", "step_factor", "history")
+        return {name: getattr(self.state, name) for name in names}
+
+    def restore(self, arrays: Arrays, numbers: dict[str, Any]) -> None:
+        self.state = TrainingState(
+            ChainWeights.from_named(arrays, "model."),
+            ChainWeights.from_named(arrays, "average."),
+            **numbers,
+        )
+
+    def epoch(self, rng: np.random.Generator) -> float:
         """One pass in random order; halves the step and starts the pass again if it explodes."""
+        state, data = self.state, self.data
         order = rng.permutation(len(data.tokens))
-        limit = 2.0 * self._value_at_zero(state, data) + 1e-9  # rounding, where there is one tag
+        limit = 2.0 * self._value_at_zero() + 1e-9  # rounding, where there is one tag
         square_norm = data.mean_square_norm()
         for _ in range(MAX_HALVINGS):
             trial = state.copy()
             with np.errstate(over="ignore", invalid="ignore"):  # an explosion is dealt with below
-                value = self._pass(trial, data, order, square_norm, limit)
+                value = self._pass(trial, order, square_norm, limit)
             if value <= limit:
                 trial.epoch += 1
                 trial.history.append(value)
-                return trial
+                self.state = trial
+                return value
             state.step_factor /= 2
             logger.warning(
                 "the surrogate exploded in epoch %d (%.3g per token); step halved to %.3g",
                 state.epoch + 1,
                 value,
-                self.step * state.step_factor,
+                self.steps.size * state.step_factor,
             )
         raise ValueError(
-            f"training diverged at every step down to {self.step * state.step_factor:.1e}; "
+            f"training diverged at every step down to {self.steps.size * state.step_factor:.1e}; "
             f"scale the features (for example with StandardScaler), or use solver='lbfgs'"
         )
 
-    def _value_at_zero(self, state: TrainingState, data: TrainingSet) -> float:
+    def _value_at_zero(self) -> float:
         """Mean surrogate per token of the empty model on some sequences."""
+        state, data = self.state, self.data
         rows = np.arange(min(len(data.tokens), 100))
         offsets = data.tokens.offsets[: len(rows) + 1]
         n_tokens, s = int(offsets[-1]), state.model.n_states
@@ -143,33 +177,29 @@ class AveragedSGD:
         return float(values.sum()) / n_tokens
 
     def _pass(
-        self,
-        state: TrainingState,
-        data: TrainingSet,
-        order: IntArray,
-        square_norm: float,
-        limit: float,
+        self, state: TrainingState, order: IntArray, square_norm: float, limit: float
     ) -> float:
         """Visit the sequences in `order`; mean surrogate per token (weighted), before each step."""
+        data, steps = self.data, self.steps
         factor = state.step_factor / np.sqrt(1.0 + state.epoch)
-        step = self.step * factor / max(square_norm, 1e-12)
-        transition_step = self.transition_step * factor
-        n_batches = -(-len(order) // self.batch_size)
-        chunk = max(1, -(-n_batches // self.snapshots)) * self.batch_size
+        step = steps.size * factor / max(square_norm, 1e-12)
+        transition_step = steps.transitions * factor
+        n_batches = -(-len(order) // steps.batch_size)
+        chunk = max(1, -(-n_batches // SNAPSHOTS)) * steps.batch_size
         lengths = np.diff(data.tokens.offsets)
         if not self.surrogate.flattens:
             # Curvature one at every token: the tokens of a batch add up, and weights, bias and
             # transitions (each with both ends) move the same score.
-            step /= 4.0 * self.batch_size * float(lengths.mean())
+            step /= 4.0 * steps.batch_size * float(lengths.mean())
             transition_step = step * square_norm
-        visit = self._visit(data, state.model.per_edge)
+        visit = self._visit(state.model.per_edge)
         total, mass = 0.0, 0.0
         for first in range(0, len(order), chunk):
             part = order[first : first + chunk]
             total += visit(state.model, part, step, transition_step)
             mass += float(data.weights[part] @ lengths[part])
-            if self.alpha:
-                shrink = step * self.alpha * len(part) / len(order)
+            if state.alpha:  # against the sum over the sequences of this part
+                shrink = step * state.alpha * float(data.weights[part].sum())
                 state.model.weights *= 1.0 / (1.0 + shrink)
                 state.model.edge_weights *= 1.0 / (1.0 + shrink)
             # a chunk is too short to judge by its mean alone: only an explosion ends it early
@@ -180,45 +210,40 @@ class AveragedSGD:
             state.average.move_towards(state.model, (power + 1) / (k + power))
         return total / max(mass, 1e-300)
 
-    def _visit(
-        self, data: TrainingSet, per_edge: bool
-    ) -> Callable[[ChainModel, IntArray, float, float], float]:
+    def _visit(self, per_edge: bool) -> Callable[[ChainWeights, IntArray, float, float], float]:
         if per_edge:
-            return self._per_edge_visit(data)
-        return self._sparse_visit(data) if data.tokens.is_sparse else self._dense_visit(data)
+            return self._per_edge_visit()
+        return self._sparse_visit() if self.data.tokens.is_sparse else self._dense_visit()
 
-    def _per_edge_visit(
-        self, data: TrainingSet
-    ) -> Callable[[ChainModel, IntArray, float, float], float]:
-        def visit(model: ChainModel, part: IntArray, step: float, transition_step: float) -> float:
+    def _per_edge_visit(self) -> Callable[[ChainWeights, IntArray, float, float], float]:
+        def visit(model: ChainWeights, part: IntArray, step: float, edge_step: float) -> float:
             return per_edge_steps(
                 self.surrogate,
                 model,
-                data,
+                self.data,
                 part,
                 step=step,
-                transition_step=transition_step,
-                batch_size=self.batch_size,
-                boundaries=self.boundaries,
+                transition_step=edge_step,
+                batch_size=self.steps.batch_size,
+                boundaries=self.steps.boundaries,
             )
 
         return visit
 
-    def _sparse_visit(
-        self, data: TrainingSet
-    ) -> Callable[[ChainModel, IntArray, float, float], float]:
+    def _sparse_visit(self) -> Callable[[ChainWeights, IntArray, float, float], float]:
+        data = self.data
         matrix = data.tokens.features
         values = matrix.data.astype(np.float32, copy=False)
         if (values == 1.0).all():
             values = np.zeros(0, dtype=np.float32)
 
-        def visit(model: ChainModel, part: IntArray, step: float, transition_step: float) -> float:
+        def visit(model: ChainWeights, part: IntArray, step: float, edge_step: float) -> float:
             return sparse_steps(
                 self.surrogate.kind,
                 self.surrogate.part_cost,
                 step,
-                transition_step,
-                self.batch_size,
+                edge_step,
+                self.steps.batch_size,
                 part,
                 data.tokens.offsets,
                 matrix.indptr,
@@ -231,16 +256,14 @@ class AveragedSGD:
                 model.edges[None],
                 model.start,
                 model.end,
-                self.boundaries,
+                self.steps.boundaries,
             )
 
         return visit
 
-    def _dense_visit(
-        self, data: TrainingSet
-    ) -> Callable[[ChainModel, IntArray, float, float], float]:
-        tokens = data.tokens
-        size = min(self.batch_size, len(tokens))
+    def _dense_visit(self) -> Callable[[ChainWeights, IntArray, float, float], float]:
+        data, tokens = self.data, self.data.tokens
+        size = min(self.steps.batch_size, len(tokens))
         lengths = np.sort(np.diff(tokens.offsets))
         room = int(lengths[-size:].sum())
         buffer = np.empty((room, tokens.n_features), dtype=np.float32)
@@ -250,7 +273,7 @@ class AveragedSGD:
         values = np.empty(size)
         features: NDArray[Any] = tokens.features
 
-        def visit(model: ChainModel, part: IntArray, step: float, transition_step: float) -> float:
+        def visit(model: ChainWeights, part: IntArray, step: float, edge_step: float) -> float:
             total = 0.0
             s = model.n_states
             for first in range(0, len(part), size):
@@ -264,7 +287,7 @@ class AveragedSGD:
                 phi = data.features(buffer[:n], ends)
                 unary = (phi @ model.weights).astype(np.float64)
                 unary += model.bias
-                if self.boundaries:
+                if self.steps.boundaries:
                     unary[ends[:-1]] += model.start
                     unary[ends[1:] - 1] += model.end
                 gradient = np.empty((n, s))
@@ -284,11 +307,11 @@ class AveragedSGD:
                 )
                 total += float(weights[:b] @ values[:b])
                 model.weights -= phi.T @ (step * gradient).astype(np.float32)
-                model.bias -= transition_step * gradient.sum(axis=0)
-                if self.boundaries:
-                    model.start -= transition_step * gradient[ends[:-1]].sum(axis=0)
-                    model.end -= transition_step * gradient[ends[1:] - 1].sum(axis=0)
-                model.edges -= transition_step * pairwise[0]
+                model.bias -= edge_step * gradient.sum(axis=0)
+                if self.steps.boundaries:
+                    model.start -= edge_step * gradient[ends[:-1]].sum(axis=0)
+                    model.end -= edge_step * gradient[ends[1:] - 1].sum(axis=0)
+                model.edges -= edge_step * pairwise[0]
             return total
 
         return visit

@@ -9,11 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._compile import compiled
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count
 from consistruct.learning.encoding.tokens import PackedTokens, is_sparse
+from consistruct.learning.models.features.feature_maps import RandomFeatures
+from consistruct.learning.models.features.kernels import Kernel, median_bandwidth, squared_norms
 from consistruct.protocols import IntArray
 
-__all__ = ["TokenMap", "median_distance", "window_features"]
+__all__ = ["TokenMap", "window_features"]
 
 
 @compiled
@@ -63,15 +65,6 @@ def window_features(features: Any, offsets: IntArray, radius: int, kept: int = 0
     return sp.csr_array(sp.hstack(blocks, format="csr"))
 
 
-def median_distance(features: NDArray[Any], rng: np.random.Generator, n_pairs: int = 2000) -> float:
-    """Median Euclidean distance between two random tokens: the usual scale of an RBF kernel."""
-    left, right = rng.integers(len(features), size=(2, n_pairs))
-    difference = features[left].astype(np.float64) - features[right]
-    distance = np.sqrt((difference**2).sum(axis=1))
-    distance = distance[distance > 0]
-    return float(np.median(distance)) if len(distance) else 1.0
-
-
 class TokenMap:
     """φ of a token: its features with its neighbours', or random Fourier features beside them.
 
@@ -87,9 +80,8 @@ class TokenMap:
         Features of one token as given.
     window : int
         Neighbours on each side whose features are added.
-    frequencies : (n_features, m) array or None
-        ω, the columns; None keeps the features as they are.
-    phases : (m,) array or None
+    random : RandomFeatures or None
+        Of one token; None keeps the features as they are.
     window_scale : float
         Factor of the features in the window beside random features.
     """
@@ -98,14 +90,12 @@ class TokenMap:
         self,
         n_features: int,
         window: int = 0,
-        frequencies: NDArray[np.float32] | None = None,
-        phases: NDArray[np.float32] | None = None,
+        random: RandomFeatures | None = None,
         window_scale: float = 1.0,
     ) -> None:
         self.n_features = n_features
         self.window = check_count(window, "window", minimum=0)
-        self.frequencies = frequencies
-        self.phases = phases
+        self.random = random
         self.window_scale = window_scale
 
     @classmethod
@@ -114,58 +104,53 @@ class TokenMap:
         tokens: PackedTokens,
         *,
         window: int,
-        random_features: int | None,
+        n_components: int | None,
         bandwidth: float | str,
         rng: np.random.Generator,
     ) -> TokenMap:
-        """Draw the frequencies; bandwidth "median" is a fixed share of the median distance."""
-        if random_features is None:
+        """Draw the frequencies of `n_components` random features (None: keep the features).
+
+        Bandwidth "median" is a fixed share of the median distance between tokens.
+        """
+        if n_components is None:
             return cls(tokens.n_features, window)
-        m = check_count(random_features, "random_features")
         if tokens.is_sparse:
             raise ValueError(
                 "random features need dense token features, got sparse ones; "
-                "set random_features=None or reduce the features first (TruncatedSVD)"
+                "use features='linear' or reduce the features first (TruncatedSVD)"
             )
+        some = tokens.features[rng.integers(tokens.n_tokens, size=min(tokens.n_tokens, 1000))]
+        some = np.unique(some.astype(np.float64), axis=0)
         if isinstance(bandwidth, str):
             if bandwidth != "median":
                 raise ValueError(f"bandwidth must be 'median' or a number, got {bandwidth!r}")
-            width = MEDIAN_SHARE * median_distance(tokens.features, rng)
-        else:
-            width = check_number(bandwidth, "bandwidth", low=0.0, open_low=True)
-        frequencies = rng.standard_normal((tokens.n_features, m), dtype=np.float32)
-        frequencies /= np.float32(width)
-        phases = rng.uniform(0.0, 2.0 * np.pi, size=m).astype(np.float32)
-        some = tokens.features[rng.integers(tokens.n_tokens, size=min(tokens.n_tokens, 2000))]
-        square_norm = float(np.square(some, dtype=np.float64).sum(axis=1).mean())
+            bandwidth = MEDIAN_SHARE * median_bandwidth(some, "rbf")
+        random = RandomFeatures(
+            Kernel("rbf", bandwidth), tokens.n_features, n_components, rng, dtype=np.float32
+        )
+        square_norm = float(squared_norms(some).mean())
         scale = WINDOW_SHARE / np.sqrt(square_norm) if square_norm > 0 else 1.0
-        return cls(tokens.n_features, window, frequencies, phases, scale)
+        return cls(tokens.n_features, window, random, scale)
 
     @property
     def n_random(self) -> int:
-        return 0 if self.frequencies is None else int(self.frequencies.shape[1])
+        return 0 if self.random is None else self.random.n_outputs
 
     @property
     def n_outputs(self) -> int:
-        if self.frequencies is not None and self.window == 0:
+        if self.random is not None and self.window == 0:
             return self.n_random
         return self.n_random + self.n_features * (2 * self.window + 1)
 
     def local(self, features: Any) -> Any:
         """The costly part, which looks at one token at a time: random features, scaled ones."""
-        if self.frequencies is None or self.phases is None:
+        if self.random is None:
             return features
         features = features.astype(np.float32, copy=False)
-        m = self.n_random
-        out = np.empty((len(features), m + (self.n_features if self.window else 0)), np.float32)
-        angles = out[:, :m]
-        np.matmul(features, self.frequencies, out=angles)
-        angles += self.phases
-        np.cos(angles, out=angles)
-        angles *= np.float32(np.sqrt(2.0 / m))
-        if self.window:
-            np.multiply(features, np.float32(self.window_scale), out=out[:, m:])
-        return out
+        drawn = self.random.transform(features)
+        if not self.window:
+            return drawn
+        return np.hstack([drawn, features * np.float32(self.window_scale)])
 
     def spread(self, local: Any, offsets: IntArray) -> Any:
         """The cheap part: the window of what `local` gave."""

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
+from consistruct.labels import Ragged
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["TrainingSet", "check_weights", "hold_out"]
+__all__ = ["TrainingSet", "hold_out"]
 
 
 @dataclass
@@ -22,7 +22,7 @@ class TrainingSet:
 
     tokens: PackedTokens
     states: IntArray  # (N,)
-    weights: FloatArray  # (n,)
+    weights: FloatArray  # (n,), mean one
     token_map: TokenMap
     cached: bool = False  # whether `tokens` already hold what token_map.local gives
 
@@ -36,6 +36,13 @@ class TrainingSet:
             return self.token_map.spread(batch, offsets)
         return self.token_map.transform(batch, offsets)
 
+    def take(self, rows: IntArray) -> TrainingSet:
+        """Some of the sequences, by number."""
+        states = Ragged(self.states, self.tokens.offsets).take(rows).values
+        return TrainingSet(
+            self.tokens.take(rows), states, self.weights[rows], self.token_map, self.cached
+        )
+
     def mean_square_norm(self) -> float:
         """mean‖φ(x_t)‖² over the tokens of at most a thousand sequences."""
         tokens = self.tokens
@@ -48,21 +55,6 @@ class TrainingSet:
         return total / max(tokens.n_tokens, 1)
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """One finite, non-negative weight per sequence, not all zero; ones if none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight must hold one finite non-negative number per sequence, shape ({n},), "
-            f"got shape {weights.shape}"
-        )
-    if not weights.any():
-        raise ValueError("sample_weight must not be zero for every sequence")
-    return weights
-
-
 def hold_out(
     data: TrainingSet, fraction: float, rng: np.random.Generator
 ) -> tuple[TrainingSet, TrainingSet]:
@@ -71,18 +63,6 @@ def hold_out(
     n = len(data.tokens)
     size = max(1, round(fraction * n))
     if size >= n:
-        raise ValueError(f"early_stopping needs at least two sequences, got {n}")
+        raise ValueError(f"holding sequences out needs at least two, got {n}")
     drawn = rng.permutation(n)
-    return _take(data, np.sort(drawn[size:])), _take(data, np.sort(drawn[:size]))
-
-
-def _take(data: TrainingSet, rows: IntArray) -> TrainingSet:
-    offsets = data.tokens.offsets
-    positions = np.concatenate([np.arange(offsets[row], offsets[row + 1]) for row in rows])
-    return TrainingSet(
-        data.tokens.take(rows),
-        data.states[positions],
-        data.weights[rows],
-        data.token_map,
-        data.cached,
-    )
+    return data.take(np.sort(drawn[size:])), data.take(np.sort(drawn[:size]))

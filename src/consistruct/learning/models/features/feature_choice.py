@@ -10,6 +10,7 @@ from consistruct._sparse import is_sparse
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
+    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
     Scaling,
@@ -26,10 +27,9 @@ from consistruct.learning.models.features.kernel_search import (
     search_kernel,
 )
 from consistruct.learning.models.features.kernels import KERNELS, Kernel
-from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.surrogates import QuadraticSurrogate
 
 __all__ = ["choose_features"]
 
@@ -41,7 +41,7 @@ def choose_features(
     X: Any,
     true: LabelArray,
     weight: FloatArray,
-    surrogate: QuadraticSurrogate,
+    statistic: Statistic,
     *,
     expansions: bool,
     rng: np.random.Generator,
@@ -61,7 +61,9 @@ def choose_features(
     names = options.kernels(features, X)
     components = options.components()
     distinct = _distinct_rows(X, limit=components)
-    kernel, scaling = _choose_kernel(names, options, X, true, weight, surrogate, rng)
+    kernel, scaling = _choose_kernel(names, options, X, true, weight, statistic, rng)
+    if kernel is None:
+        return LinearFeatures(X.shape[1], scaling)
     if features == "random":
         return RandomFeatures(kernel, X.shape[1], components, rng, scaling)
     exact = features in KERNELS or X.shape[0] <= max(components, exact_rows)
@@ -80,14 +82,17 @@ def _choose_kernel(
     X: Any,
     true: LabelArray,
     weight: FloatArray,
-    surrogate: QuadraticSurrogate,
+    statistic: Statistic,
     rng: np.random.Generator,
-) -> tuple[Kernel, Scaling]:
+) -> tuple[Kernel | None, Scaling]:
     """Kernel, bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
 
-    Whatever surrogate is trained, the quadratic one ranks the candidates: its closed form gives
-    the leave-one-out risks of all penalties from one decomposition.
+    Whatever model is trained, least squares ranks the candidates: its closed form gives the
+    leave-one-out risks of all penalties from one decomposition. With features="auto" the inputs
+    themselves, standardised, are a candidate too: None stands for no kernel.
     """
+    from consistruct.learning.models.ridge.closed_form import ClosedForm
+
     rows = _distinct_rows(X, limit=SEARCH_ROWS)
     if rows is None:
         rows = used = np.sort(rng.choice(X.shape[0], size=SEARCH_ROWS, replace=False))
@@ -95,9 +100,9 @@ def _choose_kernel(
         used = np.arange(X.shape[0]) if X.shape[0] <= 2 * SEARCH_ROWS else rows
 
     def trial(part: Any) -> Trial:
-        def risks(features: KernelFeatures) -> Risks:
-            result = ClosedForm(contrast=1.0).solve(
-                surrogate,
+        def risks(features: FeatureMap) -> Risks:
+            result = ClosedForm().solve(
+                statistic,
                 ScoreMap(features, fit_intercept=options.fit_intercept),
                 X[part],
                 true[part],
@@ -117,7 +122,24 @@ def _choose_kernel(
     parts = [used]
     if len(rows) > FIRST_ROWS:
         parts.insert(0, _copies(X, np.sort(rng.choice(rows, FIRST_ROWS, replace=False)), used))
-    return search_kernel(names, options, X, weight, X[rows], [trial(part) for part in parts])
+    trials = [trial(part) for part in parts]
+    kernel, scaling, found = search_kernel(names, options, X, weight, X[rows], trials)
+    if options.features != "auto" or found is None:
+        return kernel, scaling
+    plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
+    risks = trials[-1].risks(LinearFeatures(X.shape[1], plain))
+    return (None, plain) if _prefer_linear(risks, found) else (kernel, scaling)
+
+
+def _prefer_linear(linear: Risks, kernel: Risks) -> bool:
+    """By the rule of the search: within one standard error of the best, the smaller risk."""
+    best = min(linear[0], kernel[0])
+    error = linear[2] if linear[0] <= kernel[0] else kernel[2]
+    if linear[0] > best + error:
+        return False
+    if kernel[0] > best + error:
+        return True
+    return linear[1] <= kernel[1]
 
 
 def _copies(X: Any, rows: Any, used: Any) -> Any:

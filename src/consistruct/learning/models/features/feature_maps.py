@@ -127,6 +127,7 @@ class RandomFeatures(FeatureMap):
         n_components: int,
         rng: np.random.Generator,
         scaling: Scaling | None = None,
+        dtype: Any = np.float64,
     ) -> None:
         if kernel.name == "poly":
             raise ValueError(
@@ -138,11 +139,12 @@ class RandomFeatures(FeatureMap):
         self.n_outputs = check_count(n_components, "n_components")
         shape = (n_features, self.n_outputs)
         drawn = rng.normal(size=shape) if kernel.name == "rbf" else rng.standard_cauchy(size=shape)
-        self.frequencies = drawn / kernel.bandwidth
-        self.phases = rng.uniform(0.0, 2.0 * np.pi, size=self.n_outputs)
+        self.frequencies = (drawn / kernel.bandwidth).astype(dtype)
+        self.phases = rng.uniform(0.0, 2.0 * np.pi, size=self.n_outputs).astype(dtype)
 
     def transform(self, X: Any) -> FloatArray:
-        angles = np.asarray(self.scaling(X) @ self.frequencies, dtype=np.float64)
+        # in the precision of the frequencies: single for the many tokens of sequences
+        angles = np.asarray(self.scaling(X) @ self.frequencies, dtype=self.frequencies.dtype)
         angles += self.phases
         np.cos(angles, out=angles)
         angles *= np.sqrt(2.0 / self.n_outputs)

@@ -27,6 +27,7 @@ __all__ = [
 
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
+WIDE_SPARSE = 1024  # sparse inputs with fewer columns are narrow enough for kernels
 DEFAULT_COMPONENTS = 3072
 
 
@@ -45,11 +46,11 @@ class FeatureOptions:
     n_jobs: int | None = None
 
     def name(self, X: Any) -> str:
-        """`features` where it is a name: "auto" is "linear" for sparse or very wide inputs."""
+        """`features` where it is a name: "auto" is "linear" for very wide inputs."""
         self._check_names()
         if self.features != "auto":
             return str(self.features)
-        return "linear" if is_sparse(X) or X.shape[1] > WIDE else "nystroem"
+        return "linear" if X.shape[1] > (WIDE_SPARSE if is_sparse(X) else WIDE) else "nystroem"
 
     def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
         """The inputs themselves, standardised only if that was asked for."""

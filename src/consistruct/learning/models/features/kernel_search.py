@@ -13,7 +13,12 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from consistruct._sparse import to_dense
-from consistruct.learning.models.features.feature_maps import KernelFeatures, Scaling, dense_rows
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    KernelFeatures,
+    Scaling,
+    dense_rows,
+)
 from consistruct.learning.models.features.feature_options import FeatureOptions
 from consistruct.learning.models.features.kernels import Kernel, distances, median_bandwidth
 from consistruct.protocols import FloatArray
@@ -51,7 +56,7 @@ class Trial:
     """
 
     rows: Any
-    risks: Callable[[KernelFeatures], Risks]
+    risks: Callable[[FeatureMap], Risks]
 
 
 def search_kernel(
@@ -61,8 +66,8 @@ def search_kernel(
     weight: FloatArray,  # (n,)
     sample: Any,  # (m, d), where the median distance is taken
     trials: Sequence[Trial],  # of growing size: the best of each go on to the next
-) -> tuple[Kernel, Scaling]:
-    """The best kernel and scaling by the last trial.
+) -> tuple[Kernel, Scaling, Risks | None]:
+    """The best kernel and scaling by the last trial, and its risks there (None: no choice).
 
     Of the candidates within one standard error of the least task loss, standardised ones come
     first (the units of the columns should not matter unless the data say so), then the least
@@ -74,7 +79,7 @@ def search_kernel(
         for kernel in _kernels(name, options, np.asarray(to_dense(scaling(sample)), np.float64))
     ]
     if len(candidates) == 1:
-        return candidates[0]
+        return *candidates[0], None
     n_jobs = options.n_jobs or 1
     for trial in trials[:-1]:
         candidates = _best_quarter(candidates, _scores(candidates, trial, n_jobs))
@@ -91,7 +96,7 @@ def search_kernel(
         scaling.scale is not None,
         task[best],
     )
-    return kernel, scaling
+    return kernel, scaling, (float(task[best]), float(risk[best]), float(error[best]))
 
 
 def _best_quarter(

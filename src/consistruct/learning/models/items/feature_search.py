@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from consistruct.labels import Ragged
+from consistruct.learning.encoding.queries import rows_of
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
@@ -28,7 +29,6 @@ from consistruct.learning.models.items.query_ridge import (
     QueryProblem,
     QueryRidge,
     leave_one_query_out,
-    rows_of,
 )
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import IntArray
@@ -36,12 +36,15 @@ from consistruct.protocols import IntArray
 __all__ = ["choose_item_features", "some_queries"]
 
 
-def some_queries(offsets: IntArray, n_items: int, rng: np.random.Generator) -> IntArray:
+def some_queries(
+    offsets: IntArray, n_items: int, rng: np.random.Generator, among: IntArray | None = None
+) -> IntArray:
     """Sorted numbers of random queries with about `n_items` items together; two at least."""
     lengths = np.diff(offsets)
-    if int(offsets[-1]) <= n_items:
-        return np.arange(len(lengths))
-    order = rng.permutation(len(lengths))
+    among = np.arange(len(lengths)) if among is None else among
+    if int(lengths[among].sum()) <= n_items:
+        return among
+    order = rng.permutation(among)
     count = int(np.searchsorted(np.cumsum(lengths[order]), n_items, side="right"))
     return np.sort(order[: max(count, 2)])
 
@@ -102,4 +105,5 @@ def _choose_kernel(
     sample = trials[0].rows[:SEARCH_ROWS]
     if trials[0].rows.shape[0] > FIRST_ROWS:
         trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
-    return search_kernel(names, options, problem.items, problem.item_weight, sample, trials)
+    found = search_kernel(names, options, problem.items, problem.item_weight, sample, trials)
+    return found[:2]

@@ -22,14 +22,14 @@ import scipy.sparse as sp
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.queries import query_means
+from consistruct.learning.encoding.queries import query_means, rows_of
 from consistruct.learning.models.features.eigen import symmetric_eigen
 from consistruct.learning.models.features.feature_maps import FeatureMap, KernelFeatures
 from consistruct.learning.models.ridge.ridge_path import PathScores
 from consistruct.losses.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out"]
+__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "left_out_scores"]
 
 CHUNK_BYTES = 32 * 2**20
 DECADES = (-9.0, 1.0)  # penalties tried, times the mean squared norm of the centred features
@@ -183,25 +183,17 @@ def leave_one_query_out(
     alphas: FloatArray,
 ) -> PathScores:
     """Mean task loss and surrogate risk of the kept queries, each predicted without itself."""
-    lengths = grades.lengths
-    targets = problem.scaled_targets
     n = len(grades)
     task, risk = np.empty((len(alphas), n)), np.empty((len(alphas), n))
-    for length in np.unique(lengths).tolist():
-        queries = np.flatnonzero(lengths == length)
-        member = loss if loss.n is not None else loss.at(length)
-        truths = rows_at(grades, queries)
-        step = max(1, CHUNK_BYTES // (8 * length * max(ridge.rows.shape[1], length)))
-        for start in range(0, len(queries), step):
-            chosen = queries[start : start + step]
-            places = grades.offsets[chosen][:, None] + np.arange(length)
-            z, t = ridge.rows[places], targets[places]  # (b, length, p) and (b, length)
-            for position, alpha in enumerate(alphas):
-                left_out = _left_out(ridge, z, t, float(alpha))
-                order = np.argsort(-left_out, axis=1, kind="stable")
-                task[position, chosen] = member(order, truths[start : start + step])
-                risk[position, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=1)
-    null = 0.5 * float((targets**2).sum()) / n
+    for chosen, z, t in _batches(ridge, problem):
+        truths = rows_at(grades, chosen)
+        member = loss if loss.n is not None else loss.at(truths.shape[1])
+        for position, alpha in enumerate(alphas):
+            left_out = _left_out(ridge, z, t, float(alpha))
+            order = np.argsort(-left_out, axis=1, kind="stable")
+            task[position, chosen] = member(order, truths)
+            risk[position, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=1)
+    null = 0.5 * float((problem.scaled_targets**2).sum()) / n
     return PathScores(
         alphas,
         task.mean(axis=1),
@@ -210,6 +202,33 @@ def leave_one_query_out(
         float(task.mean(axis=1).max()),
         null,
     )
+
+
+def left_out_scores(
+    ridge: QueryRidge,
+    problem: QueryProblem,  # of the kept queries only
+    alpha: float,
+) -> Ragged:
+    """θ of the items of the kept queries, centred, each query by the fit without it."""
+    values = np.empty(len(problem.targets))
+    for chosen, z, t in _batches(ridge, problem):
+        places = problem.offsets[chosen][:, None] + np.arange(t.shape[1])
+        values[places] = _left_out(ridge, z, t, alpha) / np.sqrt(problem.weight[chosen])[:, None]
+    return Ragged(values, problem.offsets)
+
+
+def _batches(
+    ridge: QueryRidge, problem: QueryProblem
+) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+    """Queries of one length: their numbers (b,), rows z (b, length, p) and t (b, length)."""
+    lengths, targets = np.diff(problem.offsets), problem.scaled_targets
+    for length in np.unique(lengths).tolist():
+        queries = np.flatnonzero(lengths == length)
+        step = max(1, CHUNK_BYTES // (8 * length * max(ridge.rows.shape[1], length)))
+        for start in range(0, len(queries), step):
+            chosen = queries[start : start + step]
+            places = problem.offsets[chosen][:, None] + np.arange(length)
+            yield chosen, ridge.rows[places], targets[places]
 
 
 def _left_out(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> FloatArray:
@@ -281,12 +300,3 @@ def _centre_rows(rows: FloatArray, offsets: IntArray) -> FloatArray:
     """Minus the mean over the items of each query, in place."""
     rows -= np.repeat(query_means(rows, offsets), np.diff(offsets), axis=0)
     return rows
-
-
-def rows_of(offsets: IntArray, queries: IntArray) -> IntArray:
-    """Positions of the items of some queries, one after the other."""
-    lengths = np.diff(offsets)[queries]
-    if len(queries) == 0:
-        return np.zeros(0, dtype=np.int64)
-    starts = np.repeat(offsets[queries] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
-    return np.asarray(starts + np.arange(int(lengths.sum())))

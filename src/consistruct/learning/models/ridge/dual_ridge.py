@@ -24,7 +24,7 @@ class DualRidge:
     def __init__(
         self,
         kernel: FloatArray,  # (n, n)
-        target: Target,  # (n, width): u, array or CSR
+        target: Target,  # (n, width): τ, array or CSR
         weight: FloatArray,  # (n,), positive
         penalty: OutputPenalty,
         *,
@@ -48,10 +48,10 @@ class DualRidge:
             self._vectors -= np.outer(unit, unit @ self._vectors)
         mean = np.zeros(target.shape[1])
         if fit_intercept:
-            mean = -np.asarray(target.T @ weight).ravel() / total
-        # Qᵀ W^{1/2}(y − ȳ) with y = −u, without writing u densely
+            mean = np.asarray(target.T @ weight).ravel() / total
+        # Qᵀ W^{1/2}(y − ȳ) with y = τ, without writing τ densely
         weighted = self._vectors * self._root[:, None]
-        self._moments = -np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
+        self._moments = np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
         squares = squared_entries(target)
         self.target_squares = float((squares.T @ weight).sum()) - total * float(mean @ mean)
         self.spectrum = Spectrum(

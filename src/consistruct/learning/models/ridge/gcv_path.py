@@ -19,7 +19,14 @@ from scipy.linalg import lapack
 
 from consistruct._members import frozen_array
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.ridge.ridge_path import OutputPenalty, Spectrum, penalty_grid
+from consistruct.learning.models.ridge.ridge_path import (
+    LEVERAGE_LIMIT,
+    Choice,
+    JudgedRows,
+    OutputPenalty,
+    Spectrum,
+    penalty_grid,
+)
 from consistruct.protocols import FloatArray
 
 __all__ = ["TridiagonalPath", "fit_from_moments", "generalised_cross_validation", "least_penalty"]
@@ -107,16 +114,38 @@ class TridiagonalPath:
         """Weights of the features, (d, width)."""
         return self.penalty.back(self._rotate(self.solution(alpha), "N"))
 
+    def leave_one_out(
+        self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
+    ) -> FloatArray:
+        """Estimates of y − ȳ, (n, width), for centred rows by the fit without their share."""
+        rotated = self._rotate(np.ascontiguousarray(rows.T), "T")  # (d, n)
+        centred = self.penalty.into(y)
+        fitted = self.penalty.into(np.zeros_like(y))
+        kept = np.empty_like(fitted)
+        distinct = np.unique(self.penalty.factor)
+        for factor in distinct:
+            columns = slice(None) if len(distinct) == 1 else self.penalty.factor == factor
+            shifted = self._diagonal + self.total * alpha * factor
+            pivots, ratios, _ = lapack.dpttrf(shifted, self._off)
+            solved = lapack.dpttrs(pivots, ratios, rotated)[0]
+            leverage = np.einsum("dn,dn->n", rotated, solved) + self.fit_intercept / self.total
+            fitted[:, columns] = solved.T @ self._moments[:, columns]
+            part = 1.0 - np.minimum(share * weight * leverage, LEVERAGE_LIMIT)
+            kept[:, columns] = part[:, None]
+        return self.penalty.back(centred - (centred - fitted) / kept)
+
 
 def fit_from_moments(
     sums: Moments,
     fit_intercept: bool,
     penalty: OutputPenalty,
     alphas: float | FloatArray | None,
-) -> tuple[FloatArray, float, dict[str, FloatArray]]:
-    """Weights for one penalty, or for the best of several (None: of a grid); the penalty; the path.
+    left: JudgedRows,
+) -> tuple[FloatArray, Choice, FloatArray]:
+    """Weights for one penalty, or for the best of several (None: of a grid); what was chosen.
 
-    The second moment is overwritten.
+    With the estimates (m, width) of the kept rows by fits without them. The second moment is
+    overwritten.
     """
     problem = TridiagonalPath(
         sums.second_moment,
@@ -128,12 +157,17 @@ def fit_from_moments(
         sums.precision,
     )
     if isinstance(alphas, float):
-        return problem.coefficients(alphas), alphas, {}
-    alphas = problem.grid() if alphas is None else alphas
-    scores = np.array([problem.generalised_cross_validation(float(alpha)) for alpha in alphas])
-    best = least_penalty(alphas, scores)
-    logger.info("closed form: alpha %.3g of %d by GCV", best, len(scores))
-    return problem.coefficients(best), best, {"alphas": frozen_array(alphas), "gcv": scores}
+        choice = Choice(alphas, {})
+    else:
+        alphas = problem.grid() if alphas is None else alphas
+        scores = np.array([problem.generalised_cross_validation(float(alpha)) for alpha in alphas])
+        best = least_penalty(alphas, scores)
+        logger.info("closed form: alpha %.3g of %d by GCV", best, len(scores))
+        choice = Choice(best, {"alphas": frozen_array(alphas), "gcv": scores})
+    y = left.target(slice(None)) - sums.mean_target
+    rows = np.asarray(sums.kept_rows, dtype=np.float64)
+    estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
+    return problem.coefficients(choice.alpha), choice, sums.mean_target + estimates
 
 
 def generalised_cross_validation(

@@ -20,17 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.models.ridge.ridge_path import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
-    LeftOut,
+    Choice,
+    JudgedRows,
     OutputPenalty,
     PathScores,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.selection import Choice, KeptPredictions, Selection
-from consistruct.learning.models.solvers.base import check_alpha
+from consistruct.learning.models.ridge.selection import KeptPredictions, Selection
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
 
@@ -76,7 +75,7 @@ class CholeskyRidge:
             matrix = blas.dsyr2(-1.0, unit, half, a=matrix, lower=1, overwrite_a=1)
         self._matrix = matrix
         self.trace = float(np.trace(matrix))
-        y = -dense_target(target)  # (n, width)
+        y = dense_target(target)  # (n, width)
         self.mean_target = np.zeros(y.shape[1])
         if fit_intercept:
             self.mean_target = weight @ y / self.total
@@ -153,15 +152,16 @@ class CholeskyRidge:
 
 
 def choose_by_factors(
-    problem: CholeskyRidge, selection: Selection, start: float, left: LeftOut
-) -> Choice:
+    problem: CholeskyRidge, selection: Selection, start: float, left: JudgedRows
+) -> tuple[Choice, FloatArray]:
     """The best of the given penalties, which are all tried, or of the grid around `start`.
 
-    Then the contrast, by the same predictions. All examples are left out in turn.
+    With the estimates (n, width) of every example by the fit without it.
     """
-    alphas = check_alpha(selection.alpha)
+    alphas = selection.alpha
+    kept = KeptPredictions(lambda alpha: problem.leave_one_out(alpha, left.share)[0])
     if isinstance(alphas, float):
-        return selection.with_contrast(Choice(alphas, {}))
+        return Choice(alphas, {}), kept.at(alphas)
     tried_in_full = alphas is not None
     if alphas is None:
         total, eps = problem.total, float(np.finfo(np.float64).eps)
@@ -170,9 +170,8 @@ def choose_by_factors(
         scores = _try(alphas, start, tried_in_full, problem.generalised_cross_validation, np.argmin)
         values = np.array(list(scores.values()))
         tried = alphas[list(scores)]
-        choice = Choice(float(tried[values.argmin()]), {"alphas": tried, "gcv": values})
-        return selection.with_contrast(choice)
-    kept = KeptPredictions(lambda alpha: problem.leave_one_out(alpha, left.share)[0])
+        best = float(tried[values.argmin()])
+        return Choice(best, {"alphas": tried, "gcv": values}), kept.at(best)
 
     def evaluate(alpha: float) -> PathScores:
         found = kept.scores(alpha, left)
@@ -190,16 +189,7 @@ def choose_by_factors(
     )
     path = PathScores.joined(list(parts.values()))
     best = float(path.alphas[path.best(selection.criterion)])
-    choice = Choice(best, path.as_dict())
-    centre = Centre(
-        problem.mean_target, problem.total, left.weight * left.share, problem.fit_intercept
-    )
-    return selection.with_contrast(
-        choice,
-        lambda: choose_contrast(
-            lambda part, _y: kept.at(best)[part], centre, left, choice.task_loss
-        ),
-    )
+    return Choice(best, path.as_dict()), kept.at(best)
 
 
 def _try(

@@ -13,8 +13,8 @@ from consistruct._sparse import is_sparse, to_dense
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.features.kernels import squared_norms
 from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.surrogates import QuadraticSurrogate
 
 __all__ = ["Moments", "accumulate"]
 
@@ -28,7 +28,7 @@ class Moments:
     second_moment : (m, m) array
         Σ_i w_i (φ_i − φ̄)(φ_i − φ̄)ᵀ.
     cross_moment : (m, width) array
-        Σ_i w_i (φ_i − φ̄)(y_i − ȳ)ᵀ with y = −u.
+        Σ_i w_i (φ_i − φ̄)(y_i − ȳ)ᵀ with y = τ.
     mean_feature, mean_target : (m,) and (width,) arrays
         φ̄ and ȳ; zeros without intercept.
     target_squares : float
@@ -52,7 +52,7 @@ class Moments:
 
 def accumulate(
     score_map: ScoreMap,
-    surrogate: QuadraticSurrogate,
+    statistic: Statistic,
     inputs: Any,
     true: LabelArray,
     weight: FloatArray,
@@ -65,7 +65,7 @@ def accumulate(
     lose no digits to a large mean, and the rest of the centring is a small correction. Where no
     mean exceeds the deviation of its column there is less than a bit to lose and no shift.
     """
-    size, width = score_map.features.n_outputs, surrogate.score_space.width
+    size, width = score_map.features.n_outputs, statistic.width
     second = np.zeros((size, size))
     cross = np.zeros((size, width))
     feature_sum, target_sum = np.zeros(size), np.zeros(width)
@@ -80,7 +80,7 @@ def accumulate(
     for part in score_map.chunks(inputs, 4 if single else 8):
         features = _floating(score_map, score_map.features.transform(inputs[part]))
         precision = max(precision, float(np.finfo(features.dtype).eps))
-        target = surrogate.target(true[part])
+        target = statistic.values(true[part])
         chunk_weight = weight[part]
         if score_map.fit_intercept and not is_sparse(features):
             if part.start == 0 and _has_large_means(features):
@@ -94,11 +94,11 @@ def accumulate(
         else:  # symmetric: NumPy calls syrk, which does half of the work
             product = np.matmul(scaled.T, scaled, out=product)
             second += product
-        # y = −u; a sparse u meets the features entry by entry
+        # a sparse target meets the features entry by entry
         weighted_target = target if uniform else _scale_rows(target, chunk_weight)
-        cross -= _dense_product(weighted_target, features)
+        cross += _dense_product(weighted_target, features)
         feature_sum += np.asarray(features.T @ chunk_weight.astype(features.dtype)).ravel()
-        target_sum -= np.asarray(target.T @ chunk_weight).ravel()
+        target_sum += np.asarray(target.T @ chunk_weight).ravel()
         target_squares += float(chunk_weight @ squared_norms(target))
         if keep is not None:
             inside = keep[(keep >= part.start) & (keep < part.stop)] - part.start

@@ -18,16 +18,16 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.ridge_path import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
-    LeftOut,
+    Choice,
+    JudgedRows,
     PathScores,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.selection import Choice, KeptPredictions, Selection
+from consistruct.learning.models.ridge.selection import KeptPredictions, Selection
 from consistruct.protocols import FloatArray
 
 __all__ = ["FactoredRidge", "fit_by_search", "selection_rows"]
@@ -104,10 +104,10 @@ class FactoredRidge:
 def fit_by_search(
     sums: Moments,
     fit_intercept: bool,
-    left: LeftOut,
+    left: JudgedRows,
     selection: Selection,
-) -> tuple[FloatArray, Choice]:
-    """Weights of the best penalty, before any contrast, and what was chosen."""
+) -> tuple[FloatArray, Choice, FloatArray]:
+    """Weights of the best penalty, what was chosen, and its estimates of the rows left out."""
     ridge = FactoredRidge(sums, fit_intercept)
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
     grid = penalty_grid(mean_square, mean_square, sums.precision)  # increasing
@@ -136,15 +136,7 @@ def fit_by_search(
         len(grid),
         path.task_loss[best],
     )
-    centre = Centre(sums.mean_target, sums.total_weight, left.weight * left.share, fit_intercept)
-    choice = Choice(alpha, path.as_dict())
-    choice = selection.with_contrast(
-        choice,
-        lambda: choose_contrast(
-            lambda part, _y: kept.at(alpha)[part], centre, left, choice.task_loss
-        ),
-    )
-    return ridge.coefficients(alpha), choice
+    return ridge.coefficients(alpha), Choice(alpha, path.as_dict()), kept.at(alpha)
 
 
 def valley_search(value: Callable[[int], float], n: int) -> int:

@@ -23,13 +23,14 @@ from typing import Self
 
 import numpy as np
 
+from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates.quadratic import QuadraticSurrogate
 
 __all__ = [
-    "LeftOut",
+    "Choice",
+    "JudgedRows",
     "OutputPenalty",
     "PathScores",
     "Spectrum",
@@ -142,6 +143,19 @@ class Spectrum:
                 yield self.mean_target + self.penalty.back(centred - residual)
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and the risks of what was compared."""
+
+    alpha: float
+    path: dict[str, FloatArray]
+
+    @property
+    def task_loss(self) -> float:
+        """That of the chosen penalty, where task losses were compared."""
+        return float(self.path["task_loss"][np.flatnonzero(self.path["alphas"] == self.alpha)[0]])
+
+
 @dataclass(frozen=True, eq=False)
 class PathScores:
     """Leave-one-out risks along the path: task loss and surrogate risk of each penalty."""
@@ -193,19 +207,19 @@ class PathScores:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Examples that are left out in turn, and what their predictions are judged by.
+class JudgedRows:
+    """Examples that are left out in turn, and what their estimates are judged by.
 
     Attributes
     ----------
-    surrogate : QuadraticSurrogate
+    statistic : Statistic
     true : (n, …) array
     weight : (n,) array
     share : (n,) array
         τ, how much of each is left out.
     """
 
-    surrogate: QuadraticSurrogate
+    statistic: Statistic
     true: LabelArray
     weight: FloatArray
     share: FloatArray
@@ -213,23 +227,23 @@ class LeftOut:
     @classmethod
     def of(
         cls,
-        surrogate: QuadraticSurrogate,
+        statistic: Statistic,
         true: LabelArray,
         weight: FloatArray,
         chosen: IntArray | slice = slice(None),
     ) -> Self:
         """Some of the examples; all weights together say what their weights mean."""
-        return cls(surrogate, true[chosen], weight[chosen], left_out_share(weight)[chosen])
+        return cls(statistic, true[chosen], weight[chosen], left_out_share(weight)[chosen])
 
     def target(self, part: slice) -> FloatArray:
-        """y = −u of a slice of the examples, (rows, width)."""
-        return -dense_target(self.surrogate.target(self.true[part]))
+        """y = τ of a slice of the examples, (rows, width)."""
+        return dense_target(self.statistic.values(self.true[part]))
 
 
 def evaluate_path(
     spectrum: Spectrum,
     rows: FloatArray,  # (n, p): z_i
-    left: LeftOut,
+    left: JudgedRows,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
@@ -244,7 +258,7 @@ def evaluate_path(
 
 def score_path(
     predict: Callable[[slice, FloatArray], Iterable[FloatArray]],
-    left: LeftOut,
+    left: JudgedRows,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Risks of leave-one-out predictions.
@@ -252,27 +266,24 @@ def score_path(
     ``predict(part, y)`` gives them, (rows, width), for a slice of the examples with targets y, by
     one penalty after the other.
     """
-    surrogate, true, weight = left.surrogate, left.true, left.weight
-    decoder, gram = surrogate.score_space.decoder(), surrogate.score_space.gram()
-    loss = surrogate.loss
-    n, width = len(weight), surrogate.score_space.width
+    statistic, true, weight = left.statistic, left.true, left.weight
+    loss = statistic.loss
+    n, width = len(weight), statistic.width
     task, plain, square = np.zeros((3, len(alphas)))
     risk = np.zeros(len(alphas))
     mean, squares = np.zeros(width), 0.0
     for part in row_chunks(n, width):
         y = left.target(part)
         mean += y.sum(axis=0)
-        squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
+        squares += float(statistic.squared_error(y).sum())
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
-            error = theta - y
-            values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
-            risk[position] += weight[part] @ values
-            losses = loss(decoder(theta), true[part])
+            risk[position] += weight[part] @ statistic.squared_error(theta - y)
+            losses = loss(statistic.decode(theta), true[part])
             task[position] += weight[part] @ losses
             plain[position] += losses.sum()
             square[position] += weight[part] @ losses**2
     total = weight.sum()
-    spread = squares / n - 0.5 * float(mean @ gram.apply(mean[None])[0]) / n**2
+    spread = squares / n - float(statistic.squared_error(mean[None] / n)[0])
     return PathScores(
         np.asarray(alphas, dtype=np.float64),
         task / total,

@@ -1,47 +1,32 @@
-"""Which penalty, and which contrast: compared on rows that are left out in turn."""
+"""Which penalty: compared on rows that are left out in turn."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.contrast import Centre, choose_contrast
 from consistruct.learning.models.ridge.gcv_path import generalised_cross_validation, least_penalty
 from consistruct.learning.models.ridge.ridge_path import (
-    LeftOut,
+    Choice,
+    JudgedRows,
     PathScores,
     Spectrum,
     evaluate_path,
     relative_grid,
     score_path,
 )
-from consistruct.learning.models.solvers.base import check_alpha
 from consistruct.protocols import FloatArray
 
-__all__ = ["SELECTION_ROWS", "Choice", "KeptPredictions", "Selection"]
+__all__ = ["SELECTION_ROWS", "KeptPredictions", "Selection"]
 
 logger = logging.getLogger(__name__)
 
 SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen, and the risks of what was compared."""
-
-    alpha: float
-    path: dict[str, FloatArray]
-    contrast: float = 1.0
-
-    @property
-    def task_loss(self) -> float:
-        """That of the chosen penalty, where task losses were compared."""
-        return float(self.path["task_loss"][np.flatnonzero(self.path["alphas"] == self.alpha)[0]])
 
 
 @dataclass(frozen=True)
@@ -50,19 +35,16 @@ class Selection:
 
     Attributes
     ----------
-    alpha : "auto", float or sequence of float
+    alpha : float, (p,) array, or None for a grid
     criterion : "task_loss", "surrogate" or "gcv"
-    contrast : "auto" or float
-        "auto" needs rows left out and their task loss, and is 1 where there is neither.
     """
 
-    alpha: Any
+    alpha: float | FloatArray | None
     criterion: str
-    contrast: float | Literal["auto"]
 
     def rows(self, n: int, rng: np.random.Generator, limit: int = SELECTION_ROWS) -> Any:
         """Sorted row numbers for the leave-one-out risks; None if there is nothing to compare."""
-        one_candidate = isinstance(check_alpha(self.alpha), float)
+        one_candidate = isinstance(self.alpha, float)
         if one_candidate or self.criterion == "gcv":
             return None
         if n <= limit:
@@ -73,12 +55,12 @@ class Selection:
         self,
         spectrum: Spectrum,
         rows: FloatArray,  # (n, p): z_i of the examples left out; none for "gcv"
-        left: LeftOut,
+        left: JudgedRows,
         target_squares: float,
         precision: float,
     ) -> Choice:
-        """The penalty from a decomposed problem; the contrast is 1."""
-        alphas = check_alpha(self.alpha)
+        """The penalty from a decomposed problem."""
+        alphas = self.alpha
         if isinstance(alphas, float):
             return Choice(alphas, {})
         if alphas is None:
@@ -97,44 +79,11 @@ class Selection:
         )
         return Choice(float(alphas[best]), found.as_dict())
 
-    def contrast_after(
-        self, choice: Choice, spectrum: Spectrum, rows: FloatArray, left: LeftOut
-    ) -> Choice:
-        """The choice of a penalty with the contrast from the same decomposed problem."""
-
-        def predict(part: slice, y: FloatArray) -> FloatArray:
-            return spectrum.leave_one_out(
-                rows[part], left.weight[part], left.share[part], y, choice.alpha
-            )
-
-        centre = Centre(
-            spectrum.mean_target,
-            spectrum.total_weight,
-            left.weight * left.share,
-            spectrum.fit_intercept,
-        )
-        return self.with_contrast(
-            choice, lambda: choose_contrast(predict, centre, left, choice.task_loss)
-        )
-
-    def with_contrast(
-        self,
-        choice: Choice,
-        compare: Callable[[], tuple[float, dict[str, FloatArray]]] | None = None,
-    ) -> Choice:
-        """The choice with its contrast; `compare` chooses one by the task loss of rows left out."""
-        if self.contrast != "auto":
-            return replace(choice, contrast=float(self.contrast))
-        if compare is None or self.criterion != "task_loss" or "task_loss" not in choice.path:
-            return choice
-        contrast, losses = compare()
-        return replace(choice, contrast=contrast, path={**choice.path, **losses})
-
 
 class KeptPredictions:
     """Leave-one-out predictions of one penalty after the other; the best ones are kept.
 
-    Comparing contrasts needs those of the penalty that wins, and they cost a factorisation.
+    Recalibration needs those of the penalty that wins, and they cost a factorisation.
     """
 
     def __init__(self, predict: Callable[[float], FloatArray]) -> None:
@@ -142,7 +91,7 @@ class KeptPredictions:
         self._least = np.inf
         self._kept: tuple[float, FloatArray] | None = None
 
-    def scores(self, alpha: float, left: LeftOut) -> PathScores:
+    def scores(self, alpha: float, left: JudgedRows) -> PathScores:
         """Risks of one penalty over all rows."""
         theta = self._predict(alpha)
         found = score_path(lambda part, _y: [theta[part]], left, [alpha])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,19 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
-from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, require
+from consistruct.learning.files.checkpoint import read_checkpoint
+from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, single_alpha
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
-from consistruct.learning.models.solvers.lbfgs import _single_alpha
+from consistruct.learning.models.solvers.objectives import objective_of
 from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.surrogates import BaseSurrogate
 
 __all__ = ["AveragedSGD"]
-
-logger = logging.getLogger(__name__)
 
 SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epoch 4
 
@@ -35,20 +31,19 @@ SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epo
 class AveragedSGD(BaseSolver):
     """Mini-batch SGD with a constant step; the answer is the average since epoch 1, 2, 4, 8, …
 
-    For the quadratic surrogate it minimises what the closed form minimises,
-    (1/N) Σ w_i Φ + (α/2) tr(WᵀḠW), by least-squares steps W ← W − γ(φ(θ + u)ᵀ + αW); for other
-    surrogates (1/N) Σ w_i Φ + (α/2)‖W‖². The step is 1/(2c(R²/b + λ_max)) with R² = E‖φ‖⁴/E‖φ‖²,
-    λ_max that of E φφᵀ, b the batch size and c the curvature of the surrogate in θ; it falls by √2
-    at every restart from epoch 4 on.
+    It minimises (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
+    least squares ½‖θ − τ‖² in place of Φ (what the closed form minimises). The step is
+    1/(2c(R²/b + λ_max)) with R² = E‖φ‖⁴/E‖φ‖², λ_max that of E φφᵀ, b the batch size and c the
+    curvature in θ; it falls by √2 at every restart from epoch 4 on.
+
+    The penalty is the model's: ``alpha="auto"`` is c·E‖φ‖²/N, with c of 1, 0.1, 0.01, 0.001 the one
+    that does best by the task loss on a quarter of (at most 4096 of) the rows after eight epochs on
+    the others; c is 1 for fewer than 256 rows and in `partial_fit`.
 
     Parameters
     ----------
-    alpha : "auto" or float
-        "auto" is c·E‖φ‖²/N. `fit` takes the c of 1, 0.1, 0.01, 0.001 that does best by the task
-        loss on a quarter of (at most 4096 of) the rows after eight epochs on the others; c is 1
-        for fewer than 256 rows and in `partial_fit`.
     batch_size : "auto" or int
-        "auto" is 1 for the quadratic surrogate on sparse inputs, whose steps are compiled and cost
+        "auto" is 1 for least squares on sparse inputs, whose steps are compiled and cost
         what their rows cost, and 16 otherwise.
     max_epochs : int
     tol : float
@@ -72,7 +67,6 @@ class AveragedSGD(BaseSolver):
     AveragedSGD(batch_size=8, early_stopping=True)
     """
 
-    alpha: Any = "auto"
     batch_size: Any = "auto"
     max_epochs: int = 50
     tol: float = 1e-3
@@ -84,7 +78,6 @@ class AveragedSGD(BaseSolver):
     checkpoint: str | None = None
 
     def __post_init__(self) -> None:
-        _single_alpha(self.alpha)
         self._set(
             batch_size=(
                 "auto" if self.batch_size == "auto" else check_count(self.batch_size, "batch_size")
@@ -100,84 +93,74 @@ class AveragedSGD(BaseSolver):
 
     def solve(
         self,
-        surrogate: BaseSurrogate,
+        objective: Any,
         score_map: ScoreMap,
         inputs: Any,
         true: ArrayLike,
         *,
+        alpha: Any = "auto",
         sample_weight: FloatArray | None = None,
-        init: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> SolverResult:
         """Averaged weights and the risk of every epoch."""
-        require(self, surrogate, "give a surrogate of this package")
-        labels = np.asarray(true)
-        weight = np.ones(len(labels)) if sample_weight is None else sample_weight
+        given = single_alpha(alpha)
+        whole = objective_of(objective, true, fit_intercept=score_map.fit_intercept)
+        weight = np.ones(len(whole)) if sample_weight is None else sample_weight
         held_out: Any = None
-        training = np.arange(len(labels))
+        training = np.arange(len(whole))
         if self.early_stopping:
-            training, held_out = self._split(len(labels), rng)
+            training, held_out = self._split(len(whole), rng)
         fingerprint, found = "", None
         if self.checkpoint is not None:
             plain = replace(self, checkpoint=None)
-            fingerprint = joblib.hash(
-                (repr(plain), repr(surrogate), vars(score_map.features), inputs, labels, weight)
-            )
+            identity = (repr(plain), repr(objective), repr(alpha), vars(score_map.features))
+            fingerprint = joblib.hash((*identity, inputs, whole.truths, weight))
             found = read_checkpoint(self.checkpoint, fingerprint)
-        part = (inputs[training], labels[training], weight[training])
+        part = inputs[training], whole.truths[training], weight[training]
         if found is not None:
-            alpha = float(found.numbers["alpha"])
+            chosen = float(found.numbers["state"]["alpha"])
+        elif given is not None:
+            chosen = given
         else:
-            alpha = self._penalty(surrogate, score_map, *part, rng)
-        run = SGDRun(replace(self, alpha=alpha), surrogate, score_map, *part, rng)
-        if found is not None:
-            run.state.restore(found.arrays, found.numbers)
-            run.risks = list(found.numbers["risks"])
-            rng.bit_generator.state = found.numbers["generator"]
-        started = time.perf_counter()
-        while run.state.epoch < self.max_epochs:
-            if run.state.epochs_without_progress >= self.patience:
-                break
-            risk = run.epoch(rng)
-            if held_out is not None:
-                theta = score_map.apply(run.weights(), inputs[held_out])
-                losses = surrogate.loss(surrogate.decode(theta), labels[held_out])
-                risk = float(np.average(losses, weights=weight[held_out]))
-            run.record(risk, keep_best=held_out is not None)
-            logger.info(
-                "SGD epoch %d: risk %.6g, %.1f s",
-                run.state.epoch,
-                risk,
-                time.perf_counter() - started,
-            )
-            if self.checkpoint is not None:
-                numbers = run.state.numbers()
-                numbers["risks"] = run.risks
-                numbers["generator"] = rng.bit_generator.state
-                write_checkpoint(
-                    self.checkpoint, Checkpoint(run.state.arrays(), numbers, fingerprint)
-                )
-        weights = run.state.best_weights if held_out is not None else run.weights()
+            chosen = self._penalty(objective, score_map, *part, rng)
+        problem = SGDRun(self, objective, score_map, *part, rng, alpha=chosen)
+        judge = None
+        if held_out is not None:
+            judged = whole.take(held_out)
+
+            def judge(answer: Arrays) -> float:
+                theta = score_map.apply(answer["weights"], inputs[held_out])
+                return float(np.average(judged.task_losses(theta), weights=weight[held_out]))
+
+        done = run_epochs(
+            problem,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            tol=self.tol,
+            judge=judge,
+            checkpoint=self.checkpoint,
+            fingerprint=fingerprint,
+            rng=rng,
+        )
         return SolverResult(
-            weights, run.state.alpha, run.state.epoch, {"risk": np.array(run.risks)}
+            done.answer["weights"], chosen, done.n_epochs, {"risk": np.array(done.risks)}
         )
 
     def _penalty(
         self,
-        surrogate: BaseSurrogate,
+        objective: Any,
         score_map: ScoreMap,
         inputs: Any,
-        labels: LabelArray,
+        truths: LabelArray,
         weight: FloatArray,
         rng: np.random.Generator,
     ) -> float:
-        """The penalty as given, or for "auto" the best share of E‖φ‖²/N on held-out rows."""
-        given = _single_alpha(self.alpha)
-        if given is not None:
-            return given
+        """The best share of E‖φ‖²/N on held-out rows, times E‖φ‖²/N."""
+        whole = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
 
         def fits(used: IntArray) -> Callable[[float], FloatArray]:
-            run = SGDRun(self, surrogate, score_map, inputs[used], labels[used], weight[used], rng)
+            part = inputs[used], truths[used], weight[used]
+            run = SGDRun(self, objective, score_map, *part, rng)
             start = run.state
 
             def fit(share: float) -> FloatArray:
@@ -189,11 +172,11 @@ class AveragedSGD(BaseSolver):
 
             return fit
 
-        def task_loss(theta: FloatArray, true: LabelArray) -> FloatArray:
-            return surrogate.loss(surrogate.decode(theta), true)
+        def task_losses(theta: FloatArray, rows: IntArray) -> FloatArray:
+            return whole.take(rows).task_losses(theta)
 
-        share = best_share(score_map, inputs, labels, weight, rng, fits, task_loss)
-        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(labels)
+        share = best_share(score_map, inputs, weight, rng, fits, task_losses)
+        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(truths)
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         size = max(1, round(self.validation_fraction * n))

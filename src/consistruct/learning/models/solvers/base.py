@@ -14,7 +14,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import BaseSurrogate
 
-__all__ = ["BaseSolver", "SolverResult", "check_alpha", "require"]
+__all__ = ["BaseSolver", "SolverResult", "check_alpha", "require", "single_alpha"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +55,29 @@ class BaseSolver(Member, ABC):
     @abstractmethod
     def solve(
         self,
-        surrogate: Any,
+        objective: Any,
         score_map: Any,
         inputs: Any,
         true: Any,
         *,
+        alpha: Any = "auto",
         sample_weight: FloatArray | None = None,
-        init: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> SolverResult:
-        """Minimise the surrogate risk over the weights of the score map."""
+        """Minimise (1/N) Σ w_i Φ_i + (α/2)‖W‖² over the weights of the score map.
+
+        Parameters
+        ----------
+        objective : Statistic or BaseSurrogate
+            A statistic is fitted by least squares: θ(x) estimates E[τ(y) | x].
+        score_map : ScoreMap
+        inputs : (n, d) array or CSR
+        true : (n, …) array
+        alpha : "auto" or float
+            α; N is the total weight.
+        sample_weight : (n,) array, optional
+        rng : numpy Generator
+        """
 
 
 def require(solver: BaseSolver, surrogate: object, instead: str) -> None:
@@ -72,6 +85,17 @@ def require(solver: BaseSolver, surrogate: object, instead: str) -> None:
     for needed in solver.requires:
         if not isinstance(surrogate, needed):
             raise CapabilityError(surrogate, needed.__name__, f"{type(solver).__name__}", instead)
+
+
+def single_alpha(alpha: object) -> float | None:
+    """A penalty of an iterative solver: None for "auto", or one number."""
+    checked = check_alpha(alpha)
+    if isinstance(checked, np.ndarray):
+        raise ValueError(
+            "alpha must be one number or 'auto' for iterative solvers; only the closed form "
+            "chooses among several (use GridSearchCV for the others)"
+        )
+    return checked
 
 
 def check_alpha(alpha: object) -> float | FloatArray | None:

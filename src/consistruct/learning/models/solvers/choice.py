@@ -1,70 +1,33 @@
-"""Solvers by name, and which one "auto" is."""
+"""Iterative solvers by name."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from consistruct.learning.models.features.feature_choice import EXACT_ROWS
-from consistruct.learning.models.features.feature_options import DEFAULT_COMPONENTS
-from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.base import BaseSolver
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
-from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate
 
-__all__ = ["SOLVERS", "make_solver", "takes_expansions"]
+__all__ = ["SOLVERS", "make_solver"]
 
 SOLVERS: dict[str, type[BaseSolver]] = {
-    "closed_form": ClosedForm,
     "sgd": AveragedSGD,
     "paper_sgd": PaperSGD,
     "lbfgs": LBFGS,
 }
-FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
 
 
-def make_solver(
-    solver: Any,
-    surrogate: BaseSurrogate,
-    shape: tuple[int, int],
-    *,
-    features: Any,
-    n_components: int | None,
-    alpha: Any,
-    regularizer: str,
-) -> BaseSolver:
-    """The solver object that an estimator's arguments describe."""
+def make_solver(solver: Any) -> BaseSolver:
+    """A solver object as it is, or the one of that name with its defaults.
+
+    >>> make_solver("lbfgs")
+    LBFGS()
+    """
     if isinstance(solver, BaseSolver):
         return solver
-    if solver == "auto":
-        solver = _automatic(surrogate, shape, features, n_components)
     if not isinstance(solver, str) or solver not in SOLVERS:
         raise ValueError(
-            f"solver must be 'auto', one of {', '.join(SOLVERS)} or a solver object, got {solver!r}"
+            f"solver must be one of {', '.join(SOLVERS)} or a solver object, got {solver!r}"
         )
-    if solver == "closed_form":
-        return ClosedForm(alpha=alpha, regularizer=regularizer)  # type: ignore[arg-type]
-    if solver == "paper_sgd":
-        return PaperSGD()
-    return SOLVERS[solver](alpha=alpha)  # type: ignore[call-arg]
-
-
-def _automatic(
-    surrogate: BaseSurrogate, shape: tuple[int, int], features: Any, n_components: int | None
-) -> str:
-    if not isinstance(surrogate, QuadraticSurrogate):
-        return "lbfgs"
-    n, n_features = shape
-    if features in ("nystroem", "random"):
-        size = min(n, n_components or DEFAULT_COMPONENTS)
-    elif features in ("rbf", "laplace", "poly"):
-        return "closed_form" if n <= EXACT_ROWS else "sgd"
-    else:
-        size = min(n, n_features)
-    return "closed_form" if size <= FACTORISATION_LIMIT else "sgd"
-
-
-def takes_expansions(solver: BaseSolver) -> bool:
-    """Whether the solver works on kernel expansions over all examples."""
-    return isinstance(solver, ClosedForm | PaperSGD)
+    return SOLVERS[solver]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,14 @@ from consistruct._sparse import to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, require
+from consistruct.learning.models.solvers.base import (
+    BaseSolver,
+    SolverResult,
+    require,
+    single_alpha,
+)
 from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
 
@@ -112,17 +118,37 @@ class PaperSGD(BaseSolver):
 
     def solve(
         self,
-        surrogate: BaseSurrogate,
+        objective: Any,
         score_map: ScoreMap,
         inputs: Any,
         true: ArrayLike,
         *,
+        alpha: Any = "auto",
         sample_weight: FloatArray | None = None,
-        init: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> SolverResult:
-        """The averaged iterate; the constants stand in `path`."""
-        require(self, surrogate, "give a surrogate of this package")
+        """The averaged iterate; the constants stand in `path`.
+
+        The objective is a surrogate, or the targets of a loss (`TargetValues`), which are minus
+        the minimiser of its quadratic surrogate. A penalty is refused: the ball takes its place.
+        """
+        if single_alpha(alpha):
+            raise ValueError(
+                f"the paper's algorithm has no penalty but a ball of radius D; leave alpha out or "
+                f"give PaperSGD(radius=…), got alpha={alpha!r}"
+            )
+        if isinstance(objective, TargetValues) and objective.constant_offset is not None:
+            found = self.solve(
+                objective.surrogate,
+                score_map,
+                inputs,
+                true,
+                sample_weight=sample_weight,
+                rng=rng,
+            )
+            return replace(found, weights=-found.weights)
+        surrogate: BaseSurrogate = objective
+        require(self, surrogate, "give a surrogate, or TargetValues(loss)")
         if surrogate.name not in ("quadratic", "square") and self.gradient_bound is None:
             raise ValueError(
                 f"the paper bounds M for the quadratic surrogate only; give gradient_bound for "

@@ -1,4 +1,4 @@
-"""The compiled loop: least-squares SGD on CSR inputs and CSR targets in O(non-zeros × width).
+"""The compiled loop: least-squares SGD on CSR inputs and a CSR statistic in O(non-zeros × width).
 
 Weights are W = s·V with one scalar s, so the penalty's decay costs O(1) a step. The average of the
 iterates is kept lazily: with c_t = Σ_{τ≤t} s_τ over the averaged steps and δ_t the change of V,
@@ -66,7 +66,7 @@ def sparse_epoch(
     fit_intercept: bool,
     averaging: bool,
 ) -> float:
-    """One epoch in place; returns Σ_i w_i ½‖θ_i + u_i‖² before each update.
+    """One epoch in place; returns Σ_i w_i ½‖θ_i − τ_i‖² before each update.
 
     The loop is bound by the traffic of V and U. It works on float32 copies of V and of this
     epoch's part of U, side by side and with rows of whole SIMD registers; what a step rounds away
@@ -96,7 +96,7 @@ def sparse_epoch(
             for column in range(width):
                 r[column] += intercept[column]
             for position in range(target_indptr[row], target_indptr[row + 1]):
-                r[target_indices[position]] += target_data[position]
+                r[target_indices[position]] -= target_data[position]
             square = 0.0
             for column in range(width):
                 square += r[column] * r[column]

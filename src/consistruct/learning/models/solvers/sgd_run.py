@@ -1,4 +1,4 @@
-"""One stochastic fit: a data set, a state, and epochs over the one that change the other."""
+"""Averaged SGD on a table: a data set, a state, and epochs over the one that change the other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
-from consistruct.learning.models.solvers.lbfgs import _single_alpha
-from consistruct.learning.models.solvers.output_columns import OutputColumns
+from consistruct.learning.models.solvers.objectives import LeastSquares, objective_of
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_kernels import (
     AVERAGED_SCALE,
@@ -19,9 +19,9 @@ from consistruct.learning.models.solvers.sgd_kernels import (
     fold,
     sparse_epoch,
 )
+from consistruct.learning.models.solvers.sgd_loop import Arrays
 from consistruct.learning.models.solvers.sgd_state import SGDState
-from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate
+from consistruct.protocols import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
@@ -34,71 +34,67 @@ DENSE_BATCH = 16  # rows that share one matrix product
 
 
 class SGDRun:
-    """One data set, one state: epochs over it in random order."""
+    """One table, one state: epochs over it in random order (a `StochasticProblem`).
+
+    Parameters
+    ----------
+    solver : AveragedSGD
+    objective : Statistic or BaseSurrogate
+    score_map : ScoreMap
+    inputs : (n, d) array or CSR
+    truths : (n, …) array
+    weight : (n,) array
+    alpha : "auto" or float
+        Penalty; "auto" is E‖φ‖²/(examples seen so far).
+    state : SGDState, optional
+        To go on from (`partial_fit`), whose shift and step stay.
+    """
 
     def __init__(
         self,
         solver: AveragedSGD,
-        surrogate: BaseSurrogate,
+        objective: Any,
         score_map: ScoreMap,
         inputs: Any,
-        labels: LabelArray,
+        truths: Any,
         weight: FloatArray,
         rng: np.random.Generator,
+        *,
+        alpha: Any = "auto",
         state: SGDState | None = None,
     ) -> None:
         self.solver = solver
-        self.surrogate = surrogate
+        self.objective = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
         self.score_map = score_map
-        self.labels = labels
         self.weight = weight / weight.mean()
         self.design = DesignMatrix(score_map, inputs, weight)
         if state is not None:  # the first batch of partial_fit fixed the shift and the step
             self.design.shift = state.shift
-        self.risks: list[float] = []
-        self.quadratic = isinstance(surrogate, QuadraticSurrogate)
-        self._prepare_targets()
+        self.compiled = isinstance(self.objective, LeastSquares) and self.design.sparse
         self.batch_size = solver.batch_size
         if solver.batch_size == "auto":  # a compiled step costs the same for one row as for many
-            self.batch_size = 1 if self.quadratic and self.design.sparse else DENSE_BATCH
+            self.batch_size = 1 if self.compiled else DENSE_BATCH
         self.state = self._new_state(rng) if state is None else state
-        self.state.n_seen += len(labels)
-        self.state.alpha = self._alpha()
-
-    def _prepare_targets(self) -> None:
-        if not isinstance(self.surrogate, QuadraticSurrogate):
-            return
-        target = self.surrogate.target(self.labels)
-        self.columns = OutputColumns(
-            self.surrogate.loss,
-            self.surrogate.score_space,
-            fit_intercept=self.score_map.fit_intercept,
-        )
-        self.target = self.columns.reduce(target)
+        self.state.n_seen += len(self.objective)
+        given = single_alpha(alpha)
+        if given is None:  # falls with the number of examples seen so far
+            self.state.alpha = self.design.mean_square / max(self.state.n_seen, 1.0)
+        else:
+            self.state.alpha = given
+            if given > 0:  # a step beyond 1/α would turn the decay around
+                self.state.step = min(self.state.step, 0.5 / given)
 
     def _new_state(self, rng: np.random.Generator) -> SGDState:
-        n = len(self.labels)
-        width = len(self.columns.kept) if self.quadratic else self.surrogate.score_space.width
-        start = np.zeros(width)
-        if self.quadratic and self.score_map.fit_intercept:
-            # at the mean target the dependent columns stay dependent (OutputColumns)
-            start = -np.asarray(self.target.T @ self.weight).ravel() / n
-        state = SGDState(self.score_map.features.n_outputs, width, start)
+        start = np.zeros(self.objective.width)
+        if self.score_map.fit_intercept:
+            start = self.objective.start(self.weight)
+        state = SGDState(self.score_map.features.n_outputs, self.objective.width, start)
         state.shift = self.design.shift
-        curvature = 1.0 if self.quadratic else _curvature(self.surrogate, self.labels, rng)
+        curvature = self.objective.curvature(rng)
         bound = self.design.radius_square / self.batch_size
         bound += self.design.largest_eigenvalue(rng)
         state.step = self.solver.step_factor / (2.0 * curvature * bound) if bound > 0 else 0.0
         return state
-
-    def _alpha(self) -> float:
-        """The penalty: "auto" falls with the number of examples seen so far."""
-        chosen = _single_alpha(self.solver.alpha)
-        if chosen is None:
-            return self.design.mean_square / max(self.state.n_seen, 1.0)
-        # a step beyond 1/α would turn the decay around
-        self.state.step = min(self.state.step, 0.5 / chosen) if chosen > 0 else self.state.step
-        return chosen
 
     def epoch(self, rng: np.random.Generator) -> float:
         """One epoch; the mean risk before each update."""
@@ -108,9 +104,9 @@ class SGDRun:
             if state.epoch >= FIRST_SHRINKING_EPOCH:
                 state.step *= 0.5**0.5
         fold(state.V, state.U, state.scalars)
-        order = rng.permutation(len(self.labels))
+        order = rng.permutation(len(self.objective))
         averaging = state.epoch > 0
-        if self.quadratic and self.design.sparse:
+        if self.compiled:
             total = self._sparse_epoch(order, averaging)
         else:
             total = self._dense_epoch(order, averaging, rng)
@@ -118,15 +114,16 @@ class SGDRun:
         return total / len(order)
 
     def _sparse_epoch(self, order: IntArray, averaging: bool) -> float:
-        state, csr, target = self.state, self.design.csr, self.target
+        assert isinstance(self.objective, LeastSquares)
+        state, csr, values = self.state, self.design.csr, self.objective.values
         return float(
             sparse_epoch(
                 csr.indptr,
                 csr.indices,
                 csr.data.astype(np.float64, copy=False),
-                target.indptr,
-                target.indices,
-                target.data,
+                values.indptr,
+                values.indices,
+                values.data,
                 self.weight,
                 order,
                 state.V,
@@ -174,52 +171,26 @@ class SGDRun:
     def _gradient(
         self, rng: np.random.Generator
     ) -> Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]:
-        if self.quadratic:
-            target = self.target
-
-            def least_squares(theta: FloatArray, batch: IntArray) -> tuple[FloatArray, FloatArray]:
-                residual = QuadraticSurrogate.residual(theta, target[batch])
-                return 0.5 * np.einsum("nw,nw->n", residual, residual), residual
-
-            return least_squares
         if self.solver.label_sampling:
-            return lambda theta, batch: self.surrogate.sampled_value_and_gradient(
-                theta, self.labels[batch], rng
-            )
-        return lambda theta, batch: self.surrogate.value_and_gradient(theta, self.labels[batch])
+            return lambda theta, rows: self.objective.sampled_value_and_gradient(theta, rows, rng)
+        return self.objective.value_and_gradient
 
     def weights(self) -> FloatArray:
         """Averaged weights in the coordinates of the score map, (n_weights, width)."""
-        weights = self.state.weights()
-        if self.quadratic:
-            weights = self.columns.expand(weights)
+        weights = self.objective.expand(self.state.weights())
         if not self.score_map.fit_intercept:
             return weights[:-1]
         return self.design.unshift(weights)
 
-    def record(self, risk: float, *, keep_best: bool) -> None:
-        """Count epochs without progress; keep the weights of the best one."""
-        state = self.state
-        self.risks.append(risk)
-        if keep_best and (risk < state.best_risk or state.best_weights.size == 0):
-            state.best_weights = self.weights()
-        if risk < state.best_risk - self.solver.tol * abs(state.best_risk):
-            state.epochs_without_progress = 0
-        elif np.isfinite(state.best_risk):
-            state.epochs_without_progress += 1
-        state.best_risk = min(state.best_risk, risk)
+    def answer(self) -> Arrays:
+        return {"weights": self.weights()}
 
+    def arrays(self) -> Arrays:
+        return self.state.arrays()
 
-def _curvature(surrogate: BaseSurrogate, labels: LabelArray, rng: np.random.Generator) -> float:
-    """Largest second derivative of Φ(·, y) at θ = 0 over some examples, by power iteration."""
-    sample = labels[rng.choice(len(labels), size=min(64, len(labels)), replace=False)]
-    width = surrogate.score_space.width
-    direction = rng.normal(size=(len(sample), width))
-    value = np.ones(len(sample))
-    for _ in range(20):
-        direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-300)
-        ahead = surrogate.value_and_gradient(1e-4 * direction, sample)[1]
-        behind = surrogate.value_and_gradient(-1e-4 * direction, sample)[1]
-        direction = (ahead - behind) / 2e-4
-        value = np.linalg.norm(direction, axis=1)
-    return float(value.max()) or 1.0
+    def numbers(self) -> dict[str, Any]:
+        return self.state.numbers()
+
+    def restore(self, arrays: Arrays, numbers: dict[str, Any]) -> None:
+        self.state.restore(arrays, numbers)
+        self.design.shift = self.state.shift

@@ -25,9 +25,6 @@ class SGDState:
         self.n_seen = 0.0
         self.step = 0.0
         self.alpha = 0.0
-        self.best_risk = np.inf
-        self.epochs_without_progress = 0
-        self.best_weights = np.zeros((0, 0))
         self.shift = np.zeros(n_features)
 
     @property
@@ -49,7 +46,7 @@ class SGDState:
         return np.vstack([total, self.intercept_sum]) / self.scalars[N_AVERAGED]
 
     def arrays(self) -> dict[str, Any]:
-        names = ("V", "U", "intercept", "intercept_sum", "scalars", "best_weights", "shift")
+        names = ("V", "U", "intercept", "intercept_sum", "scalars", "shift")
         return {name: getattr(self, name) for name in names}
 
     def numbers(self) -> dict[str, Any]:
@@ -58,8 +55,6 @@ class SGDState:
             "n_seen": self.n_seen,
             "step": self.step,
             "alpha": self.alpha,
-            "best_risk": float(self.best_risk),
-            "epochs_without_progress": self.epochs_without_progress,
         }
 
     def restore(self, arrays: dict[str, Any], numbers: dict[str, Any]) -> None:

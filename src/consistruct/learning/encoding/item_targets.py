@@ -1,4 +1,4 @@
-"""What each item of a query is regressed on: minus its target, and how much its query counts.
+"""What each item of a query is regressed on, and how much its query counts.
 
 A loss on orders whose score space is `Positions` is L(σ, y) = o_y + Σ_i u_i(y) d(σ(i)). Orders do
 not change if a constant is added to all scores of a query, so only contrasts of items matter; on
@@ -11,17 +11,100 @@ and its minimiser is θ = −E[u | x] up to a constant: sorting by it is the Bay
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, Self
+
 import numpy as np
 
 from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
+from consistruct.learning.encoding.queries import centred
+from consistruct.learning.encoding.relevance import orders_of_scores
+from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision, PairwiseDisagreement
-from consistruct.losses.base import dense_target
+from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores import Positions
 
-__all__ = ["item_targets", "needs_pairs"]
+__all__ = ["ItemTargets", "item_targets", "needs_pairs", "require_item_scores"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemTargets(Statistic):
+    """τ(y) = P u(y): the target of each item of a query, less their mean.
+
+    All batches are packed (`Ragged`), one number per item. Sorting by them is the Bayes decision;
+    the expected loss of a query is not told, since the mean of its targets is left out.
+
+    Parameters
+    ----------
+    loss : RelevanceLoss
+        The family of all query lengths, or a member. For losses that need a score per pair of
+        items the target is the closest one of single items.
+
+    Examples
+    --------
+    >>> from consistruct.losses import PrecisionAt
+    >>> statistic = ItemTargets(PrecisionAt(None, 1))
+    >>> grades = Ragged.pack([[0, 1], [0, 0, 1, 0]])
+    >>> statistic.values(grades).values
+    array([ 0.5 , -0.5 ,  0.25,  0.25, -0.75,  0.25])
+    >>> statistic.decode(statistic.values(grades)).values  # items of each query, best first
+    array([1, 0, 2, 0, 1, 3])
+    """
+
+    loss: RelevanceLoss
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def values(self, true: Ragged) -> Any:
+        return true.with_values(-item_targets(self.loss, true)[0])
+
+    def target(self, expected: Any) -> Any:
+        return expected
+
+    def project(self, expected: Any) -> Any:
+        """Less the mean of each query."""
+        return expected.with_values(centred(expected.values, expected.offsets))
+
+    def decode(self, expected: Any) -> Any:
+        """Items of each query, best first; equal ones in the order of the data."""
+        return orders_of_scores(expected.with_values(-expected.values))
+
+    def squared_error(self, error: Any) -> FloatArray:
+        weight = contrast_weights(self.loss, error.lengths)
+        squares = centred(error.values, error.offsets) ** 2
+        return np.asarray(0.5 * weight * np.add.reduceat(squares, error.offsets[:-1]))
+
+    def offset(self, expected: Any) -> FloatArray:
+        raise self._within_queries()
+
+    def expected_loss(self, expected: Any, pred: Any) -> FloatArray:
+        raise self._within_queries()
+
+    def expected_losses(self, expected: Any) -> FloatArray:
+        raise self._within_queries()
+
+    def _within_queries(self) -> CapabilityError:
+        return CapabilityError(
+            self,
+            "targets comparable between queries",
+            "the expected loss of a query",
+            "scores of items are comparable within a query only; expected_target gives them",
+        )
+
+    def with_loss(self, loss: Loss) -> Self:
+        if loss == self.loss:
+            return self
+        raise CapabilityError(
+            self,
+            "a statistic of the truths",
+            f"changing the loss to {loss!r} after fitting",
+            f"the model was fitted on the targets of {self.loss!r}; fit again with the new loss",
+        )
 
 
 def needs_pairs(loss: RelevanceLoss) -> bool:
@@ -60,32 +143,48 @@ def item_targets(loss: RelevanceLoss, grades: Ragged) -> tuple[FloatArray, Float
         queries = np.flatnonzero(lengths == length)
         member = loss if loss.n is not None else loss.at(length)
         rows = member.truths.check(rows_at(grades, queries), "y")
-        values, weight[queries] = _targets_at(member, rows)
+        values, weight[queries] = _targets_at(member, rows), _contrast_weight_of(member, length)
         values = values - values.mean(axis=1, keepdims=True)
         places = grades.offsets[queries][:, None] + np.arange(length)
         targets[places] = values
     return targets, weight
 
 
-def _targets_at(loss: RelevanceLoss, grades: IntArray) -> tuple[FloatArray, float]:
-    """−u (n, length) and g for queries of one length."""
+def contrast_weights(loss: RelevanceLoss, lengths: IntArray) -> FloatArray:
+    """g of queries of these lengths, (n,); 0 where all orders are alike."""
+    weight = np.zeros(len(lengths))
+    for length in np.unique(lengths[lengths > 1]).tolist():
+        member = loss if loss.n is not None else loss.at(length)
+        weight[lengths == length] = _contrast_weight_of(member, length)
+    return weight
+
+
+def _contrast_weight_of(loss: RelevanceLoss, n: int) -> float:
+    if isinstance(loss, MeanAveragePrecision):
+        return _contrast_weight(loss.sortable_scores())
+    if needs_pairs(loss):
+        # θ_ij = s_i − s_j: ½θᵀḠθ = ½ n(n+1)/12 ‖Ps‖², as for scores linear in the position
+        return n * (n + 1) / 12
+    space = loss.score_space
+    assert isinstance(space, Positions)
+    return _contrast_weight(space)
+
+
+def _targets_at(loss: RelevanceLoss, grades: IntArray) -> FloatArray:
+    """−u (n, length) for queries of one length."""
     n = grades.shape[1]
     if isinstance(loss, MeanAveragePrecision):
-        slopes = _precision_slopes(n)[grades.sum(axis=1, keepdims=True)]
-        return grades * slopes, _contrast_weight(loss.sortable_scores())
+        return np.asarray(grades * _precision_slopes(n)[grades.sum(axis=1, keepdims=True)])
     if needs_pairs(loss):
-        # θ_ij = s_i − s_j: the closest such scores are the row means of the antisymmetric −u, and
-        # ½θᵀḠθ = ½ n(n+1)/12 ‖Ps‖², as for scores linear in the position
+        # θ_ij = s_i − s_j: the closest such scores are the row means of the antisymmetric −u
         first, second = np.triu_indices(n, 1)
         pairs = -dense_target(loss.target(grades))[:, 1:]
         sums = np.zeros(grades.shape)
         rows = np.arange(len(grades))[:, None]
         np.add.at(sums, (rows, first), pairs)
         np.subtract.at(sums, (rows, second), pairs)
-        return sums / n, n * (n + 1) / 12
-    space = loss.score_space
-    assert isinstance(space, Positions)
-    return -dense_target(loss.target(grades)), _contrast_weight(space)
+        return sums / n
+    return -dense_target(loss.target(grades))
 
 
 def _contrast_weight(space: Positions) -> float:
