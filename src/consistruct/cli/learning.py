@@ -40,7 +40,7 @@ from consistruct.cli.options import (
     Template,
     Transitions,
 )
-from consistruct.cli.output import check_writable, one_line_errors, show
+from consistruct.cli.output import check_writable, show
 from consistruct.cli.progress import activity
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
@@ -129,63 +129,60 @@ def fit(
     from consistruct.learning.data_files import read_data
     from consistruct.learning.persistence import save
 
-    with one_line_errors():
-        if sequences.is_column_file(data, format):
-            allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.fit_columns(
-                data,
-                model,
-                template=template,
-                target=target,
-                checkpoint=checkpoint,
-                solver=solver,
-                alpha=parse_alpha(alpha),
-                epochs=epochs,
-                surrogate=surrogate or "log",
-                decoding=decoding or "viterbi",
-                random_state=seed,
-                tag_scheme=tag_scheme,
-                transitions=transitions,
-                hash_bits=hash_bits,
-            )
-            show(result, as_json)
-            return
-        others = set(context.params) - set(sequences.COLUMN_OPTIONS)
-        sequences.refuse_options(
-            context, others, "is about column files (.conll, or --format conll)"
-        )
-        check_writable(model)
-        with activity(f"reading {data.name}"):
-            examples = read_data(
-                data,
-                format=format,
-                target=target or (),
-                groups=groups,
-                ignore=ignore or (),
-                labels=count_or_file(labels),
-                labels_at=labels_at,
-                part=part,
-            )
-        estimator = choose_estimator(
-            examples,
-            loss=choose_loss(loss, rows),
-            surrogate=surrogate or "quadratic",
-            decoding=decoding or "argmax",
-            features=features,
-            n_components=n_components,
-            solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
+    if sequences.is_column_file(data, format):
+        allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.fit_columns(
+            data,
+            model,
+            template=template,
+            target=target,
+            checkpoint=checkpoint,
+            solver=solver,
             alpha=parse_alpha(alpha),
+            epochs=epochs,
+            surrogate=surrogate or "log",
+            decoding=decoding or "viterbi",
             random_state=seed,
-            n_jobs=jobs,
+            tag_scheme=tag_scheme,
+            transitions=transitions,
+            hash_bits=hash_bits,
         )
-        start = time.perf_counter()
-        with activity(f"fitting {shape_of(examples)}"):
-            queries = query_arguments(estimator, examples)
-            estimator.fit(examples.X, examples.y, **queries)
-        seconds = time.perf_counter() - start
-        save(estimator, model, notes={"layout": examples.layout.as_dict()})
-        losses = estimator.task_losses(examples.X, examples.y, **queries)
+        show(result, as_json)
+        return
+    others = set(context.params) - set(sequences.COLUMN_OPTIONS)
+    sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
+    check_writable(model)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data,
+            format=format,
+            target=target or (),
+            groups=groups,
+            ignore=ignore or (),
+            labels=count_or_file(labels),
+            labels_at=labels_at,
+            part=part,
+        )
+    estimator = choose_estimator(
+        examples,
+        loss=choose_loss(loss, rows),
+        surrogate=surrogate or "quadratic",
+        decoding=decoding or "argmax",
+        features=features,
+        n_components=n_components,
+        solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
+        alpha=parse_alpha(alpha),
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    start = time.perf_counter()
+    with activity(f"fitting {shape_of(examples)}"):
+        queries = query_arguments(estimator, examples)
+        estimator.fit(examples.X, examples.y, **queries)
+    seconds = time.perf_counter() - start
+    save(estimator, model, notes={"layout": examples.layout.as_dict()})
+    losses = estimator.task_losses(examples.X, examples.y, **queries)
     show(
         {
             "command": "fit",
@@ -232,30 +229,29 @@ def predict(
 
     predictions: Any
     expected = None
-    with one_line_errors():
-        stored = read_model(model)
-        if out is not None:
-            check_writable(out)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            text, predictions = sequences.predict_columns(stored, model, data)
-        else:
-            layout = layout_of(stored, model)
-            with activity(f"reading {data.name}"):
-                examples = read_data(
-                    data, format=format or format_of(layout, data), part=part, like=layout,
-                    with_target=False,
-                )  # fmt: skip
-            with activity(f"predicting {shape_of(examples)}"):
-                queries = query_arguments(stored.estimator, examples)
-                predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
-                if expected_loss:
-                    expected = stored.estimator.predict_expected_loss(examples.X)
-            text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
-        if out is not None:
-            with atomic_write(out) as stream:
-                stream.write(text.encode())
+    stored = read_model(model)
+    if out is not None:
+        check_writable(out)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        text, predictions = sequences.predict_columns(stored, model, data)
+    else:
+        layout = layout_of(stored, model)
+        with activity(f"reading {data.name}"):
+            examples = read_data(
+                data, format=format or format_of(layout, data), part=part, like=layout,
+                with_target=False,
+            )  # fmt: skip
+        with activity(f"predicting {shape_of(examples)}"):
+            queries = query_arguments(stored.estimator, examples)
+            predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
+            if expected_loss:
+                expected = stored.estimator.predict_expected_loss(examples.X)
+        text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(text.encode())
     if as_json:
         result: dict[str, Any] = {
             "command": "predict",
@@ -298,16 +294,15 @@ def evaluate(
     """
     from consistruct.learning.persistence import read_model
 
-    with one_line_errors():
-        stored = read_model(model)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.evaluate_columns(stored, model, data)
-            name, judged = "token error", result["token_error"]
-        else:
-            result = _evaluate_rows(stored, model, data, target, part, format)
-            name, judged = "mean loss", result["mean_loss"]
+    stored = read_model(model)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.evaluate_columns(stored, model, data)
+        name, judged = "token error", result["token_error"]
+    else:
+        result = _evaluate_rows(stored, model, data, target, part, format)
+        name, judged = "mean loss", result["mean_loss"]
     passed = at_most is None or judged <= at_most
     if at_most is not None:
         result |= {"at_most": at_most, "passed": passed}

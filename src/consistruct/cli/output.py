@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
-__all__ = ["check_writable", "one_line_errors", "show"]
+__all__ = ["check_writable", "show"]
 
 SCHEMA_VERSION = 1
 
@@ -32,18 +30,3 @@ def show(result: dict[str, Any], as_json: bool) -> None:
         if name != "command":
             shown = f"{value:.6g}" if isinstance(value, float) else str(value)
             typer.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
-
-
-@contextmanager
-def one_line_errors() -> Iterator[None]:
-    """What the user can mend becomes one line and exit code 2."""
-    try:
-        yield
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        _fail(error)
-
-
-def _fail(error: Exception) -> NoReturn:
-    line = " ".join(str(error).split()) or type(error).__name__
-    typer.echo(f"consistruct: {line}", err=True)
-    raise typer.Exit(2) from None

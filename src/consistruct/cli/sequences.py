@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from consistruct._validation import read_integer
 from consistruct.cli.output import check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
@@ -239,7 +240,7 @@ def _tag_column(target: list[str] | None) -> int:
     if len(target) > 1:
         raise ValueError(f"a column file has one column of tags, got --target {len(target)} times")
     try:
-        return int(target[0])
+        return read_integer(target[0])
     except ValueError:
         raise ValueError(
             f"--target must be the number of a column (0 is the first, -1 the last), "
