@@ -13,6 +13,7 @@ from rich.console import Console
 
 from consistruct._budgets import SPECS
 from consistruct._validation import read_number
+from consistruct.cli.output import loss_file
 from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
@@ -78,7 +79,7 @@ def analyze(
         chart_picture,
     )
 
-    check_targets(html=html, plot=plot, csv=csv)
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
     curve, told = _curve(task, scores, surrogate, decoding, jobs)
     grid = _grid(eps, points, curve, pictures=html is not None or plot is not None)

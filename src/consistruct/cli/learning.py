@@ -6,8 +6,6 @@ Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 a che
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +14,7 @@ import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
+from consistruct._csv import csv_text
 from consistruct.cli import sequences
 from consistruct.cli.choices import (
     choose_estimator,
@@ -40,7 +39,7 @@ from consistruct.cli.options import (
     Template,
     Transitions,
 )
-from consistruct.cli.output import check_writable, show
+from consistruct.cli.output import check_distinct, check_writable, loss_file, show
 from consistruct.cli.progress import activity
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
@@ -152,7 +151,16 @@ def fit(
         return
     others = set(context.params) - set(sequences.COLUMN_OPTIONS)
     sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
-    check_writable(model)
+    check_distinct(model=model, checkpoint=checkpoint)
+    listed = count_or_file(labels)
+    read = {
+        "data": data,
+        "loss": loss_file(loss),
+        "list_of_labels": listed if isinstance(listed, Path) else None,
+    }
+    check_writable(model, **read)
+    if checkpoint is not None:
+        check_writable(checkpoint, **read)
     with activity(f"reading {data.name}"):
         examples = read_data(
             data,
@@ -160,7 +168,7 @@ def fit(
             target=target or (),
             groups=groups,
             ignore=ignore or (),
-            labels=count_or_file(labels),
+            labels=listed,
             labels_at=labels_at,
             part=part,
         )
@@ -231,7 +239,7 @@ def predict(
     expected = None
     stored = read_model(model)
     if out is not None:
-        check_writable(out)
+        check_writable(out, model=model, data=data)
     if sequences.is_sequence_model(stored, model, data, format):
         allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
         sequences.refuse_options(context, allowed, reason)
@@ -352,9 +360,8 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: 
         header = list(names)
     else:
         header = [f"prediction_{part}" for part in range(columns.shape[1])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*header, "expected_loss"] if expected is not None else header)
-    for row, cells in enumerate(columns.tolist()):
-        writer.writerow(cells if expected is None else [*cells, repr(float(expected[row]))])
-    return text.getvalue()
+    rows = columns.tolist()
+    if expected is not None:
+        header = [*header, "expected_loss"]
+        rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
+    return csv_text(header, rows)

@@ -63,7 +63,7 @@ def report(
         learning_text,
     )
 
-    check_targets(html=html, plot=plot, csv=csv)
+    check_targets(html=html, plot=plot, csv=csv, model=model, data=data, training_data=train)
     stored = read_model(model)
     examples, layout = read_like_training(stored, model, data, target, part, format)
     options: dict[str, Any] = {}
