@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consistruct.learning.ridge_path import LOSS_SLACK, LeftOut, row_chunks
+from consistruct.learning.ridge_path import LOSS_SLACK, LeftOut, row_chunks, settled
 from consistruct.protocols import FloatArray
 
 __all__ = ["CONTRASTS", "Centre", "choose_contrast", "with_contrast", "without_contrast"]
@@ -72,9 +72,10 @@ def choose_contrast(
     task, unweighted = np.zeros((2, len(CONTRASTS)))
     for part in row_chunks(len(weight), surrogate.score_space.width):
         y = left.target(part)
-        theta, mean = predict(part, y), centre.without(part, y)
+        theta, mean = settled(predict(part, y), y), centre.without(part, y)
         for position, contrast in enumerate(CONTRASTS[1:], 1):
-            losses = loss(decoder(with_contrast(theta, mean, contrast)), true[part])
+            sharper = settled(with_contrast(theta, mean, contrast), y)
+            losses = loss(decoder(sharper), true[part])
             task[position] += weight[part] @ losses
             unweighted[position] += losses.sum()
     task /= weight.sum()

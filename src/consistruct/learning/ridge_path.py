@@ -39,6 +39,7 @@ __all__ = [
     "relative_grid",
     "row_chunks",
     "score_path",
+    "settled",
 ]
 
 CHUNK_BYTES = 32 * 2**20
@@ -46,6 +47,7 @@ PENALTY_DECADES = (-9.0, 1.0)  # of the mean squared norm: the penalties that al
 RISK_SLACK = 1e-3
 LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
 SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty must exceed
+TIE = 2.0**-20  # of the largest target: scores of rows left out that are closer tie
 LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
 
 
@@ -264,6 +266,7 @@ def score_path(
         mean += y.sum(axis=0)
         squares += 0.5 * float(np.einsum("nw,nw->", y, gram.apply(y)))
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
+            theta = settled(theta, y)
             error = theta - y
             values = 0.5 * np.einsum("nw,nw->n", error, gram.apply(error))
             risk[position] += weight[part] @ values
@@ -281,6 +284,21 @@ def score_path(
         float(plain.max()) / n,
         max(spread, 0.0),
     )
+
+
+def settled(theta: FloatArray, y: FloatArray) -> FloatArray:
+    """Scores of rows left out, (n, width), as multiples of `TIE` times the largest target.
+
+    In symmetric data, or between copies of a row, several labels tie exactly, and rounding (that of
+    another number of threads, say) would decide which is predicted, and with it which penalty,
+    kernel and contrast win. Rounded scores tie on every machine, and decoders break ties alike.
+    The step is a power of two, so that the rounded scores are exact.
+    """
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest == 0.0:
+        return theta
+    step = TIE * 2.0 ** np.ceil(np.log2(largest))
+    return np.asarray(np.rint(theta / step) * step)
 
 
 def left_out_share(weight: FloatArray) -> FloatArray:
