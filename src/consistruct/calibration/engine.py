@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.methods import choose_method
@@ -89,6 +90,7 @@ def calibration_function(
             f"the calibration function needs finitely many truths, but those of {loss!r} are "
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
+    check_cost_scale(loss.max_value)
     other = surrogate != "quadratic"
     space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
     if space.predictions.size is None:

@@ -11,6 +11,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from consistruct._budgets import SPECS
+from consistruct._validation import read_number
+from consistruct.cli.output import loss_file
 from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
@@ -44,7 +47,10 @@ def analyze(
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int | None = typer.Option(
-        None, min=2, help="Number of grid values from 0 to max_eps; 21, more for exact pictures."
+        None,
+        min=2,
+        max=SPECS.points,
+        help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
     ),
     at: float | None = typer.Option(
         None, help="The eps that worst case and sample size are told for."
@@ -73,7 +79,7 @@ def analyze(
         chart_picture,
     )
 
-    check_targets(html=html, plot=plot, csv=csv)
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
     curve, told = _curve(task, scores, surrogate, decoding, jobs)
     grid = _grid(eps, points, curve, pictures=html is not None or plot is not None)
@@ -125,7 +131,7 @@ def _grid(
         number = points or (POINTS_OF_A_FORMULA if fine else POINTS)
         return np.linspace(0.0, curve.max_eps, number)
     try:
-        values = np.array([float(part) for part in text.split(",")])
+        values = np.array([read_number(part) for part in text.split(",")])
     except ValueError:
         raise LossSpecError(f"--eps must be numbers separated by commas, got {text!r}") from None
     if not np.isfinite(values).all() or (values < 0).any():
