@@ -29,7 +29,7 @@ CURVES = {
     ProblemCertificate: lambda: calibration_function(Mixed((2, 3, 4), 0.2), Blocks((2, 3, 4))),
     OrbitCertificate: lambda: calibration_function(Mixed((2, 3, 4), 0.2), "full"),
     HammingCertificate: lambda: calibration_function(Hamming(6), "full"),
-    OracleCertificate: lambda: calibration_function(Hamming(13), Chain(13, 2)),
+    OracleCertificate: lambda: calibration_function(Hamming(7, 3), Chain(7, 3)),
     CurveCertificate: lambda: calibration_function(
         CostMatrix(np.random.default_rng(1).random((20, 20))), "full"
     ),

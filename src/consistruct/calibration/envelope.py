@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from consistruct.protocols import FloatArray
 
-__all__ = ["Envelope", "as_rows"]
+__all__ = ["Envelope", "as_rows", "round_down", "round_up"]
 
 ORIGIN = np.zeros((1, 5))  # H(0) = 0
 STEEPEST = np.float64(2.0**900)  # no line needs more
@@ -112,7 +112,7 @@ class Envelope:
         inside = flat <= self.max_eps
         slopes = self._slopes(np.where(inside, flat, 0.0)).T
         found = [
-            max(_down(Fraction(s) * Fraction(value) + self._intercept(s)) for s in pair)
+            max(round_down(Fraction(s) * Fraction(value) + self._intercept(s)) for s in pair)
             if within
             else math.inf
             for value, pair, within in zip(
@@ -147,7 +147,7 @@ class Envelope:
             for s in (float(low[0]), float(high[0]))
             if s > 0
         ]
-        return min(_up(min(bounds)), self.max_eps)
+        return min(round_up(min(bounds)), self.max_eps)
 
     def _zero_until(self) -> float:
         """The largest ε at which some row is not above zero: up to there the hull is zero.
@@ -223,11 +223,12 @@ def _between(low: FloatArray, high: FloatArray) -> FloatArray:
     return bits.view(np.float64)
 
 
-def _down(value: Fraction) -> float:
+def round_down(value: Fraction) -> float:
     """The nearest float that is not above."""
     near = float(value)
     return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
-def _up(value: Fraction) -> float:
-    return -_down(-value)
+def round_up(value: Fraction) -> float:
+    """The nearest float that is not below."""
+    return -round_down(-value)

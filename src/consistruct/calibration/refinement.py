@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consistruct.calibration.envelope import Envelope
 from consistruct.protocols import FloatArray
@@ -74,7 +75,7 @@ def _steps(grid: FloatArray, lower: FloatArray, quadratic: float) -> FloatArray:
 
 def _too_low(
     rows: FloatArray, grid: FloatArray, lower: FloatArray, eps: float, share: float
-) -> FloatArray:
+) -> NDArray[np.bool_]:
     """(n,): the steps below the best line at ε that the values allow, lowered by a share."""
     zero = np.zeros_like(grid)
     finite = np.isfinite(lower)

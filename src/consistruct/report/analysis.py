@@ -76,11 +76,11 @@ def calibration_report(
     radius = check_number(radius, "radius", low=0.0, open_low=True)
     q_bound = check_number(q_bound, "q_bound", low=0.0, open_low=True)
     grid, at, reason = _grid(curve, eps, points, at)
-    points = curve.curve(grid, progress=progress)
+    found_points = curve.curve(grid, progress=progress)
     expressed = expresses(curve.loss, curve.scores)
     k_eff = curve.effective_classes
     envelope = curve.envelope(() if at is None else at, eps=grid)
-    shown = tuple(_point(curve, point, envelope) for point in points)
+    shown = tuple(_point(curve, point, envelope) for point in found_points)
     found = next((point for point in shown if point.eps == at), None)
     case = (
         "no excess risk is possible: every prediction costs the same"
