@@ -53,7 +53,9 @@ def analyze(
         help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
     ),
     at: float | None = typer.Option(
-        None, help="The eps that worst case and sample size are told for."
+        None,
+        help="The eps that worst case and sample size are told for; if not given, a tenth of what "
+        "the best constant prediction loses.",
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
     q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
@@ -82,10 +84,17 @@ def analyze(
     check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
     curve, told = _curve(task, scores, surrogate, decoding, jobs)
-    grid = _grid(eps, points, curve, pictures=html is not None or plot is not None)
+    number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
         report = calibration_report(
-            curve, grid, at=at, radius=radius, q_bound=q_bound, warnings=told, progress=step
+            curve,
+            _values(eps),
+            points=number,
+            at=at,
+            radius=radius,
+            q_bound=q_bound,
+            warnings=told,
+            progress=step,
         )
     written = []
     if html is not None:
@@ -123,13 +132,16 @@ def _curve(
     return curve, told
 
 
-def _grid(
-    text: str, points: int | None, curve: CalibrationFunction, *, pictures: bool
-) -> np.ndarray:
+def _number(points: int | None, curve: CalibrationFunction, *, pictures: bool) -> int:
+    """How many values of ε, where none are given."""
+    fine = pictures and curve.method.startswith("closed form")
+    return points or (POINTS_OF_A_FORMULA if fine else POINTS)
+
+
+def _values(text: str) -> np.ndarray | None:
+    """The values of --eps, or None."""
     if not text:
-        fine = pictures and curve.method.startswith("closed form")
-        number = points or (POINTS_OF_A_FORMULA if fine else POINTS)
-        return np.linspace(0.0, curve.max_eps, number)
+        return None
     try:
         values = np.array([read_number(part) for part in text.split(",")])
     except ValueError:

@@ -23,7 +23,11 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     loss: str = typer.Argument("", help="Loss spec, e.g. hamming:1000, mixed:4x25:0.4."),
-    eps: float = typer.Option(..., help="Excess task risk over the best rule with the scores."),
+    eps: float | None = typer.Option(
+        None,
+        help="Excess task risk over the best rule with the scores; if not given, a tenth of what "
+        "the best constant prediction loses.",
+    ),
     scores: str = typer.Option(
         "own", help="own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
     ),
@@ -44,6 +48,8 @@ def plan(
     from consistruct.scores.spec import parse_scores
 
     if table:
+        if eps is None:
+            raise LossSpecError("--table compares losses at one accuracy: give it by --eps")
         lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
         show(plan_table_dict(lines) if json_output else plan_table_text(lines))
         return

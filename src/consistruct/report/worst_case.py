@@ -19,6 +19,7 @@ from consistruct.calibration.proofs import (
     MixedCertificate,
     OracleCertificate,
 )
+from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray, LabelArray
@@ -87,6 +88,11 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         truths, where = np.unique(np.array(found.truths), axis=0, return_inverse=True)
         law = np.zeros(len(truths))
         np.add.at(law, where.ravel(), found.law)
+        names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
+        return found.pair, (names, truths, law), note
+    if isinstance(found, ChainCertificate):
+        truths = np.array([truth for truth, _ in found.law])
+        law = np.array([share for _, share in found.law])
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
         return found.pair, (names, truths, law), note
     if isinstance(found, HammingCertificate):

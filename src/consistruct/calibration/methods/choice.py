@@ -9,6 +9,7 @@ from consistruct.calibration.bounds import expresses
 from consistruct.calibration.exact.mixed import MixedProver
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.base import Method
+from consistruct.calibration.methods.chain import ChainMethod
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
@@ -21,6 +22,7 @@ from consistruct.calibration.methods.structured import (
 from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.structured import HammingFull, as_mixed, closed_form
+from consistruct.calibration.structured.chain_bounds import LONGEST
 from consistruct.exceptions import ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
@@ -62,6 +64,14 @@ def _try_hamming_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if not isinstance(loss, Hamming) or not isinstance(space, Full):
         return "the formula is for the Hamming loss with full scores"
     return HammingMethod(HammingFull(loss))
+
+
+def _try_chain(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+    if not isinstance(loss, Hamming) or not isinstance(space, Chain):
+        return "flows along a chain are for the Hamming loss with chain scores"
+    if loss.n_states != 2 or loss.T is None or loss.T > LONGEST:
+        return f"flows along a chain are for two states and at most {LONGEST} parts"
+    return ChainMethod(loss.T)
 
 
 def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -127,6 +137,7 @@ METHODS: tuple[Callable[[Loss, BaseScoreSpace, int], Choice], ...] = (
     _try_block_level,
     _try_explicit_full,
     _try_pool,
+    _try_chain,
     _try_oracle,
     _try_bounds,
 )
