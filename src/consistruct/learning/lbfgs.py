@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from consistruct._validation import check_count, check_number
+from consistruct.exceptions import ConsistructError
 from consistruct.learning.design_matrix import DesignMatrix
 from consistruct.learning.held_out_penalty import best_share
 from consistruct.learning.score_map import ScoreMap
@@ -71,6 +72,11 @@ class LBFGS(BaseSolver):
     ) -> SolverResult:
         """Weights at a stationary point; warns if `max_iter` came first."""
         require(self, surrogate, "give a surrogate of this package")
+        if not surrogate.smooth:
+            raise ConsistructError(
+                f"L-BFGS needs a smooth surrogate, and {surrogate.name!r} has kinks; use "
+                f"solver='sgd', or surrogate='softmax-margin', a smooth upper bound of the hinge"
+            )
         labels = np.asarray(true)
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
         alpha = _single_alpha(self.alpha)

@@ -214,6 +214,11 @@ def _curvature(surrogate: BaseSurrogate, labels: LabelArray, rng: np.random.Gene
     """Largest second derivative of Φ(·, y) at θ = 0 over some examples, by power iteration."""
     sample = labels[rng.choice(len(labels), size=min(64, len(labels)), replace=False)]
     width = surrogate.score_space.width
+    if not surrogate.smooth:
+        # ‖g‖² ≤ 2cΦ is what a curvature c means where Φ ≥ 0: a step that a fall to zero would pay
+        values, slopes = surrogate.value_and_gradient(np.zeros((len(sample), width)), sample)
+        ratios = (slopes**2).sum(axis=1) / (2.0 * np.maximum(values, 1e-300))
+        return float(ratios[values > 0].max(initial=0.0)) or 1.0
     direction = rng.normal(size=(len(sample), width))
     value = np.ones(len(sample))
     for _ in range(20):

@@ -54,7 +54,7 @@ def _automatic(
     surrogate: BaseSurrogate, shape: tuple[int, int], features: Any, n_components: int | None
 ) -> str:
     if not isinstance(surrogate, QuadraticSurrogate):
-        return "lbfgs"
+        return "lbfgs" if surrogate.smooth else "sgd"
     n, n_features = shape
     if features in ("nystroem", "random"):
         size = min(n, n_components or DEFAULT_COMPONENTS)

@@ -23,6 +23,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import ABSurrogate, BaseSurrogate, LawSurrogate
 
 __all__ = ["LooseMethod", "excess_at_zero"]
 
@@ -120,20 +121,21 @@ def _tilted(gap: FloatArray, eps: float) -> FloatArray:
     return q / q.sum()
 
 
-def excess_at_zero(surrogate: str, family: ABFamily | None) -> Excess:
+def excess_at_zero(surrogate: BaseSurrogate) -> Excess:
     """Upper bound on the excess of scores f = 0 under a law."""
-    if family is not None:
+    if isinstance(surrogate, ABSurrogate):
+        family = ABFamily(surrogate)
 
         def ab(L: FloatArray, q: FloatArray) -> float:
             ell = L @ q
             return float(family.excess(ell, np.zeros(len(ell))).mean())
 
         return ab
-    if surrogate == "log":
-        return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
-    if surrogate == "sparsemax":
+    if isinstance(surrogate, LawSurrogate):
+        if surrogate.divergence == "KL":
+            return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
         return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())
-    if surrogate == "hinge":
+    if surrogate.excess == "hinge":
         # Φ_q(0) − ⟨L, q ⊗ q⟩, a coupling of q with itself
         return lambda L, q: float(q @ L.max(axis=0) - q @ L @ q)
     # max-min margin: max_p min_c (Lp)_c − min_c (Lq)_c, the first at most the least column maximum

@@ -28,7 +28,8 @@ from consistruct.learning.sequences.token_maps import TokenMap
 from consistruct.learning.sequences.tokens import PackedTokens
 from consistruct.learning.sequences.training_set import TrainingSet, check_weights, hold_out
 from consistruct.learning.weights import generator
-from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["SequencePredictor"]
 

@@ -22,7 +22,8 @@ from consistruct.learning.sequences.tokens import (
     pack_tokens,
 )
 from consistruct.learning.sequences.training_set import check_weights
-from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["ChainPredictor"]
 
