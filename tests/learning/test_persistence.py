@@ -27,7 +27,7 @@ from consistruct.learning import (
 from consistruct.learning.model_tree import Decoder, Encoder
 from consistruct.learning.model_types import model_types
 from consistruct.learning.persistence import read_model
-from consistruct.surrogates import SURROGATES, QuadraticSurrogate
+from consistruct.surrogates import SURROGATES, BaseSurrogate, QuadraticSurrogate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -92,6 +92,9 @@ def test_every_feature_map(features, standardize, tmp_path):
 @pytest.mark.parametrize("surrogate", sorted(SURROGATES))
 @pytest.mark.parametrize("decoding", ["argmax", "bayes"])
 def test_every_surrogate(surrogate, decoding, tmp_path):
+    cls = SURROGATES[surrogate].cls
+    if decoding == "bayes" and cls.expected_target is BaseSurrogate.expected_target:
+        pytest.skip("scores that only rank tell no expected loss")
     y = RNG.integers(3, size=len(X))
     model = TaskLossClassifier(surrogate=surrogate, decoding=decoding, features="linear")
     round_trip(model.fit(X, y), tmp_path)

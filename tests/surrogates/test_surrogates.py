@@ -165,6 +165,8 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
         ("square", "bayes"),
         ("log", "bayes"),
         ("sparsemax", "bayes"),
+        ("linear-regret", "argmax"),
+        ("linear-regret", "bayes"),
     ],
 )
 def test_minimiser_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding, loss):

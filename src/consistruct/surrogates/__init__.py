@@ -8,6 +8,7 @@ from consistruct.surrogates.ab_family import (
 )
 from consistruct.surrogates.base import BaseSurrogate, EnumeratedSurrogate
 from consistruct.surrogates.law import LawSurrogate
+from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
 from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
 from consistruct.surrogates.max_min import MaxMinMarginSurrogate
@@ -30,6 +31,7 @@ __all__ = [
     "ExponentialSurrogate",
     "HingeSurrogate",
     "LawSurrogate",
+    "LinearRegretSurrogate",
     "LogSurrogate",
     "LogisticSurrogate",
     "MaxMinMarginSurrogate",

@@ -27,8 +27,9 @@ __all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
 
 # What the excess risk of a surrogate looks like, and with it how its calibration function is found:
 # a square in the metric of the scores, a Bregman divergence per label, a divergence between the law
-# of the truth and an estimated one, or one of two polyhedral forms.
-ExcessForm = Literal["square", "bregman", "law", "hinge", "max-min"]
+# of the truth and an estimated one, one of two polyhedral forms, or a square plus the excess of a
+# mixed decision.
+ExcessForm = Literal["square", "bregman", "law", "hinge", "max-min", "mixed-decision"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,6 +22,7 @@ from consistruct.surrogates.chain.members import (
     ChainSoftmaxMargin,
     ChainSurrogate,
 )
+from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
 from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
 from consistruct.surrogates.max_min import MaxMinMarginSurrogate
@@ -81,7 +82,7 @@ class SurrogateEntry:
 
 
 _SUM = "it sums a function of each label's own score, and a chain has no such sum over sequences"
-_PROJECTION = "the projection on laws of sequences is no dynamic programme"
+_PROJECTION = "the projection on distributions over sequences is no dynamic programme"
 _GAME = "the game over laws of sequences is no dynamic programme"
 _NO_FORM = "its excess risk is no divergence that a convex program here could bound"
 
@@ -99,6 +100,7 @@ SURROGATES: dict[str, SurrogateEntry] = {
             SoftmaxMarginSurrogate, "softmax-margin", ChainSoftmaxMargin, not_analysable=_NO_FORM
         ),
         SurrogateEntry(MaxMinMarginSurrogate, "max-min margin", not_on_chains=_GAME),
+        SurrogateEntry(LinearRegretSurrogate, "linear regret", not_on_chains=_PROJECTION),
     )
 }
 

@@ -37,6 +37,9 @@ DIVERGENCES = {
     "log": lambda u, q: float(rel_entr(u, q).sum()),
     "sparsemax": lambda u, q: 0.5 * float(((u - q) ** 2).sum()),
     "quadratic": lambda u, q: 0.5 * float(((L @ (u - q)) ** 2).mean()),
+    "linear-regret": lambda u, q: (  # the best label for q, and κ = L_max = 1
+        0.5 * float(((L @ (u - q)) ** 2).sum()) + float((L @ u)[(L @ q).argmin()] - (L @ u).min())
+    ),
     "logistic": ab_divergence("logistic"),
     "exponential": ab_divergence("exponential"),
 }

@@ -12,6 +12,7 @@ from consistruct.calibration.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.nonquadratic.closed import closed_form
 from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.loose import LooseMethod, excess_at_zero
+from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, PairSolver
 from consistruct.calibration.nonquadratic.polyhedral import HingeSolver, MaxMinSolver
 from consistruct.exceptions import CapabilityError, ConsistructError
@@ -22,6 +23,7 @@ from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
     LawSurrogate,
+    LinearRegretSurrogate,
     SurrogateLike,
     surrogate_class,
 )
@@ -31,6 +33,7 @@ __all__ = ["check_surrogate", "choose"]
 NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
 LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 40, "hinge": 6, "max-min": 7}
+LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 
 def check_surrogate(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
@@ -68,7 +71,7 @@ def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, 
         try:
             return PairsMethod(surrogate.loss, _solver(surrogate, decoding)), tuple(refusals)
         except ConsistructError as error:
-            if surrogate.excess != "hinge":
+            if surrogate.excess not in ("hinge", "mixed-decision"):
                 raise
             reason = str(error)
     refusals.append(f"listed pairs: {reason}")
@@ -99,7 +102,7 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     assert surrogate.excess is not None
     if decoding == "argmax" and space.rank < loss.n_labels:
         return "scores that do not reach every vector are solved for the quadratic surrogate only"
-    if space.measure != "uniform":
+    if space.measure != "uniform" and surrogate.excess != "mixed-decision":
         return "the reference measure is not uniform"
     limit = LIMITS.get(surrogate.name, LIMITS[surrogate.excess])
     if loss.n_labels > limit:
@@ -115,6 +118,10 @@ def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver:
         return ABSolver(L, surrogate)
     if isinstance(surrogate, LawSurrogate):
         return LawSolver(L, surrogate.divergence, cast(Literal["argmax", "bayes"], decoding))
+    if isinstance(surrogate, LinearRegretSurrogate):
+        mixed = MixedDecisionSolver(L, surrogate.kappa)
+        mixed.require_few_sets()
+        return mixed
     if surrogate.excess == "hinge":
         solver = HingeSolver(L)
         for j in range(len(L)):
@@ -128,7 +135,8 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
     upper = excess_at_zero(surrogate)
     l_max = loss.max_value or 1.0
     assert loss.n_labels is not None
-    reaches_all = space.rank == loss.n_labels and space.measure == "uniform"
+    free = space.rank == loss.n_labels
+    reaches_all = free and space.measure == "uniform"
     divergence = surrogate.divergence if isinstance(surrogate, LawSurrogate) else None
     if decoding == "bayes" and divergence == "KL":
         # Pinsker: total variation at least ε/2Lmax
@@ -137,6 +145,9 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
         # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
         scale = -math.log(loss.truths.size)
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
+    if isinstance(surrogate, LinearRegretSurrogate) and free:  # no measure enters it
+        k, kappa = loss.n_labels, surrogate.kappa
+        return LooseMethod(loss, space, reason, 0.25 / kappa, upper, linear=1 / k)
     if surrogate.name in ("logistic", "exponential") and reaches_all:
         # G'' ≥ 4/Lmax², and (2/Lmax²)(x² + (ε − x)²) is least at ε²/Lmax²
         return LooseMethod(loss, space, reason, 1 / l_max**2, upper, -math.log(loss.n_labels))

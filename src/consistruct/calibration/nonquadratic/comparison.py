@@ -22,6 +22,7 @@ laws that are less noisy than the uniform one.
 | sparsemax | (m − 1)/2m |
 | (a, b) | (1/2k) Σ_c G''(ℓ_c) Var_u L(c, y), ℓ_c the mean of row c |
 | quadratic | ½ Var_u of the targets in the metric of the scores |
+| linear regret | (1/2κ) Σ_c Var_u L(c, y); labels tied under u cost nothing, others are rare |
 | hinge, max-min margin | none: Ω has kinks, the cost does not fall like 1/n |
 """
 
@@ -45,7 +46,13 @@ from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Separable
-from consistruct.surrogates import ABSurrogate, LawSurrogate, SurrogateLike, make_surrogate
+from consistruct.surrogates import (
+    ABSurrogate,
+    LawSurrogate,
+    LinearRegretSurrogate,
+    SurrogateLike,
+    make_surrogate,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -220,6 +227,11 @@ def noise_scale(function: CalibrationFunction, surrogate: SurrogateLike) -> floa
             assert loss.T is not None
             return math.log(loss.T * (loss.n_states - 1) / 2)
         return math.log(n_truths - 1) - math.log(2)
+    if isinstance(built, LinearRegretSurrogate):
+        if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
+            return None
+        noise = float(loss.matrix().var(axis=1).sum()) / (2 * built.kappa)
+        return math.log(noise) if noise > 0 else None
     assert isinstance(built, ABSurrogate)
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return _zero_one_noise(built) if isinstance(loss, ZeroOne) else None

@@ -23,7 +23,12 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates import ABSurrogate, BaseSurrogate, LawSurrogate
+from consistruct.surrogates import (
+    ABSurrogate,
+    BaseSurrogate,
+    LawSurrogate,
+    LinearRegretSurrogate,
+)
 
 __all__ = ["LooseMethod", "excess_at_zero"]
 
@@ -45,6 +50,7 @@ class LooseMethod(Method):
     upper: Excess | None
     log_scale: float = 0.0
     bayes: bool = False  # decoding by the least expected loss under the estimated law
+    linear: float = 0.0  # H ≥ linear·ε + quadratic·ε², times exp(log_scale)
 
     def __post_init__(self) -> None:
         self.name = f"bounds: {self.reason}"
@@ -73,7 +79,7 @@ class LooseMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            lower = self.quadratic * value**2
+            lower = self.linear * value + self.quadratic * value**2
             return CurvePoint(value, lower, self._upper(value), self.log_scale, self.name, "bounds")
 
         return each(eps, point, progress)
@@ -135,6 +141,16 @@ def excess_at_zero(surrogate: BaseSurrogate) -> Excess:
         if surrogate.divergence == "KL":
             return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
         return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())
+    if isinstance(surrogate, LinearRegretSurrogate):
+        kappa = surrogate.kappa
+
+        def mixed(L: FloatArray, q: FloatArray) -> float:
+            # at f = 0 the mixed decision is uniform and every estimate is κ/k
+            ell = L @ q
+            square = float(((ell - kappa / len(ell)) ** 2).sum()) / (2 * kappa)
+            return square + float(ell.mean() - ell.min())
+
+        return mixed
     if surrogate.excess == "hinge":
         # Φ_q(0) − ⟨L, q ⊗ q⟩, a coupling of q with itself
         return lambda L, q: float(q @ L.max(axis=0) - q @ L @ q)
