@@ -117,12 +117,11 @@ def _curve(
 ) -> tuple[CalibrationFunction, list[str]]:
     """The curve, and what the result depends on, which is also told in one line on stderr.
 
-    Own scores of another surrogate than the quadratic are those that it is trained with.
+    Own scores are those that the surrogate is trained with.
     """
     from consistruct.calibration import LabelOrderWarning, calibration_function
 
-    other = surrogate != "quadratic"
-    space = None if other and scores == "own" else parse_scores(scores, task)
+    space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
         curve = calibration_function(task, space, surrogate, decoding, jobs=jobs)

@@ -42,7 +42,8 @@ from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["Chain"]
 
