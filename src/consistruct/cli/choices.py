@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consistruct._validation import read_integer, read_number
 from consistruct.cli.output import check_writable
 from consistruct.losses import parse_loss
 
@@ -91,7 +92,7 @@ def parse_alpha(text: str) -> str | float:
     if text == "auto":
         return text
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         raise ValueError(f"--alpha must be auto or a number, got {text!r}") from None
 
@@ -100,4 +101,7 @@ def count_or_file(labels: str | None) -> int | Path | None:
     """How many labels, or the file that names them."""
     if labels is None:
         return None
-    return int(labels) if labels.lstrip("-").isdigit() else Path(labels)
+    try:
+        return read_integer(labels)
+    except ValueError:
+        return Path(labels)

@@ -6,8 +6,6 @@ Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 a che
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +14,7 @@ import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
+from consistruct._csv import csv_text
 from consistruct.cli import sequences
 from consistruct.cli.choices import (
     choose_estimator,
@@ -40,7 +39,7 @@ from consistruct.cli.options import (
     Template,
     Transitions,
 )
-from consistruct.cli.output import check_writable, one_line_errors, show
+from consistruct.cli.output import check_distinct, check_writable, loss_file, show
 from consistruct.cli.progress import activity
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
@@ -129,63 +128,69 @@ def fit(
     from consistruct.learning.files.data import read_data
     from consistruct.learning.files.persistence import save
 
-    with one_line_errors():
-        if sequences.is_column_file(data, format):
-            allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.fit_columns(
-                data,
-                model,
-                template=template,
-                target=target,
-                checkpoint=checkpoint,
-                solver=solver,
-                alpha=parse_alpha(alpha),
-                epochs=epochs,
-                surrogate=surrogate or "log",
-                decoding=decoding or "argmax",
-                random_state=seed,
-                tag_scheme=tag_scheme,
-                transitions=transitions,
-                hash_bits=hash_bits,
-            )
-            show(result, as_json)
-            return
-        others = set(context.params) - set(sequences.COLUMN_OPTIONS)
-        sequences.refuse_options(
-            context, others, "is about column files (.conll, or --format conll)"
-        )
-        check_writable(model)
-        with activity(f"reading {data.name}"):
-            examples = read_data(
-                data,
-                format=format,
-                target=target or (),
-                groups=groups,
-                ignore=ignore or (),
-                labels=count_or_file(labels),
-                labels_at=labels_at,
-                part=part,
-            )
-        estimator = choose_estimator(
-            examples,
-            loss=choose_loss(loss, rows),
-            surrogate=surrogate or "quadratic",
-            decoding=decoding or "argmax",
-            features=features,
-            n_components=n_components,
-            solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
+    if sequences.is_column_file(data, format):
+        allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.fit_columns(
+            data,
+            model,
+            template=template,
+            target=target,
+            checkpoint=checkpoint,
+            solver=solver,
             alpha=parse_alpha(alpha),
+            epochs=epochs,
+            surrogate=surrogate or "log",
+            decoding=decoding or "argmax",
             random_state=seed,
-            n_jobs=jobs,
+            tag_scheme=tag_scheme,
+            transitions=transitions,
+            hash_bits=hash_bits,
         )
-        start = time.perf_counter()
-        with activity(f"fitting {shape_of(examples)}"):
-            queries = query_arguments(estimator, examples)
-            estimator.fit(examples.X, examples.y, **queries)
-        seconds = time.perf_counter() - start
-        save(estimator, model, notes={"layout": examples.layout.as_dict()})
-        losses = estimator.task_losses(examples.X, examples.y, **queries)
+        show(result, as_json)
+        return
+    others = set(context.params) - set(sequences.COLUMN_OPTIONS)
+    sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
+    check_distinct(model=model, checkpoint=checkpoint)
+    listed = count_or_file(labels)
+    read = {
+        "data": data,
+        "loss": loss_file(loss),
+        "list_of_labels": listed if isinstance(listed, Path) else None,
+    }
+    check_writable(model, **read)
+    if checkpoint is not None:
+        check_writable(checkpoint, **read)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data,
+            format=format,
+            target=target or (),
+            groups=groups,
+            ignore=ignore or (),
+            labels=listed,
+            labels_at=labels_at,
+            part=part,
+        )
+    estimator = choose_estimator(
+        examples,
+        loss=choose_loss(loss, rows),
+        surrogate=surrogate or "quadratic",
+        decoding=decoding or "argmax",
+        features=features,
+        n_components=n_components,
+        solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
+        alpha=parse_alpha(alpha),
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    start = time.perf_counter()
+    with activity(f"fitting {shape_of(examples)}"):
+        queries = query_arguments(estimator, examples)
+        estimator.fit(examples.X, examples.y, **queries)
+    seconds = time.perf_counter() - start
+    save(estimator, model, notes={"layout": examples.layout.as_dict()})
+    losses = estimator.task_losses(examples.X, examples.y, **queries)
     show(
         {
             "command": "fit",
@@ -232,30 +237,29 @@ def predict(
 
     predictions: Any
     expected = None
-    with one_line_errors():
-        stored = read_model(model)
-        if out is not None:
-            check_writable(out)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            text, predictions = sequences.predict_columns(stored, model, data)
-        else:
-            layout = layout_of(stored, model)
-            with activity(f"reading {data.name}"):
-                examples = read_data(
-                    data, format=format or format_of(layout, data), part=part, like=layout,
-                    with_target=False,
-                )  # fmt: skip
-            with activity(f"predicting {shape_of(examples)}"):
-                queries = query_arguments(stored.estimator, examples)
-                predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
-                if expected_loss:
-                    expected = stored.estimator.predict_expected_loss(examples.X)
-            text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
-        if out is not None:
-            with atomic_write(out) as stream:
-                stream.write(text.encode())
+    stored = read_model(model)
+    if out is not None:
+        check_writable(out, model=model, data=data)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        text, predictions = sequences.predict_columns(stored, model, data)
+    else:
+        layout = layout_of(stored, model)
+        with activity(f"reading {data.name}"):
+            examples = read_data(
+                data, format=format or format_of(layout, data), part=part, like=layout,
+                with_target=False,
+            )  # fmt: skip
+        with activity(f"predicting {shape_of(examples)}"):
+            queries = query_arguments(stored.estimator, examples)
+            predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
+            if expected_loss:
+                expected = stored.estimator.predict_expected_loss(examples.X)
+        text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(text.encode())
     if as_json:
         result: dict[str, Any] = {
             "command": "predict",
@@ -298,16 +302,15 @@ def evaluate(
     """
     from consistruct.learning.files.persistence import read_model
 
-    with one_line_errors():
-        stored = read_model(model)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.evaluate_columns(stored, model, data)
-            name, judged = "token error", result["token_error"]
-        else:
-            result = _evaluate_rows(stored, model, data, target, part, format)
-            name, judged = "mean loss", result["mean_loss"]
+    stored = read_model(model)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.evaluate_columns(stored, model, data)
+        name, judged = "token error", result["token_error"]
+    else:
+        result = _evaluate_rows(stored, model, data, target, part, format)
+        name, judged = "mean loss", result["mean_loss"]
     passed = at_most is None or judged <= at_most
     if at_most is not None:
         result |= {"at_most": at_most, "passed": passed}
@@ -357,9 +360,8 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: 
         header = list(names)
     else:
         header = [f"prediction_{part}" for part in range(columns.shape[1])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*header, "expected_loss"] if expected is not None else header)
-    for row, cells in enumerate(columns.tolist()):
-        writer.writerow(cells if expected is None else [*cells, repr(float(expected[row]))])
-    return text.getvalue()
+    rows = columns.tolist()
+    if expected is not None:
+        header = [*header, "expected_loss"]
+        rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
+    return csv_text(header, rows)

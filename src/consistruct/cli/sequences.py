@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from consistruct.cli.output import check_writable
+from consistruct._budgets import irregular_file, unreadable_table
+from consistruct._validation import read_integer
+from consistruct.cli.output import check_distinct, check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
 
@@ -119,12 +121,13 @@ def fit_columns(
         )
     text = _template_text(template)
     column = _tag_column(target)
-    check_writable(model)
+    check_distinct(model=model, checkpoint=checkpoint)
+    check_writable(model, data=data, template=template)
     solver = "sgd" if solver == "auto" else solver
     if checkpoint is not None:
         if solver != "sgd":
             raise ValueError(f"--checkpoint needs --solver sgd, got --solver {solver}")
-        check_writable(checkpoint)
+        check_writable(checkpoint, data=data, template=template)
     options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
     file = _read(data)
     file.column(column)  # refuses a number that the file does not have
@@ -214,8 +217,9 @@ def _read(data: Path) -> ColumnFile:
 
     if not data.exists():
         raise DataFileError(f"there is no file {str(data)!r}")
-    if data.is_dir():
-        raise DataFileError(f"{data} is a folder; give a column file")
+    irregular = irregular_file(data)
+    if irregular is not None:
+        raise DataFileError(f"{data} is {irregular}; give a column file")
     with activity(f"reading {data.name}"):
         return read_columns(data)
 
@@ -224,6 +228,9 @@ def _template_text(path: Path) -> str:
     """The text of a template file that can be parsed."""
     from consistruct.learning.files.conll import FeatureTemplate
 
+    fault = unreadable_table(path)
+    if fault is not None:
+        raise DataFileError(f"{path} is no template: {fault}")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -246,7 +253,7 @@ def _tag_column(target: list[str] | None) -> int:
     if len(target) > 1:
         raise ValueError(f"a column file has one column of tags, got --target {len(target)} times")
     try:
-        return int(target[0])
+        return read_integer(target[0])
     except ValueError:
         raise ValueError(
             f"--target must be the number of a column (0 is the first, -1 the last), "

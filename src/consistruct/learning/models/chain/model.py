@@ -38,11 +38,13 @@ from consistruct.learning.models.chain.risk import ChainRisk, minimise
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
+from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["Chain"]
 
@@ -435,23 +437,12 @@ class Chain(TargetModel):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number, got {value!r}")
-        self._refuse_idle("features", "random", "n_components", "bandwidth")
-        self._refuse_idle("solver", "sgd", "step", "batch_size", "early_stopping", "checkpoint")
-        self._refuse_idle("early_stopping", True, "validation_fraction", "patience")
+        random, sgd = self.features == "random", self.solver == "sgd"
+        refuse_idle(self, "features='random'", random, ("n_components", "bandwidth"))
+        refuse_idle(self, "solver='sgd'", sgd, SGD_SETTINGS)
+        stopping = ("validation_fraction", "patience")
+        refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
         return surrogate
-
-    def _refuse_idle(self, setting: str, value: Any, *names: str) -> None:
-        """Raise if settings are given that have an effect only where another has this value."""
-        if getattr(self, setting) == value:
-            return
-        defaults = type(self)().get_params(deep=False)
-        for name in names:
-            given = getattr(self, name)
-            if given != defaults[name]:
-                raise ValueError(
-                    f"{name}={given!r} has an effect with {setting}={value!r} only, "
-                    f"got {setting}={getattr(self, setting)!r}"
-                )
 
     def _encode(self, X: PackedTokens | NamedTokens, *, fit: bool) -> PackedTokens:
         """Tokens as numbers, with the columns of the first fit."""
@@ -566,6 +557,7 @@ CHOICES = {
     "transitions": ("shared", "features"),
     "solver": ("sgd", "lbfgs"),
 }
+SGD_SETTINGS = ("step", "batch_size", "early_stopping", "checkpoint")
 LENGTH_OF_THE_FIT = ("max_epochs", "checkpoint")  # a fit may go on for longer, from another file
 
 
