@@ -14,7 +14,9 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import consistruct as cs
 from consistruct.exceptions import LossSpecError
-from consistruct.learning import AveragedSGD, ClosedForm, TaskLossScorer
+from consistruct.learning import TaskLossScorer
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses import (
     Abstain,
     Block,
@@ -25,13 +27,14 @@ from consistruct.losses import (
     Ordinal,
     Tree,
 )
+from tests.learning.estimators import classifier, predictor
 
 X, y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 
 
 def linear(*arguments, **options):
-    return cs.TaskLossClassifier(*arguments, features="linear", random_state=0, **options)
+    return classifier(*arguments, features="linear", random_state=0, **options)
 
 
 def test_class_names_of_any_type():
@@ -78,7 +81,7 @@ def test_sizes_come_from_y_and_wrong_ones_are_refused():
     ):
         linear(3).fit(X, y)
     with pytest.raises(ValueError, match="is a loss over classes and needs y of shape"):
-        cs.StructuredPredictor(Ordinal(3), features="linear").fit(X, np.column_stack([y, y]))
+        predictor(Ordinal(3), features="linear").fit(X, np.column_stack([y, y]))
 
 
 @pytest.mark.parametrize("labels", [NAMES[y], y, y + 5], ids=["names", "codes", "numbers"])
@@ -128,9 +131,7 @@ def test_unseen_truths_count_as_wrong():
     model = linear("ordinal").fit(X[:100], y[:100])
     np.testing.assert_array_equal(model.task_losses(X[:2], ["never", "seen"]), [1.0, 1.0])
     assert model.score(X[100:], y[100:]) == -1.0
-    parts = cs.StructuredPredictor("hamming", features="linear").fit(
-        X[:100], np.column_stack([y, y])[:100]
-    )
+    parts = predictor("hamming", features="linear").fit(X[:100], np.column_stack([y, y])[:100])
     prediction = parts.predict(X[:1])[0]
     np.testing.assert_array_equal(parts.task_losses(X[:1], [[prediction[0], 9]]), [0.5])
 
@@ -164,7 +165,7 @@ def test_pandas_in_and_pipelines():
         model.predict(frame.rename(columns={"a": "z"}))
     pipeline = make_pipeline(StandardScaler(), linear()).set_output(transform="pandas")
     assert pipeline.fit(frame, y).score(frame, y) > -0.2
-    inner = cs.TaskLossClassifier(features=PolynomialFeatures(2).set_output(transform="pandas"))
+    inner = classifier(features=PolynomialFeatures(2).set_output(transform="pandas"))
     assert inner.fit(frame, y).score(frame, y) > -0.05
 
 
@@ -174,7 +175,7 @@ def test_class_weight_shifts_decisions():
     balanced = linear(class_weight="balanced").fit(X[:110], y[:110])
     weights = np.where(y[:110] == 2, 110 / 30, 110 / 150)
     by_hand = linear().fit(X[:110], y[:110], sample_weight=weights)
-    np.testing.assert_allclose(balanced.coef_, by_hand.coef_)
+    np.testing.assert_allclose(balanced.model_.coef_, by_hand.model_.coef_)
 
 
 @pytest.mark.parametrize("labels", [y, np.column_stack([y, y > 0])], ids=["classes", "parts"])
@@ -189,7 +190,7 @@ def test_partial_fit_in_batches_learns(labels):
     for _ in range(8):
         for batch in np.array_split(order, 3):
             model.partial_fit(X[batch], labels[batch], **first)
-    assert model.n_iter_ == 24
+    assert model.model_.n_iter_ == 24
     closed = cls(loss, features="linear", standardize=True).fit(X, labels)
     assert model.score(X, labels) > closed.score(X, labels) - 0.05
 
@@ -205,16 +206,16 @@ def test_partial_fit_announces_what_it_needs():
 
 def test_structured_labels_of_other_shapes():
     costs = np.abs(np.subtract.outer(y, np.arange(3))).astype(float)
-    model = cs.StructuredPredictor(CostVectors(3, 2.0), features="linear").fit(X, costs)
-    ordinal = linear("ordinal", solver=ClosedForm(alpha=model.alpha_)).fit(X, y)
+    model = predictor(CostVectors(3, 2.0), features="linear").fit(X, costs)
+    ordinal = linear("ordinal", solver=ClosedForm(alpha=model.model_.alpha_)).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), ordinal.predict(X))
     assert model.score(X, costs) == pytest.approx(ordinal.score(X, y))
     names = np.array(["B", "I", "O"])[np.column_stack([y, y, 2 - y])]
-    parts = cs.StructuredPredictor(features="linear").fit(X, names)
+    parts = predictor(features="linear").fit(X, names)
     assert parts.loss_ == Hamming(3, 3)
     assert set(np.unique(parts.predict(X))) <= {"B", "I", "O"}
     with pytest.raises(ValueError, match=r"y must hold states in 0\.\.1, got 2"):
-        cs.StructuredPredictor(Hamming(2)).fit(X, np.column_stack([y, y]))
+        predictor(Hamming(2)).fit(X, np.column_stack([y, y]))
 
 
 def test_losses_change_the_decisions_they_should():
@@ -260,7 +261,6 @@ def test_results_repeat_with_the_same_seed():
         {"features": "random", "n_components": 50},
     ):
         models = [
-            cs.TaskLossClassifier(random_state=3, bandwidth="median", **options).fit(X, y)
-            for _ in range(2)
+            classifier(random_state=3, bandwidth="median", **options).fit(X, y) for _ in range(2)
         ]
-        np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+        np.testing.assert_array_equal(models[0].model_.coef_, models[1].model_.coef_)

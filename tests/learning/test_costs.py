@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 
-import consistruct as cs
 from consistruct.learning import TaskLossScorer, load, save, task_loss
 from consistruct.losses import CostMatrix, CostVectors
+from tests.learning.estimators import classifier, predictor
 
 X, CODES = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -29,7 +29,7 @@ def frame(order=(0, 1, 2), rows="pred"):
 
 
 def fit(loss, y=Y, **settings):
-    return cs.TaskLossClassifier(loss, random_state=0, **settings).fit(X, y)
+    return classifier(loss, random_state=0, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ COSTS = M.T[CODES] * np.random.default_rng(0).uniform(0.5, 2.0, size=(len(X), 1)
 
 
 def test_costs_of_examples(tmp_path):
-    model = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    model = classifier(random_state=0).fit(X, Y, costs=COSTS)
     pred = model.predict(X)
     np.testing.assert_array_equal(model.classes_, NAMES)
     paid = COSTS[np.arange(len(X)), np.searchsorted(NAMES, pred)]
@@ -112,14 +112,14 @@ def test_costs_of_examples(tmp_path):
     np.testing.assert_allclose(model.task_losses(X, costs=COSTS), paid)
     assert TaskLossScorer("cost_vectors:3")(model, X, COSTS) == pytest.approx(-paid.mean())
     # the same as costs for y
-    structured = cs.StructuredPredictor(CostVectors(3), random_state=0).fit(X, COSTS)
+    structured = predictor(CostVectors(3), random_state=0).fit(X, COSTS)
     np.testing.assert_array_equal(NAMES[structured.predict(X)], pred)
     save(model, tmp_path / "costs.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "costs.safetensors").predict(X), pred)
 
 
 def test_constant_costs_are_a_cost_matrix():
-    model = cs.TaskLossClassifier(random_state=0, features="linear", alpha=0.01)
+    model = classifier(random_state=0, features="linear", alpha=0.01)
     by_example = clone(model).fit(X, Y, costs=M.T[CODES]).predict(X)
     by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y).predict(X)
     np.testing.assert_array_equal(by_example, by_matrix)
@@ -127,18 +127,18 @@ def test_constant_costs_are_a_cost_matrix():
 
 def test_columns_are_found_by_name():
     named = pd.DataFrame(COSTS, columns=NAMES)[NAMES[[2, 0, 1]]]
-    expected = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    expected = classifier(random_state=0).fit(X, Y, costs=COSTS)
     for y in (None, Y):
-        model = cs.TaskLossClassifier(random_state=0).fit(X, y, costs=named)
+        model = classifier(random_state=0).fit(X, y, costs=named)
         np.testing.assert_array_equal(model.predict(X), expected.predict(X))
         assert model.score(X, costs=named) == expected.score(X, costs=COSTS)
-    numbered = cs.TaskLossClassifier(random_state=0).fit(X, costs=COSTS)
+    numbered = classifier(random_state=0).fit(X, costs=COSTS)
     np.testing.assert_array_equal(NAMES[numbered.predict(X)], expected.predict(X))
 
 
 def test_costs_are_routed():
     with config_context(enable_metadata_routing=True):
-        estimator = cs.TaskLossClassifier(features="linear")
+        estimator = classifier(features="linear")
         estimator.set_fit_request(costs=True).set_score_request(costs=True)
         search = GridSearchCV(estimator, {"alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
     assert isinstance(search.best_estimator_.loss_, CostVectors)
@@ -157,18 +157,18 @@ def test_costs_are_routed():
 )
 def test_bad_costs(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        cs.TaskLossClassifier().fit(X, **arguments)
+        classifier().fit(X, **arguments)
 
 
 def test_costs_and_other_settings():
     with pytest.raises(ValueError, match="costs= take the place of the loss"):
-        cs.TaskLossClassifier("ordinal").fit(X, Y, costs=COSTS)
+        classifier("ordinal").fit(X, Y, costs=COSTS)
     with pytest.raises(ValueError, match="class_weight needs y"):
-        cs.TaskLossClassifier(class_weight="balanced").fit(X, costs=COSTS)
-    model = cs.TaskLossClassifier().fit(X, Y, costs=COSTS)
+        classifier(class_weight="balanced").fit(X, costs=COSTS)
+    model = classifier().fit(X, Y, costs=COSTS)
     with pytest.raises(ValueError, match=r"give costs of shape \(n, 3\)"):
         model.score(X, Y)
     with pytest.raises(ValueError, match="have no column 'setosa'"):
         model.score(X, costs=pd.DataFrame(COSTS, columns=list("abc")))
     with pytest.raises(ValueError, match="give y instead"):
-        cs.TaskLossClassifier().fit(X, Y).score(X, costs=COSTS)
+        classifier().fit(X, Y).score(X, costs=COSTS)
