@@ -8,7 +8,9 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from consistruct.learning import TaskLossScorer, load, save, task_loss
 from consistruct.losses import CostMatrix, CostVectors
@@ -120,9 +122,14 @@ def test_costs_of_examples(tmp_path):
 
 def test_constant_costs_are_a_cost_matrix():
     model = classifier(random_state=0, features="linear", alpha=0.01)
-    by_example = clone(model).fit(X, Y, costs=M.T[CODES]).predict(X)
-    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y).predict(X)
-    np.testing.assert_array_equal(by_example, by_matrix)
+    by_example = clone(model).fit(X, Y, costs=M.T[CODES])
+    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y)
+    # the first regresses costs, the second probabilities that it keeps in their hull: the costs
+    # that they expect are the same where no estimate leaves it
+    inside = (by_matrix.model_.expected(X) >= 0).all(axis=1)
+    raw = by_matrix.model_.expected(X) @ M.T
+    np.testing.assert_allclose(by_example.model_.expected(X), raw, atol=1e-8)
+    assert inside.any()
 
 
 def test_columns_are_found_by_name():
@@ -140,7 +147,7 @@ def test_costs_are_routed():
     with config_context(enable_metadata_routing=True):
         estimator = classifier(features="linear")
         estimator.set_fit_request(costs=True).set_score_request(costs=True)
-        search = GridSearchCV(estimator, {"alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
+        search = GridSearchCV(estimator, {"model__alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
     assert isinstance(search.best_estimator_.loss_, CostVectors)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -172,3 +179,52 @@ def test_costs_and_other_settings():
         model.score(X, costs=pd.DataFrame(COSTS, columns=list("abc")))
     with pytest.raises(ValueError, match="give y instead"):
         classifier().fit(X, Y).score(X, costs=COSTS)
+
+
+# --- what each decision costs for each truth, example by example ---------------------------------
+
+
+def business(n=400, seed=0):
+    """Two classes; a missed 1 costs what is at stake in the row, a false alarm costs 1."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, 3))
+    law = 1.0 / (1.0 + np.exp(-2.0 * features[:, 0]))
+    truth = (rng.random(n) < law).astype(int)
+    stake = rng.lognormal(1.0, 1.0, size=n)
+    costs = np.zeros((n, 2, 2))  # prediction, truth
+    costs[:, 0, 1] = stake
+    costs[:, 1, 0] = 1.0
+    return features, truth, costs, law
+
+
+def test_costs_of_decisions_are_known_at_prediction_time():
+    features, truth, costs, law = business()
+    model = classifier(random_state=0, features="linear").fit(features, truth, costs=costs)
+    new, new_truth, new_costs, new_law = business(seed=1)
+    prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
+    pred = model.predict(new, costs=new_costs)
+    np.testing.assert_array_equal(pred, prices.argmin(axis=1))
+    rows = np.arange(len(new))
+    paid = new_costs[rows, pred, new_truth]
+    assert model.score(new, new_truth, costs=new_costs) == pytest.approx(-paid.mean())
+    ideal = np.einsum("nkm,nm->nk", new_costs, np.column_stack([1 - new_law, new_law]))
+    best = new_costs[rows, ideal.argmin(axis=1), new_truth].mean()
+    same_for_all = new_costs[rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_truth]
+    assert paid.mean() < 0.7 * same_for_all.mean()
+    assert paid.mean() < 1.15 * best
+    with pytest.raises(ValueError, match="give predict"):
+        model.predict(new)
+    with pytest.raises(ValueError, match=r"must have shape \(400, predictions, 2\)"):
+        model.predict(new, costs=new_costs[:3])
+
+
+def test_costs_of_decisions_are_routed():
+    features, truth, costs, _ = business()
+    with config_context(enable_metadata_routing=True):
+        estimator = classifier(features="linear")
+        estimator.set_fit_request(costs=True).set_score_request(costs=True)
+        scores = cross_val_score(estimator, features, truth, cv=3, params={"costs": costs})
+        pipeline = make_pipeline(StandardScaler(), estimator.set_predict_request(costs=True))
+        pipeline.fit(features, truth, costs=costs)
+        assert pipeline.predict(features, costs=costs).shape == (400,)
+    assert (scores > -costs[np.arange(400), 1, truth].mean()).all()  # better than always alarming

@@ -87,7 +87,8 @@ def fitted(X, y, **arguments):
 
 def test_auto_picks_linear_for_sparse_and_wide_inputs_and_kernels_otherwise():
     X, y = inputs(40), np.arange(40) % 2
-    assert isinstance(fitted(sp.csr_array(X), y), LinearFeatures)
+    wide = sp.csr_array(np.repeat(X, 500, axis=1))
+    assert isinstance(fitted(wide, y), LinearFeatures)
     assert isinstance(fitted(inputs(10, 5000), np.arange(10) % 2), LinearFeatures)
     assert isinstance(fitted(X, y), KernelFeatures)
     assert isinstance(fitted(X, y, n_components=10), NystroemFeatures)

@@ -41,11 +41,11 @@ def test_there_is_a_scorer_for_every_loss(name):
         truths = loss.truths.sample(12, rng)
         features = rng.normal(size=(12, 2))
         model = predictor(loss, features="linear", alpha=0.1).fit(features, truths)
-        theta = model.score_parameters(features)
-        direct = loss(loss.score_space.decoder()(theta), truths)
+        pred = model._codes(model._read(features))
+        direct = loss(pred, truths)
         assert TaskLossScorer(loss)(model, features, truths) == pytest.approx(-direct.mean())
         # and through the decomposition, which is independent of the direct formula
-        embedded = loss.score_space.embed(loss.score_space.decoder()(theta))
+        embedded = loss.score_space.embed(pred)
         values = (embedded * dense_target(loss.target(truths))).sum(axis=1) + loss.offset(truths)
         assert -values.mean() == pytest.approx(model.score(features, truths))
 
