@@ -15,6 +15,7 @@ from consistruct.learning.encoding.item_targets import ItemTargets, require_item
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.learners import (
     ItemLearner,
     ItemScores,
@@ -177,7 +178,7 @@ class Items(TargetModel):
 
     def _fit_several(self, queries: TrainingQueries, rng: np.random.Generator) -> None:
         parts = query_folds(queries, self.cv, rng)
-        learners = self._learners(queries, len(parts))
+        learners = self._learners(queries, len(parts), rng)
         found = fit_portfolio(
             learners,
             queries,
@@ -259,12 +260,15 @@ class Items(TargetModel):
     def _is(self, name: str) -> bool:
         return isinstance(self.model, str) and self.model == name
 
-    def _learners(self, queries: TrainingQueries, n_folds: int) -> list[ItemLearner]:
+    def _learners(
+        self, queries: TrainingQueries, n_folds: int, rng: np.random.Generator
+    ) -> list[ItemLearner]:
         """What is averaged: the cheapest first."""
         items = queries.problem.items
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]
-        trees: list[ItemLearner] = [forest(items.shape[1], n_folds), boosting(items.shape[0])]
+        bins = ColumnBins(items, rng)
+        trees: list[ItemLearner] = [forest(n_folds, bins), boosting(items.shape[0], bins)]
         if self._is("trees") or np.isnan(items).any():
             return trees
         return [self._ridge(quick=True), *trees]
@@ -273,7 +277,9 @@ class Items(TargetModel):
         options = self._options()
         if quick and self.n_components is None:
             options = dataclasses.replace(options, n_components=QUICK_COMPONENTS)
-        if quick and options.standardize == "auto":
+        if quick and isinstance(options.bandwidth, str) and options.bandwidth == "auto":
+            options = dataclasses.replace(options, bandwidth="median")
+        if quick and isinstance(options.standardize, str) and options.standardize == "auto":
             options = dataclasses.replace(options, standardize=True)
         return RidgeLearner(options, self.alpha, self.selection, quick=quick)
 

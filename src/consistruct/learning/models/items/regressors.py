@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from consistruct.learning.models.items.bins import MOST_BINS, ColumnBins
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.protocols import FloatArray, IntArray
 
@@ -28,29 +29,43 @@ class RegressorScores(ItemScores):
     Attributes
     ----------
     regressor : fitted scikit-learn regressor
+    takes_missing : bool
+    bins : ColumnBins or None
+        What it sees of the columns; the columns themselves if None.
     stage : int or None
         How many of its boosted trees are used; all if None.
     """
 
-    def __init__(self, regressor: Any, takes_missing: bool, stage: int | None = None) -> None:
+    def __init__(
+        self,
+        regressor: Any,
+        takes_missing: bool,
+        bins: ColumnBins | None = None,
+        stage: int | None = None,
+    ) -> None:
         self.regressor = regressor
         self.takes_missing = takes_missing
+        self.bins = bins
         self.stage = stage
 
+    def _columns(self, items: Any) -> Any:
+        return items if self.bins is None else self.bins(items)
+
     def scores(self, items: Any, offsets: IntArray) -> FloatArray:
+        columns = self._columns(items)
         if self.stage is None:
-            return np.asarray(self.regressor.predict(items), dtype=np.float64).ravel()
-        staged = self.regressor.staged_predict(items)
+            return np.asarray(self.regressor.predict(columns), dtype=np.float64).ravel()
+        staged = self.regressor.staged_predict(columns)
         return np.asarray(next(islice(staged, self.stage - 1, None)), dtype=np.float64)
 
     def after(self, stages: tuple[int, ...], items: Any) -> FloatArray:
         """Scores after so many boosted trees, (N, len(stages))."""
-        staged = enumerate(self.regressor.staged_predict(items), 1)
+        staged = enumerate(self.regressor.staged_predict(self._columns(items)), 1)
         return np.column_stack([values for number, values in staged if number in stages])
 
     def at(self, stage: int) -> RegressorScores:
         """The same with so many of its boosted trees."""
-        return RegressorScores(self.regressor, self.takes_missing, stage)
+        return RegressorScores(self.regressor, self.takes_missing, self.bins, stage)
 
 
 class RegressorLearner(ItemLearner):
@@ -60,13 +75,22 @@ class RegressorLearner(ItemLearner):
     ----------
     regressor : scikit-learn regressor
     name : str
+    bins : ColumnBins or None
+        What it sees of the columns; the columns themselves if None.
     stages : tuple of int
         Numbers of boosted trees to choose from by left-out queries; empty: as it is.
     """
 
-    def __init__(self, regressor: Any, name: str = "", stages: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        regressor: Any,
+        name: str = "",
+        bins: ColumnBins | None = None,
+        stages: tuple[int, ...] = (),
+    ) -> None:
         self.regressor = regressor
         self.name = name or type(regressor).__name__
+        self.bins = bins
         self.stages = stages
         self.takes_missing = bool(get_tags(regressor).input_tags.allow_nan)
 
@@ -81,11 +105,12 @@ class RegressorLearner(ItemLearner):
             )
         # without weights of rows the regressor still estimates E[u | x]
         weight = {} if name is None else {name: problem.item_weight}
-        regressor.fit(problem.items, problem.targets, **weight)
-        return RegressorScores(regressor, self.takes_missing)
+        columns = problem.items if self.bins is None else self.bins(problem.items)
+        regressor.fit(columns, problem.targets, **weight)
+        return RegressorScores(regressor, self.takes_missing, self.bins)
 
 
-def boosting(n_items: int) -> RegressorLearner:
+def boosting(n_items: int, bins: ColumnBins) -> RegressorLearner:
     """Histogram gradient boosting, larger trees and more of them for more items."""
     if n_items <= 5_000:
         leaves, stages = 15, (20, 40, 60, 80)
@@ -99,16 +124,18 @@ def boosting(n_items: int) -> RegressorLearner:
             learning_rate=0.08,
             max_leaf_nodes=leaves,
             max_features=0.5,
-            max_bins=63,
+            max_bins=MOST_BINS,
             early_stopping=False,
         ),
         "boosting",
+        bins,
         stages,
     )
 
 
-def forest(n_columns: int, n_folds: int) -> RegressorLearner:
+def forest(n_folds: int, bins: ColumnBins) -> RegressorLearner:
     """Extremely randomised trees, about 120 over all folds."""
+    n_columns = len(bins.edges)
     return RegressorLearner(
         ExtraTreesRegressor(
             max(120 // n_folds, 10),
@@ -116,6 +143,7 @@ def forest(n_columns: int, n_folds: int) -> RegressorLearner:
             max_features=min(n_columns, max(20, n_columns // 10)),
         ),
         "forest",
+        bins,
     )
 
 
