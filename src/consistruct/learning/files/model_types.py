@@ -204,7 +204,9 @@ def model_types() -> TypeTable:
     entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
     entries.append(value_type("labels.Partition", Partition))
     entries.append(value_type("scores.MatrixMap", MatrixMap))
-    entries += [value_type(f"surrogates.{cls.__name__}", cls) for cls in SURROGATES.values()]
+    entries += [
+        value_type(f"surrogates.{entry.cls.__name__}", entry.cls) for entry in SURROGATES.values()
+    ]
     entries += [value_type(f"solvers.{cls.__name__}", cls) for cls in learning.SOLVERS.values()]
     entries.append(value_type("learning.Kernel", learning.Kernel))
     # TransformerFeatures is left out on purpose: it holds a scikit-learn object

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
+from consistruct.learning.encoding.sequences import Sequences, TokenStates
 from consistruct.learning.encoding.tags import TagSet
 from consistruct.learning.encoding.tokens import FeatureHash, FeatureIndex
 from consistruct.learning.files.model_types import (
@@ -20,8 +21,8 @@ from consistruct.learning.files.model_types import (
     plain_type,
     value_type,
 )
-from consistruct.learning.models.chain.chain_weights import ChainModel
-from consistruct.learning.models.chain.estimator import SequencePredictor
+from consistruct.learning.models.chain.chain_weights import ChainWeights
+from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.chain.sgd import TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
 
@@ -29,15 +30,17 @@ __all__ = ["join_names", "sequence_types", "split_names"]
 
 
 def sequence_types() -> list[ModelType]:
-    """The entries of the closed table that `SequencePredictor` needs."""
+    """The entries of the closed table that sequences and their chain need."""
     return [
-        value_type("sequences.ChainModel", ChainModel),
+        value_type("sequences.ChainWeights", ChainWeights),
         value_type("sequences.TrainingState", TrainingState),
         plain_type("sequences.TokenMap", TokenMap),
         plain_type("sequences.FeatureHash", FeatureHash),
         _feature_index_type(),
         _tag_set_type(),
-        _sequence_predictor_type(),
+        plain_type("sequences.Sequences", Sequences),
+        value_type("sequences.TokenStates", TokenStates),
+        _chain_type(),
     ]
 
 
@@ -101,22 +104,13 @@ def _tag_set_type() -> ModelType:
     return ModelType("sequences.TagSet", TagSet, take_apart, put_together)
 
 
-def _sequence_predictor_type() -> ModelType:
-    base = estimator_type("sequences.SequencePredictor", SequencePredictor)
+def _chain_type() -> ModelType:
+    base = estimator_type("models.Chain", Chain)
 
-    def take_apart(value: SequencePredictor) -> Parts:
+    def take_apart(value: Chain) -> Parts:
         parameters, fitted = base.take_apart(value)
         if parameters["checkpoint"] is not None:
             parameters["checkpoint"] = os.fspath(parameters["checkpoint"])
-        # a generator given as random_state is the one that training draws from: kept once
-        if fitted.get("rng_") is value.random_state:
-            fitted.pop("rng_", None)
         return parameters, fitted
 
-    def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> SequencePredictor:
-        value: SequencePredictor = base.put_together(arguments, state)
-        if "state_" in state and "rng_" not in state:
-            value.rng_ = value.random_state
-        return value
-
-    return ModelType(base.name, base.cls, take_apart, put_together)
+    return ModelType(base.name, base.cls, take_apart, base.put_together)

@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.features.kernels import KERNELS
+from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.choice import make_solver
@@ -21,7 +23,7 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores import Dense, Full
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates import BaseSurrogate, LogSurrogate, QuadraticSurrogate, make_surrogate
+from consistruct.surrogates import BaseSurrogate, LogSurrogate, make_surrogate
 
 __all__ = ["Linear"]
 
@@ -196,6 +198,7 @@ class Linear(TargetModel):
     def _score_map(
         self, X: Any, truths: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
+        self._refuse_idle_features()
         options = FeatureOptions(
             self.features,
             self.kernel,
@@ -211,11 +214,22 @@ class Linear(TargetModel):
             X,
             truths,
             weight,
-            QuadraticSurrogate(self.statistic_.loss),  # ranks kernels, whatever is trained
+            self.statistic_,  # least squares on it rank kernels, whatever is trained
             expansions=False,
             rng=rng,
         )
         return ScoreMap(features, fit_intercept=self.fit_intercept)
+
+    def _refuse_idle_features(self) -> None:
+        """Refuse settings of kernels where there is none."""
+        name = self.features if isinstance(self.features, str) else "transformer"
+        chosen = name in ("auto", "nystroem", "random")
+        poly = name == "poly" or (chosen and self.kernel == "poly")
+        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("kernel",))
+        refuse_idle(self, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("n_components",))
+        refuse_idle(self, "the polynomial kernel", poly, ("degree", "coef0"))
+        refuse_idle(self, "built-in features", name != "transformer", ("standardize",))
 
     # --- predicting ---
 
