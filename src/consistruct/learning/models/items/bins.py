@@ -1,8 +1,7 @@
-"""Columns as numbers of quantile bins: what trees need to know of them.
+"""Columns as numbers of quantile bins, found once for all fits of boosted trees.
 
-Trees only compare values, so nothing is lost but the order within a bin. Random thresholds become
-uniform over the rows in place of the range, which one outlier stretches; boosting, which bins its
-columns by itself, finds few values and need not compute weighted quantiles for every fit.
+Histogram boosting bins columns by itself, but by weighted quantiles where rows have weights, which
+takes longer than all trees of a small fit; columns of few values it takes as they are.
 """
 
 from __future__ import annotations

@@ -267,8 +267,11 @@ class Items(TargetModel):
         items = queries.problem.items
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]
-        bins = ColumnBins(items, rng)
-        trees: list[ItemLearner] = [forest(n_folds, bins), boosting(items.shape[0], bins)]
+        n_items, n_columns = items.shape
+        trees: list[ItemLearner] = [
+            forest(n_folds, n_columns),
+            boosting(n_items, ColumnBins(items, rng)),
+        ]
         if self._is("trees") or np.isnan(items).any():
             return trees
         return [self._ridge(quick=True), *trees]

@@ -113,7 +113,7 @@ class RegressorLearner(ItemLearner):
 def boosting(n_items: int, bins: ColumnBins) -> RegressorLearner:
     """Histogram gradient boosting, larger trees and more of them for more items."""
     if n_items <= 5_000:
-        leaves, stages = 15, (20, 40, 60, 80)
+        leaves, stages = 15, (20, 40, 60)
     elif n_items <= 20_000:
         leaves, stages = 15, (30, 60, 90, 120, 150)
     else:
@@ -133,9 +133,8 @@ def boosting(n_items: int, bins: ColumnBins) -> RegressorLearner:
     )
 
 
-def forest(n_folds: int, bins: ColumnBins) -> RegressorLearner:
+def forest(n_folds: int, n_columns: int) -> RegressorLearner:
     """Extremely randomised trees, about 120 over all folds."""
-    n_columns = len(bins.edges)
     return RegressorLearner(
         ExtraTreesRegressor(
             max(120 // n_folds, 10),
@@ -143,7 +142,6 @@ def forest(n_folds: int, bins: ColumnBins) -> RegressorLearner:
             max_features=min(n_columns, max(20, n_columns // 10)),
         ),
         "forest",
-        bins,
     )
 
 
