@@ -198,7 +198,7 @@ def business(n=400, seed=0):
 
 
 def test_costs_of_decisions_are_known_at_prediction_time():
-    features, truth, costs, law = business()
+    features, truth, costs, _ = business()
     model = classifier(random_state=0, features="linear").fit(features, truth, costs=costs)
     new, new_truth, new_costs, new_law = business(seed=1)
     prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
