@@ -16,6 +16,7 @@ from consistruct.cli import (
     advise,
     analyze,
     audit,
+    check,
     demo,
     explore,
     figures,
@@ -64,6 +65,7 @@ advise.register(app)
 simulate.register(app)
 figures.register(app)
 audit.register(app)
+check.register(app)
 learning.register(app)
 report.register(app)
 explore.register(app)
