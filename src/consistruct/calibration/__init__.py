@@ -10,6 +10,13 @@ from consistruct.calibration.bounds import (
     upper_bound,
 )
 from consistruct.calibration.curve import CalibrationFunction
+from consistruct.calibration.distributions import (
+    Capped,
+    Constrained,
+    Distributions,
+    Noisy,
+    WithMargin,
+)
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.nonquadratic import SURROGATES, ABSurrogate
@@ -31,13 +38,18 @@ __all__ = [
     "ABSurrogate",
     "Bound",
     "CalibrationFunction",
+    "Capped",
     "Condition",
     "ConditionsReport",
+    "Constrained",
     "CurvePoint",
+    "Distributions",
     "Envelope",
     "LabelOrderWarning",
+    "Noisy",
     "SurrogateComparison",
     "SurrogateCurve",
+    "WithMargin",
     "calibration_function",
     "check_conditions",
     "compare_surrogates",

@@ -10,7 +10,8 @@ import numpy as np
 
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
-from consistruct.calibration.methods import choose_method
+from consistruct.calibration.distributions import Distributions
+from consistruct.calibration.methods import choose_method, restricted_method
 from consistruct.calibration.nonquadratic import ABSurrogate, check_surrogate, choose
 from consistruct.calibration.nonquadratic.choice import default_scores
 from consistruct.exceptions import ConsistructError, FamilyError
@@ -33,6 +34,7 @@ def calibration_function(
     surrogate: str | ABSurrogate = "quadratic",
     decoding: str = "argmax",
     *,
+    distributions: Distributions | str | None = None,
     jobs: int = 1,
 ) -> CalibrationFunction:
     """The exact, certified calibration function of a task loss.
@@ -53,6 +55,11 @@ def calibration_function(
         structured SVM), "max-min-margin", or functions a and b.
     decoding : "argmax" or "bayes"
         "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
+    distributions : Distributions or str, optional
+        Only these distributions of the truth, instead of all: "noise:0.05" (sure labels but for
+        noise of that rate), "margin:0.3" (the likeliest truth leads the second by that much),
+        "cap:0.1" (no truth is surer than 0.9), or `Constrained` linear constraints. For listed
+        labels and the quadratic surrogate.
     jobs : int
         Threads for explicit cost matrices with full scores.
 
@@ -70,6 +77,9 @@ def calibration_function(
     >>> H = cs.calibration_function(cs.losses.Mixed((2, 2, 2), 0.2), cs.scores.Blocks((2, 2, 2)))
     >>> H.consistency_level, H.approximation_error
     (0.1, 0.2)
+    >>> H = cs.calibration_function(cs.losses.ZeroOne(3), distributions="noise:0.2")
+    >>> round(H(0.1) / cs.calibration_function(cs.losses.ZeroOne(3))(0.1), 6)   # (1−2η)²/ε²
+    36.0
     >>> H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate="hinge")   # Crammer–Singer
     >>> round(H.consistency_level, 9), round(H(0.75), 9)
     (0.5, 0.5)
@@ -90,6 +100,11 @@ def calibration_function(
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
     other = surrogate != "quadratic"
+    if other and distributions is not None:
+        raise ConsistructError(
+            f"distributions= is for the quadratic surrogate, whose excess risk depends on the "
+            f"expected losses alone; got {name!r}"
+        )
     space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
     if space.predictions.size is None:
         raise FamilyError(space, "be compared with a loss")
@@ -103,6 +118,11 @@ def calibration_function(
             loss, space, name if isinstance(surrogate, str) else surrogate, decoding
         )
         return CalibrationFunction(loss, space, method, refusals, name, decoding)
+    if distributions is not None:
+        restricted = restricted_method(loss, space, distributions, jobs)
+        return CalibrationFunction(
+            loss, space, restricted, (), distributions=restricted.distributions
+        )
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 
