@@ -12,6 +12,7 @@ from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.methods import choose_method
+from consistruct.calibration.methods.rescaled import LARGEST, SMALLEST, Rescaled, cost_unit
 from consistruct.calibration.nonquadratic import ABSurrogate, check_surrogate, choose
 from consistruct.calibration.nonquadratic.choice import default_scores
 from consistruct.exceptions import ConsistructError, FamilyError
@@ -91,7 +92,13 @@ def calibration_function(
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
     check_cost_scale(loss.max_value)
+    unit = cost_unit(loss.max_value)
     other = surrogate != "quadratic"
+    if other and unit != 1.0:
+        raise ValueError(
+            f"costs for the surrogate {name!r} must be between {SMALLEST:.0e} and {LARGEST:.0e}, "
+            f"got {loss.max_value:g}; divide all costs by a common factor"
+        )
     space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
     if space.predictions.size is None:
         raise FamilyError(space, "be compared with a loss")
@@ -105,6 +112,9 @@ def calibration_function(
             loss, space, name if isinstance(surrogate, str) else surrogate, decoding
         )
         return CalibrationFunction(loss, space, method, refusals, name, decoding)
+    if unit != 1.0:
+        method, refusals = choose_method(loss * (1.0 / unit), space, jobs)
+        return CalibrationFunction(loss, space, Rescaled(method, unit), refusals)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 
