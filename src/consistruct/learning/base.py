@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from consistruct._members import Member
+from consistruct._validation import check_cost_scale
 from consistruct.learning.averaged_sgd import AveragedSGD
 from consistruct.learning.contrast import without_contrast
 from consistruct.learning.cost_tables import cost_table, is_cost_table
@@ -23,6 +24,7 @@ from consistruct.learning.label_encoding import (
     PartLabels,
     prepare_labels,
 )
+from consistruct.learning.magnitudes import input_scale, scaled_inputs
 from consistruct.learning.score_map import ScoreMap
 from consistruct.learning.sgd_run import SGDRun
 from consistruct.learning.sgd_state import SGDState
@@ -54,6 +56,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
     n_iter_: int
     path_: dict[str, FloatArray]
     contrast_: float
+    input_scale_: float = 1.0  # what extreme inputs are divided by
     centre_: FloatArray | None = None  # (width,); rankings and sequences have none
     sgd_state_: SGDState  # of partial_fit only
     _stream: np.random.Generator
@@ -160,6 +163,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _settle_surrogate(self) -> None:
         name = "quadratic" if self.surrogate == "auto" else self.surrogate
+        check_cost_scale(self.loss_.max_value)
         self.surrogate_ = make_surrogate(name, self.loss_, self.scores)
 
     def _encode_again(self, y: Any) -> LabelArray:
@@ -193,6 +197,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             positive = weight > 0
             if not positive.all():
                 X, codes, weight = X[positive], codes[positive], weight[positive]
+            self.input_scale_ = input_scale(X)
+            X = X if self.input_scale_ == 1.0 else X / self.input_scale_
             solver = self._make_solver(X)
             self.feature_map_ = choose_features(
                 self._feature_options(),
@@ -218,6 +224,9 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
         positive = weight > 0
         X, codes, weight = X[positive], codes[positive], weight[positive]
         first = not hasattr(self, "sgd_state_")
+        if first:
+            self.input_scale_ = input_scale(X)
+        X = scaled_inputs(X, self.input_scale_)
         if first:
             rng = generator(self.random_state)
             self.feature_map_ = choose_features(
@@ -265,9 +274,8 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
 
     def _inputs(self, X: Any) -> Any:
         check_is_fitted(self)
-        return validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return scaled_inputs(X, self.input_scale_)
 
     def score_parameters(self, X: Any) -> FloatArray:
         """θ(x), (n, width): the parameters of the score of every prediction, with their contrast.
