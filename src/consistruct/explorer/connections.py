@@ -30,7 +30,7 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
             super().data_received(data)
             # a byte now and then does not move the deadline: it is for the whole request
             if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-                self._asking = _cancelled(self._asking)
+                self._forget("_asking")
             elif self._asking is None:
                 self._asking = self.loop.call_later(seconds, self._give_up)
 
@@ -39,20 +39,22 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
             self._reading = self.loop.call_later(seconds, self._give_up)
 
         def resume_writing(self) -> None:
-            self._reading = _cancelled(self._reading)
+            self._forget("_reading")
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._asking, self._reading = _cancelled(self._asking), _cancelled(self._reading)
+            self._forget("_asking", "_reading")
             super().connection_lost(exc)
 
         def _give_up(self) -> None:
-            self._asking, self._reading = _cancelled(self._asking), _cancelled(self._reading)
+            self._forget("_asking", "_reading")
             self.transport.abort()
 
+        def _forget(self, *timers: str) -> None:
+            for name in timers:
+                timer: asyncio.TimerHandle | None = getattr(self, name)
+                if timer is not None:
+                    timer.cancel()
+                setattr(self, name, None)
+
     return TimedProtocol
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
