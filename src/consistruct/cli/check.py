@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from consistruct.cli.output import one_line_errors, show
+from consistruct.cli.output import show
 
 __all__ = ["check", "register"]
 
@@ -30,15 +30,17 @@ def check(
     from consistruct.calibration.proofs import KINDS, from_json
     from consistruct.exceptions import CertificateError
 
-    with one_line_errors():
-        text = certificate.read_text(encoding="utf-8")
+    text = certificate.read_text(encoding="utf-8")
+    try:
         document = json.loads(text)
-        kind = document.get("kind") if isinstance(document, dict) else None
-        if kind not in KINDS:
-            raise ValueError(
-                f"{certificate} is not a certificate: its kind must be one of "
-                f"{', '.join(sorted(KINDS))}, got {kind!r}"
-            )
+    except ValueError as error:
+        raise ValueError(f"{certificate} is not JSON: {error}") from None
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in KINDS:
+        raise ValueError(
+            f"{certificate} is not a certificate: its kind must be one of "
+            f"{', '.join(sorted(KINDS))}, got {kind!r}"
+        )
     result = {"command": "check", "kind": kind, "verdict": "proved", "reason": None}
     try:
         found = from_json(text)
