@@ -19,9 +19,8 @@ from consistruct.cli import sequences
 from consistruct.cli.choices import (
     choose_estimator,
     choose_loss,
-    choose_solver,
+    choose_model,
     count_or_file,
-    parse_alpha,
     query_arguments,
 )
 from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
@@ -74,34 +73,31 @@ def fit(
         str | None,
         typer.Option(help="What the rows of a cost file are: pred or true."),
     ] = None,
-    surrogate: Annotated[
-        str | None,
+    learner: Annotated[
+        str,
         typer.Option(
-            help="quadratic (default), logistic, log, …; for column files log (default), hinge, "
-            "softmax_margin or quadratic."
+            help="auto (several models, chosen on left-out rows), ridge, linear, probabilities, "
+            "regressor, items; for column files chain."
         ),
-    ] = None,
-    decoding: Annotated[
-        str | None,
-        typer.Option(
-            help="argmax (default) or bayes; for column files the best sequence or the best tags."
-        ),
-    ] = None,
-    features: Annotated[
-        str, typer.Option(help="auto, linear, rbf, laplace, poly, nystroem or random.")
     ] = "auto",
-    n_components: Annotated[int | None, typer.Option(help="Landmarks or random features.")] = None,
-    solver: Annotated[str, typer.Option(help="auto, closed_form, sgd, paper_sgd, lbfgs.")] = "auto",
-    alpha: Annotated[str, typer.Option(help="Penalty: auto or a number.")] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Setting of the learner, name=value: --learner ridge --set alpha=0.1."
+        ),
+    ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Most passes over the data, for --solver sgd.")
+        int | None, typer.Option(help="Most passes over the data, for stochastic solvers.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="For --solver sgd: file that keeps the state after every epoch; the same command "
-            "goes on from it after an interruption, to the identical result."
+            help="For stochastic solvers: file that keeps the state after every epoch; the same "
+            "command goes on from it after an interruption, to the identical result."
         ),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which --learner auto tries nothing more.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
@@ -136,12 +132,10 @@ def fit(
             model,
             template=template,
             target=target,
+            learner=learner,
+            settings=settings,
             checkpoint=checkpoint,
-            solver=solver,
-            alpha=parse_alpha(alpha),
             epochs=epochs,
-            surrogate=surrogate or "log",
-            decoding=decoding or "argmax",
             random_state=seed,
             tag_scheme=tag_scheme,
             transitions=transitions,
@@ -175,12 +169,8 @@ def fit(
     estimator = choose_estimator(
         examples,
         loss=choose_loss(loss, rows),
-        surrogate=surrogate or "quadratic",
-        decoding=decoding or "argmax",
-        features=features,
-        n_components=n_components,
-        solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
-        alpha=parse_alpha(alpha),
+        model=choose_model(learner, settings, epochs, checkpoint),
+        time_limit=time_limit,
         random_state=seed,
         n_jobs=jobs,
     )
@@ -201,13 +191,23 @@ def fit(
             "n_examples": int(examples.X.shape[0]),
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
-            "alpha": float(estimator.alpha_),
-            "n_iter": int(estimator.n_iter_),
+            **_what_was_learnt(estimator),
             "training_loss": float(losses.mean()),
             "seconds": seconds,
         },
         as_json,
     )
+
+
+def _what_was_learnt(estimator: Any) -> dict[str, Any]:
+    """The models behind an estimator, with their weights, or the penalty of a single one."""
+    if hasattr(estimator, "portfolio_"):
+        used = [entry for entry in estimator.portfolio_ if entry["weight"] > 0]
+        return {"models": {entry["name"]: round(entry["weight"], 3) for entry in used}}
+    found: dict[str, Any] = {"models": {type(estimator.model_).__name__: 1.0}}
+    if hasattr(estimator.model_, "alpha_"):
+        found["alpha"] = float(estimator.model_.alpha_)
+    return found
 
 
 def predict(

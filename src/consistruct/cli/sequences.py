@@ -11,6 +11,7 @@ import typer
 
 from consistruct._budgets import irregular_file, unreadable_table
 from consistruct._validation import read_integer
+from consistruct.cli.choices import choose_model
 from consistruct.cli.output import check_distinct, check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
@@ -42,10 +43,8 @@ FIT_OPTIONS = (
     "format",
     "as_json",
     "target",
-    "surrogate",
-    "decoding",
-    "solver",
-    "alpha",
+    "learner",
+    "settings",
     "epochs",
     "checkpoint",
     "seed",
@@ -102,17 +101,17 @@ def fit_columns(
     *,
     template: Path | None,
     target: list[str] | None,
+    learner: str,
+    settings: list[str] | None,
     checkpoint: Path | None,
-    solver: str,
-    alpha: str | float,
     epochs: int | None,
+    random_state: int,
     **parameters: Any,
 ) -> dict[str, Any]:
     """Fit a chain, save it with its layout, and say how it went."""
     from consistruct.learning import StructuredPredictor
     from consistruct.learning.files.column_layout import ColumnLayout
     from consistruct.learning.files.persistence import save
-    from consistruct.learning.models.chain.model import Chain
     from consistruct.learning.sequence_metrics import token_error
 
     if template is None:
@@ -123,26 +122,20 @@ def fit_columns(
     column = _tag_column(target)
     check_distinct(model=model, checkpoint=checkpoint)
     check_writable(model, data=data, template=template)
-    solver = "sgd" if solver == "auto" else solver
+    if learner not in ("auto", "chain"):
+        raise ValueError(f"column files are learnt by --learner chain, got --learner {learner}")
     if checkpoint is not None:
-        if solver != "sgd":
-            raise ValueError(f"--checkpoint needs --solver sgd, got --solver {solver}")
         check_writable(checkpoint, data=data, template=template)
-    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
+        parameters["checkpoint"] = str(checkpoint)
+    if epochs is not None:
+        parameters["max_epochs"] = epochs
+    chain = choose_model("chain", settings, None, None).set_params(**parameters)
     file = _read(data)
     file.column(column)  # refuses a number that the file does not have
     try:
         layout = ColumnLayout(text, column % file.n_columns, file.n_columns)
     except ValueError as error:
         raise ValueError(f"{template}: {error}") from None
-    random_state = parameters.pop("random_state")
-    chain = Chain(
-        solver=solver,
-        alpha=alpha,
-        checkpoint=None if checkpoint is None else str(checkpoint),
-        **options,
-        **parameters,
-    )
     estimator = StructuredPredictor("hamming", chain, random_state=random_state)
     start = time.perf_counter()
     with activity(f"fitting {_size(file)}"):

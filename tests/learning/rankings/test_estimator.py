@@ -64,9 +64,18 @@ def ridge_of(model):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("how", [{}, {"features": "auto"}, {"model": "trees"}], ids=str)
-def test_order_is_learnt(loss, settings, how):
-    model = predictor(loss, **how, **settings).fit(X, Y, groups=IDS)
+@pytest.mark.parametrize("features", ["linear", "rbf"])
+def test_order_is_learnt(loss, settings, features):
+    check_order_is_learnt(predictor(loss, features=features, **settings))
+
+
+@pytest.mark.parametrize("model", ["auto", "trees"])
+def test_order_is_learnt_by_several_models(model):
+    check_order_is_learnt(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
+
+
+def check_order_is_learnt(model):
+    model.fit(X, Y, groups=IDS)
     shuffled = [model.loss_.at(len(truth))([np.arange(len(truth))], [truth])[0] for truth in TRUTHS]
     fitted = model.task_losses(X, Y, groups=IDS)
     # precision leaves relevant items out where a query has more than fit on the page
@@ -118,7 +127,8 @@ def test_ranks_follow_scores():
     assert sorted(ranks) == list(range(1, 8))
     np.testing.assert_array_equal(np.argsort(ranks), np.argsort(-scores))
     expected = model.expected_target(X, groups=IDS)  # packed; IDS stand together
-    np.testing.assert_array_equal(-expected.values, model.decision_function(X, groups=IDS))
+    scores = model.decision_function(X, groups=IDS)
+    np.testing.assert_allclose(-expected.values, scores, atol=1e-12)
     np.testing.assert_allclose([row.mean() for row in expected], 0, atol=1e-12)
 
 

@@ -17,6 +17,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.queries import centred, pack_queries
 from consistruct.learning.models.items import left_out, regressors
+from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.model import Items
 from consistruct.losses import NDCG, MeanAveragePrecision
@@ -84,11 +85,13 @@ def test_seeds_decide_everything(model):
 def test_the_portfolio_says_what_it_tried():
     model = fitted(Items())
     names = [line["name"] for line in model.portfolio_]
-    assert names == ["ridge", "boosting", "forest"]
+    assert names == ["ridge", "forest", "boosting"]
     weights = np.array([line["weight"] for line in model.portfolio_])
     assert weights.sum() == pytest.approx(1.0)
     assert (weights >= 0).all()
-    assert len(model.members_) == (weights > 0).sum()
+    # ridge is one fit, trees are the mean of five
+    assert len(model.members_) == (weights > 0) @ [1, 5, 5]
+    assert model.weights_.sum() == pytest.approx(1.0)
     best = min(line["task_loss"] for line in model.portfolio_)
     left = model.left_out()
     combined = LOSS(STATISTIC.decode(left.expected), GRADES.take(left.rows))
@@ -165,12 +168,45 @@ def test_given_folds_also_judge_ridge():
     np.testing.assert_array_equal(model.left_out().rows, TELLING)
 
 
-def test_many_items_are_split_once(monkeypatch):
-    monkeypatch.setattr(left_out, "MANY_ITEMS", 50)
-    model = fitted(Items())
-    share = len(model.left_out().rows) / len(TELLING)
-    assert 0.1 < share < 0.3
-    assert task_loss(model) < 0.1
+def test_fits_on_folds_are_averaged_and_judged_by_what_they_left_out():
+    model = fitted(Items("trees"))
+    weights = [line["weight"] for line in model.portfolio_]
+    assert min(weights) > 0  # both take part here
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    parts = left_out.query_folds(queries, None, np.random.default_rng(0))
+    left = model.left_out()
+    for fold, (_, outside) in enumerate(parts):
+        part = BATCH.take(TELLING[outside])
+        forest, boosting = (
+            -centred(model.members_[5 * k + fold].scores(part.items, part.offsets), part.offsets)
+            for k in (0, 1)
+        )
+        mine = left.expected.take(outside).values
+        np.testing.assert_allclose(mine, weights[0] * forest + weights[1] * boosting, atol=1e-12)
+    every = sum(
+        weight * member.scores(BATCH.packed_items, BATCH.offsets)
+        for weight, member in zip(model.weights_, model.members_, strict=True)
+    )
+    expected = -centred(every, BATCH.offsets)
+    np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
+
+
+def test_larger_data_get_fewer_folds(monkeypatch):
+    monkeypatch.setattr(left_out, "SMALL", 50)
+    model = fitted(Items("trees"))
+    assert len(model.members_) == 3 * sum(line["weight"] > 0 for line in model.portfolio_)
+    np.testing.assert_array_equal(model.left_out().rows, TELLING)
+
+
+def test_fewer_boosted_trees_are_the_first_ones():
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    many = regressors.boosting(100, ColumnBins(X, rng)).fit(queries, np.random.default_rng(0))
+    items, offsets = queries.problem.items, queries.problem.offsets
+    staged = many.after((20, 40), items)
+    np.testing.assert_array_equal(staged[:, 0], many.at(20).scores(items, offsets))
+    shorter = clone(many.regressor).set_params(max_iter=20)
+    shorter.fit(many.bins(items), queries.problem.targets, queries.problem.item_weight)
+    np.testing.assert_allclose(shorter.predict(many.bins(items)), staged[:, 0], atol=1e-12)
 
 
 # --- missing values, sparse inputs, settings -------------------------------------------------
@@ -198,10 +234,19 @@ def test_sparse_items():
     assert task_loss(fitted(Items(SMALL_TREE), batch), batch) < 0.15
 
 
-def test_columns_within_the_query():
-    rows = np.array([[1.0, 5.0], [3.0, 5.0], [7.0, 7.0]])
-    found = regressors.standardised_within(rows, np.array([0, 2, 3]))
-    np.testing.assert_allclose(found, [[-1, 0], [1, 0], [0, 0]])
+def test_bins_keep_the_order_of_values():
+    column = np.concatenate([np.random.default_rng(1).standard_cauchy(500), [0.0, 0.0, np.nan]])
+    few = np.round(np.nan_to_num(column)).clip(-3, 3)
+    bins = ColumnBins(np.column_stack([column, few]), rng)
+    numbers = bins(np.column_stack([column, few]))
+    assert np.isnan(numbers[-1, 0])
+    order = np.argsort(column[:-1])
+    assert (np.diff(numbers[order, 0]) >= 0).all()
+    assert len(np.unique(numbers[:-1, 0])) > 100  # of at most 127, nearly all used
+    counts = np.unique(numbers[:-1, 0], return_counts=True)[1]
+    assert counts.max() <= 2 * 503 / 127 + 2  # equally full, whatever the outliers
+    np.testing.assert_array_equal(numbers[:, 1], few + 3)  # few values: one bin each
+    np.testing.assert_array_equal(bins(np.array([[1e9, 2.4]]))[0], [numbers[:-1, 0].max(), 5.0])
 
 
 @pytest.mark.parametrize(
