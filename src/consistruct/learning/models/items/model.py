@@ -268,9 +268,11 @@ class Items(TargetModel):
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]
         n_items, n_columns = items.shape
+        bins = ColumnBins(items, rng)
         trees: list[ItemLearner] = [
-            forest(n_folds, n_columns),
-            boosting(n_items, ColumnBins(items, rng)),
+            forest(n_items, n_columns, n_folds),
+            boosting(n_items, bins),
+            boosting(n_items, bins, of_grades=True),
         ]
         if self._is("trees") or np.isnan(items).any():
             return trees
