@@ -224,8 +224,8 @@ def test_hamming_orbits_cannot_be_left_out(certificates):
     fewer = dict(list(certificate.x.items())[1:])
     with pytest.raises(CertificateError, match="no bound is given for pairs that differ in 5"):
         replace(certificate, x=fewer).check()
+    shrunk = {d: Fraction(x) * 9 / 10 for d, x in certificate.x.items()}
     with pytest.raises(CertificateError):
-        shrunk = {d: Fraction(x) * 9 / 10 for d, x in certificate.x.items()}
         replace(certificate, x=shrunk).check()
     with pytest.raises(CertificateError):
         replace(certificate, d=3).check()
@@ -245,8 +245,8 @@ def test_another_loss_is_refused(certificates):
         replace(certificates["blocks"], sizes=(2, 2, 2)).check()
     with pytest.raises(CertificateError):
         replace(certificates["separable"], T=49).check()
+    oracle = certificates["oracle"]
     with pytest.raises(CertificateError):
-        oracle = certificates["oracle"]
         replace(oracle, loss={**oracle.loss, "n": 7}).check()
 
 

@@ -129,7 +129,7 @@ def test_the_factor_1_over_k_is_rounded_outward():
 @pytest.mark.parametrize(
     ("T", "eps", "d"), [(5, 0.8, 4), (10, 0.3, 3), (30, 0.8, 24), (3, 2 / 3, 2)]
 )
-def test_eps_is_snapped_to_multiples_of_1_over_T(T, eps, d):
+def test_eps_is_snapped_to_whole_parts(T, eps, d):
     """H jumps there, and the float 0.8 is above 4/5."""
     H = cs.calibration_function(Hamming(T), "full")
     certificate = H.certificate(eps)

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from consistruct import cli
 from consistruct._csv import csv_text
-from consistruct.learning import AveragedSGD, TaskLossClassifier, load, save
+from consistruct.learning import TaskLossClassifier, load, save
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 
 ROWS = "a,b,kind\n" + "\n".join(f"{i},{i * i % 7},{['x', 'y'][i % 2]}" for i in range(12)) + "\n"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-import consistruct as cs
+from tests.learning.estimators import classifier
 
 LINE = np.arange(-40.0, 41.0)[:, None]
 GRID = np.array([[a, b] for a in np.arange(-4.0, 5.0) for b in np.arange(-4.0, 5.0)])
@@ -39,10 +39,10 @@ def rounded_otherwise(X, seed):
 @pytest.mark.parametrize("name", CASES)
 def test_rounding_does_not_choose_the_model(name):
     X, y, loss = CASES[name]
-    model = cs.TaskLossClassifier(loss=loss, random_state=0).fit(X, y)
+    model = classifier(loss=loss, random_state=0).fit(X, y)
     expected = model.predict_expected_loss(X)
     for seed in range(5):
-        other = cs.TaskLossClassifier(loss=loss, random_state=0)
+        other = classifier(loss=loss, random_state=0)
         other.fit(rounded_otherwise(X, seed), y)
         np.testing.assert_array_equal(other.predict(X), model.predict(X))
         # another penalty or kernel would change the second or third digit
@@ -61,7 +61,5 @@ def test_the_same_seed_gives_the_same_bits():
     y = np.digitize(X[:, 0] + rng.normal(size=600), [-1.0, 0.0, 1.0])
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
-            models = [
-                cs.TaskLossClassifier(loss="ordinal", random_state=3).fit(X, y) for _ in range(2)
-            ]
+            models = [classifier(loss="ordinal", random_state=3).fit(X, y) for _ in range(2)]
             assert len({digest(model, X) for model in models}) == 1

@@ -131,7 +131,7 @@ def test_sparsemax_is_the_largest_value_over_a_grid_of_laws():
     grid = np.stack([one, other, 200 - one - other], axis=-1).reshape(-1, 3)
     grid = grid[grid[:, 2] >= 0] / 200
     best = (f @ grid.T - 0.5 * (grid**2).sum(axis=1)).max(axis=1)
-    surrogate = make_surrogate("sparsemax", ZeroOne(3))
+    surrogate = module.SparsemaxSurrogate(ZeroOne(3))
     values, _ = surrogate.value_and_gradient(f, [0, 1, 2, 0])
     np.testing.assert_allclose(values, 0.5 + best - f[np.arange(4), [0, 1, 2, 0]], atol=1e-4)
     p = surrogate.probabilities(f)

@@ -35,10 +35,10 @@ def lower_envelope(curves: list[list[Piece]]) -> tuple[Quadratic, ...]:
             active.setdefault(number, []).append(piece)
     for number, (low, high) in enumerate(pairwise(edges)):
         if number in active:
-            result += _least(_distinct(active[number], high), low, high)
+            result += _least(_distinct(active[number], low, high), low, high)
     merged: list[Piece] = []
     for piece in result:
-        if merged and merged[-1][1] == piece[0] and _alike(merged[-1], piece, piece[1]):
+        if merged and merged[-1][1] == piece[0] and _alike(merged[-1], piece, *piece[:2]):
             merged[-1] = (merged[-1][0], piece[1], *merged[-1][2:])
         else:
             merged.append(piece)
@@ -98,19 +98,16 @@ def _root(x: Fraction) -> Fraction:
     return Fraction(math.isqrt((x.numerator << shift) // x.denominator), 1 << (shift // 2))
 
 
-def _alike(one: Piece, other: Piece, at: Fraction) -> bool:
-    """Equal up to rounding of the data: compared at ε, where all three terms have one unit."""
-    powers = at * at, at, Fraction(1)
-    terms = [
-        (abs(x - y) * power, max(abs(x), abs(y)) * power)
-        for x, y, power in zip(one[2:], other[2:], powers, strict=True)
-    ]
-    return sum(gap for gap, _ in terms) <= ALIKE * max(size for _, size in terms)
+def _alike(one: Piece, other: Piece, low: Fraction, high: Fraction) -> bool:
+    """Equal up to rounding of the data, at both ends of an interval."""
+    return all(
+        abs(_value(one, at) - _value(other, at)) <= ALIKE * _value(one, at) for at in (low, high)
+    )
 
 
-def _distinct(pieces: list[Piece], at: Fraction) -> list[Piece]:
+def _distinct(pieces: list[Piece], low: Fraction, high: Fraction) -> list[Piece]:
     kept: list[Piece] = []
     for piece in pieces:
-        if not any(_alike(piece, other, at) for other in kept):
+        if not any(_alike(piece, other, low, high) for other in kept):
             kept.append(piece)
     return kept

@@ -1,4 +1,4 @@
-"""``consistruct audit``: every claim of the paper, checked now."""
+"""``consistruct audit``: the claims of the paper, checked now."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from consistruct.learning.classifier import TaskLossClassifier
 from consistruct.learning.encoding.orders import orders_from_ranks
 from consistruct.learning.files.data import DataSet, read_data
+from consistruct.learning.files.known_types import register_type
 from consistruct.learning.files.persistence import ModelFile, load, read_model, save
 from consistruct.learning.metrics import TaskLossScorer, task_loss, task_losses
 from consistruct.learning.structured import StructuredPredictor
@@ -17,6 +18,7 @@ __all__ = [
     "orders_from_ranks",
     "read_data",
     "read_model",
+    "register_type",
     "save",
     "task_loss",
     "task_losses",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its submodules are imported on use
@@ -67,7 +67,8 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         # variables (p, r) of each row with r ≤ (Lp)_c, Σp = 1
         game = np.hstack([-self._matrix, np.ones((k, 1))])
         total = np.append(np.ones(m), 0.0)[None]
-        found = scipy.optimize.linprog(
+        solve: Any = scipy.optimize.linprog  # its stubs know no sparse matrices
+        found = solve(
             -np.hstack([scores, np.ones((n, 1))]).ravel(),
             A_ub=scipy.sparse.kron(scipy.sparse.eye_array(n), game, format="csr"),
             b_ub=np.zeros(n * k),

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.model_types import ModelType, TypeTable
+from consistruct.learning.files.scikit_parts import join_parts, split_parts, stored_by_skops
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -96,6 +97,8 @@ class Encoder:
                 "t": "random_state",
                 "v": self.encode(dict(value.get_state(legacy=False)), where),
             }
+        if stored_by_skops(value):
+            return {"t": "skops", "v": self._array(split_parts(value, where), where)}
         return self._typed(value, where)
 
     def _pairs(self, value: Mapping[Any, Any], where: str) -> list[list[Any]]:
@@ -256,6 +259,9 @@ class Decoder:
         generator.set_state(self.decode(node["v"]))
         return generator
 
+    def _skops(self, node: dict[str, Any]) -> Any:
+        return join_parts(self.decode(node["v"]))
+
     def _class(self, node: dict[str, Any]) -> type:
         return self.types.named(node["name"]).cls
 
@@ -282,6 +288,7 @@ class Decoder:
         "sparse": _sparse,
         "generator": _generator,
         "random_state": _random_state,
+        "skops": _skops,
         "class": _class,
         "object": _object,
     }

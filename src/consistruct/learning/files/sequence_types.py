@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -11,37 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
-from consistruct.learning.encoding.sequences import Sequences, TokenStates
 from consistruct.learning.encoding.tags import TagSet
-from consistruct.learning.encoding.tokens import FeatureHash, FeatureIndex
-from consistruct.learning.files.model_types import (
-    ModelType,
-    Parts,
-    estimator_type,
-    plain_type,
-    value_type,
-)
-from consistruct.learning.models.chain.chain_weights import ChainWeights
-from consistruct.learning.models.chain.model import Chain
-from consistruct.learning.models.chain.sgd import TrainingState
-from consistruct.learning.models.chain.token_maps import TokenMap
+from consistruct.learning.encoding.tokens import FeatureIndex
+from consistruct.learning.files.model_types import ModelType, Parts
 
 __all__ = ["join_names", "sequence_types", "split_names"]
 
 
 def sequence_types() -> list[ModelType]:
-    """The entries of the closed table that sequences and their chain need."""
-    return [
-        value_type("sequences.ChainWeights", ChainWeights),
-        value_type("sequences.TrainingState", TrainingState),
-        plain_type("sequences.TokenMap", TokenMap),
-        plain_type("sequences.FeatureHash", FeatureHash),
-        _feature_index_type(),
-        _tag_set_type(),
-        plain_type("sequences.Sequences", Sequences),
-        value_type("sequences.TokenStates", TokenStates),
-        _chain_type(),
-    ]
+    """The parts of `Chain` that are more than their attributes."""
+    return [_feature_index_type(), _tag_set_type()]
 
 
 def join_names(names: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -87,7 +65,7 @@ def _feature_index_type() -> ModelType:
             raise ModelFileError("it names a feature twice")
         return value
 
-    return ModelType("sequences.FeatureIndex", FeatureIndex, take_apart, put_together)
+    return ModelType("learning.FeatureIndex", FeatureIndex, take_apart, put_together)
 
 
 def _tag_set_type() -> ModelType:
@@ -101,16 +79,4 @@ def _tag_set_type() -> ModelType:
             raise ModelFileError("its tags are not distinct and in order")
         return value
 
-    return ModelType("sequences.TagSet", TagSet, take_apart, put_together)
-
-
-def _chain_type() -> ModelType:
-    base = estimator_type("models.Chain", Chain)
-
-    def take_apart(value: Chain) -> Parts:
-        parameters, fitted = base.take_apart(value)
-        if parameters["checkpoint"] is not None:
-            parameters["checkpoint"] = os.fspath(parameters["checkpoint"])
-        return parameters, fitted
-
-    return ModelType(base.name, base.cls, take_apart, base.put_together)
+    return ModelType("learning.TagSet", TagSet, take_apart, put_together)
