@@ -85,12 +85,12 @@ def test_seeds_decide_everything(model):
 def test_the_portfolio_says_what_it_tried():
     model = fitted(Items())
     names = [line["name"] for line in model.portfolio_]
-    assert names == ["ridge", "forest", "boosting", "boosting of grades"]
+    assert names == ["linear", "ridge", "forest", "boosting", "boosting of grades"]
     weights = np.array([line["weight"] for line in model.portfolio_])
     assert weights.sum() == pytest.approx(1.0)
     assert (weights >= 0).all()
     # ridge is one fit, trees are the mean of five
-    assert len(model.members_) == (weights > 0) @ [1, 5, 5, 5]
+    assert len(model.members_) == (weights > 0) @ [1, 1, 5, 5, 5]
     assert model.weights_.sum() == pytest.approx(1.0)
     best = min(line["task_loss"] for line in model.portfolio_)
     left = model.left_out()
@@ -118,6 +118,16 @@ def test_trees_find_thresholds_and_ridge_does_not():
     }
     assert found["trees"] < 0.5 * found["linear"]
     assert found["auto"] < 0.5 * found["linear"]
+
+
+def test_linear_scores_are_found():
+    straight = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0] + 1), 0, 3).astype(int)
+    grades = BATCH.pack(straight)
+    alone = fitted(Items("ridge"), grades=grades)
+    (member,) = alone.members_
+    assert type(member.feature_map).__name__ == "LinearFeatures"
+    several = fitted(Items(), grades=grades)
+    assert task_loss(several, grades=grades) < 0.02
 
 
 # --- left out --------------------------------------------------------------------------------
@@ -163,7 +173,7 @@ def test_a_regressor_alone_leaves_nothing_out():
 
 
 def test_given_folds_also_judge_ridge():
-    model = fitted(Items(cv=3))
+    model = fitted(Items(cv=3, features="linear"))
     assert model.portfolio_[0]["name"] == "ridge"
     np.testing.assert_array_equal(model.left_out().rows, TELLING)
 
@@ -221,7 +231,7 @@ def test_missing_values_pass_to_trees():
         found = fitted(model, batch)
         assert found.takes_missing
         assert task_loss(found, batch) < 0.15
-        assert "ridge" not in [line["name"] for line in found.portfolio_]
+        assert not {"linear", "ridge"} & {line["name"] for line in found.portfolio_}
     assert not Items("ridge").takes_missing
     assert not Items(Ridge()).takes_missing
     # what was fitted decides: ridge among the members takes none
@@ -318,7 +328,7 @@ def test_one_query_that_tells_anything():
 
 def test_no_time_leaves_the_first_model():
     model = fitted(Items(time_limit=1e-9))
-    assert [line.get("skipped") for line in model.portfolio_] == [None, *["time_limit"] * 3]
+    assert [line.get("skipped") for line in model.portfolio_] == [None, *["time_limit"] * 4]
 
 
 def test_a_model_that_says_nothing_gets_no_weight():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consistruct._sparse import to_dense
 from consistruct.protocols import FloatArray
@@ -39,7 +40,7 @@ class ColumnBins:
         self.columns = np.array(telling or [0], dtype=np.int64)
         self.edges = [found[j] for j in self.columns]
 
-    def __call__(self, items: Any) -> FloatArray:
+    def __call__(self, items: Any) -> NDArray[np.float32]:
         """(n, d) array -> (n, k) numbers of bins, as float32."""
         rows = np.asarray(to_dense(items))
         numbers = np.empty((len(rows), len(self.columns)), dtype=np.float32, order="F")
