@@ -32,6 +32,8 @@ LEVEL = {
     "_sparse": 0,
     "_compile": 0,
     "_threads": 0,
+    "_budgets": 0,
+    "_csv": 0,
     "labels": 1,
     "decoding": 2,
     "scores": 3,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,25 @@ def is_refused(content: bytearray) -> bool:
     except ModelFileError as error:
         return str(error).startswith("model cannot be loaded: ")
     return False
+
+
+# --- what is not even looked at -----------------------------------------------------------------
+
+
+def test_devices_and_folders_are_no_models(tmp_path):
+    with pytest.raises(ModelFileError, match="/dev/zero is a device, not a model file"):
+        load("/dev/zero")
+    with pytest.raises(ModelFileError, match="is a folder, not a model file"):
+        load(tmp_path)
+
+
+def test_wide_strings_take_no_memory(intact):
+    node = {"t": "strings", "width": 5 * 10**8, "shape": [1], "v": ["a"]}
+    content = bytearray(forge(intact, lambda header: header.update(notes=node)))
+    tracemalloc.start()
+    assert is_refused(content)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
 
 
 # --- damage --------------------------------------------------------------------------------------
@@ -114,7 +134,7 @@ def test_other_files_are_refused(content, tmp_path):
 def test_absent_file_and_folder(tmp_path):
     with pytest.raises(ModelFileError, match="there is no model file"):
         load(tmp_path / "absent")
-    with pytest.raises(ModelFileError, match="could not be read"):
+    with pytest.raises(ModelFileError, match="is a folder, not a model file"):
         load(tmp_path)
 
 
@@ -185,6 +205,8 @@ def set_estimator(node: Any) -> Callable[[dict[str, Any]], object]:
         set_estimator({"t": "sparse", "kind": "lil_array", "shape": [1, 1]}),
         set_estimator({"t": "generator", "v": {"t": "dict", "v": [["bit_generator", "Evil"]]}}),
         set_estimator({"t": "strings", "width": 1, "shape": [5], "v": ["a"]}),
+        set_estimator({"t": "strings", "width": 5 * 10**8, "shape": [1], "v": ["a"]}),
+        set_estimator({"t": "strings", "width": -1, "shape": [1], "v": ["a"]}),
         lambda header: header.pop("estimator"),
         lambda header: header.update(notes=1),
         lambda header: header["estimator"]["arguments"].update(unknown_parameter=1),

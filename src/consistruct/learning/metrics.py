@@ -8,6 +8,12 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
+from consistruct.learning.cost_metrics import (
+    ProfitCurve,
+    example_losses,
+    profit_curve,
+    savings,
+)
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
 from consistruct.learning.encoding.costs import cost_table, is_cost_table
 from consistruct.learning.encoding.labels import (
@@ -28,7 +34,15 @@ from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
-__all__ = ["TaskLossScorer", "task_loss", "task_losses"]
+__all__ = [
+    "ProfitCurve",
+    "TaskLossScorer",
+    "example_losses",
+    "profit_curve",
+    "savings",
+    "task_loss",
+    "task_losses",
+]
 
 
 def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> FloatArray:

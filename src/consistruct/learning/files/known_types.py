@@ -84,7 +84,9 @@ def model_types() -> TypeTable:
         for name in ("Blocks", "Centred", "Chain", "Dense", "Full", "Separable")
     ]
     entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
-    entries += [value_type(f"surrogates.{cls.__name__}", cls) for cls in SURROGATES.values()]
+    entries += [
+        value_type(f"surrogates.{entry.cls.__name__}", entry.cls) for entry in SURROGATES.values()
+    ]
     entries += [value_type(f"solvers.{cls.__name__}", cls) for cls in SOLVERS.values()]
     for prefix, module, names in VALUES:
         entries += [value_type(f"{prefix}.{n}", getattr(import_module(module), n)) for n in names]

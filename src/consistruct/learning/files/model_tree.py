@@ -49,6 +49,15 @@ def _is_plain(entry: Any) -> bool:
     return entry is None or isinstance(entry, bool | int | float | str)
 
 
+def _own_choices(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments without the file that a fit writes: that is chosen by whoever fits, not by a file.
+
+    A model file from someone else would otherwise say where the next fit writes, and one of ours
+    would tell others the names of our folders.
+    """
+    return {name: None if name == "checkpoint" else value for name, value in arguments.items()}
+
+
 class Encoder:
     """Turns values into nodes and collects their arrays in `arrays`."""
 
@@ -151,6 +160,7 @@ class Encoder:
             return {"t": "class", "name": self.types.of_class(value, where).name}
         known = self.types.of_class(type(value), where, value)
         arguments, state = known.take_apart(value)
+        arguments = _own_choices(arguments)
         node: dict[str, Any] = {"t": "object", "class": known.name}
         node["arguments"] = self._named(arguments, where)
         if state:
@@ -165,9 +175,12 @@ class Encoder:
 class Decoder:
     """The inverse of `Encoder`; raises ModelFileError on anything that it does not know."""
 
-    def __init__(self, types: TypeTable, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, types: TypeTable, arrays: Mapping[str, NDArray[Any]], string_bytes: int
+    ) -> None:
         self.types = types
         self.arrays = arrays
+        self.string_bytes = string_bytes  # that one array of strings may take
         self._built: dict[tuple[str, str], NDArray[Any]] = {}
 
     def decode(self, node: Any) -> Any:
@@ -213,7 +226,13 @@ class Decoder:
         return self._built[key]
 
     def _strings(self, node: dict[str, Any]) -> NDArray[Any]:
-        values = np.array(self._list(node), dtype=f"<U{int(node['width'])}")
+        entries, width = self._list(node), int(node["width"])
+        if width < 0 or 4 * width * max(len(entries), 1) > self.string_bytes:
+            raise ModelFileError(
+                f"it holds {len(entries)} strings of {width} characters each, more than a file of "
+                f"its size can"
+            )
+        values = np.array(entries, dtype=f"<U{width}")
         return values.reshape(node["shape"])
 
     def _objects(self, node: dict[str, Any]) -> NDArray[Any]:
@@ -252,7 +271,7 @@ class Decoder:
             {name: self.decode(value) for name, value in node.get(part, {}).items()}
             for part in ("arguments", "state")
         )
-        return known.put_together(arguments, state)
+        return known.put_together(_own_choices(arguments), state)
 
     _METHODS = {  # noqa: RUF012
         "int": _int,

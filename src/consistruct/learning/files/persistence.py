@@ -20,6 +20,7 @@ import safetensors
 import safetensors.numpy
 
 from consistruct._atomic import atomic_write
+from consistruct._budgets import FILES, irregular_file
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.known_types import model_types
 from consistruct.learning.files.model_tree import Decoder, Encoder
@@ -122,8 +123,14 @@ def load(path: str | Path) -> Any:
 
 def read_model(path: str | Path) -> ModelFile:
     """Like `load`, with what was stored beside the estimator."""
+    irregular = irregular_file(path)
+    if irregular is not None:
+        raise ModelFileError(f"{path} is {irregular}, not a model file")
     try:
-        content = bytearray(Path(path).read_bytes())
+        with Path(path).open("rb") as stream:
+            content = bytearray(stream.read(_DIGEST.stop))
+            if content[8 : _DIGEST.start] == _MAGIC:  # nothing else is read to its end
+                content += stream.read()
     except FileNotFoundError:
         raise ModelFileError(f"there is no model file {str(path)!r}") from None
     except OSError as error:
@@ -136,7 +143,7 @@ def parse_model(content: bytearray, path: str | Path) -> ModelFile:
     header = _checked_header(path, content)
     try:
         arrays = safetensors.numpy.load(bytes(content))
-        decoder = Decoder(model_types(), arrays)
+        decoder = Decoder(model_types(), arrays, FILES.strings(len(content)))
         estimator, notes = decoder.decode(header["estimator"]), decoder.decode(header["notes"])
         if not hasattr(estimator, "get_params") or not isinstance(notes, dict):
             raise ModelFileError("it does not hold an estimator")

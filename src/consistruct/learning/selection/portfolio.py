@@ -30,7 +30,7 @@ __all__ = ["ALL_ROWS", "SAMPLE_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
 SAMPLE_ROWS = 6000  # above, by one split of so many rows,
-SAMPLE_SHARE = 5  # or of this share of them
+SAMPLE_SHARE = 10  # or of this share of them
 KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
 TREES = 150  # of a forest of classes, a third above ALL_ROWS
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
@@ -74,7 +74,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         found.append(Candidate("boosting", None, "it takes no sparse inputs"))
     else:
         found += [
-            Candidate("boosting", Probabilities(_piped(trees, _boosting()))),
+            Candidate("boosting", Probabilities(_piped(trees, _boosting(max_iter=150)))),
             Candidate(
                 "boosting, small trees",
                 Probabilities(
