@@ -93,16 +93,18 @@ def test_every_feature_map(features, standardize, tmp_path):
     round_trip(TaskLossClassifier(model=ridge, random_state=0).fit(X, y), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("surrogate", "decoding"),
-    [(name, "argmax") for name in sorted(SURROGATES)]
-    + [(name, "bayes") for name in ("exponential", "log", "logistic", "quadratic", "square")],
-)
+@pytest.mark.parametrize("surrogate", sorted(SURROGATES))
+@pytest.mark.parametrize("decoding", ["argmax", "bayes"])
 def test_every_surrogate(surrogate, decoding, tmp_path):
     y = RNG.integers(3, size=len(X))
-    kinks = surrogate in ("hinge", "max-min-margin")
-    linear = Linear(surrogate, decoding=decoding, solver="sgd" if kinks else "lbfgs")
-    round_trip(TaskLossClassifier(model=linear, random_state=0).fit(X, y), tmp_path)
+    solver = "lbfgs" if SURROGATES[surrogate].cls.smooth else "sgd"
+    linear = Linear(surrogate, decoding=decoding, features="linear", solver=solver)
+    model = TaskLossClassifier(model=linear, random_state=0)
+    if decoding == "bayes" and surrogate in ("hinge", "max-min-margin", "softmax-margin"):
+        with pytest.raises(ValueError, match="only ranks predictions"):
+            model.fit(X, y)
+        return
+    round_trip(model.fit(X, y), tmp_path)
 
 
 def test_sparse_inputs_and_sgd(tmp_path):
@@ -306,7 +308,7 @@ def test_trees_come_back_identical(tree):
     encoder = Encoder(model_types())
     text = json.dumps(encoder.encode(tree, "tree"), allow_nan=False)
     stored = safetensors.numpy.load(safetensors.numpy.save(encoder.arrays))
-    assert_identical(tree, Decoder(model_types(), stored, 2**30).decode(json.loads(text)))
+    assert_identical(tree, Decoder(model_types(), stored, 2**20).decode(json.loads(text)))
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix])
@@ -314,7 +316,7 @@ def test_sparse_matrices(kind):
     matrix = kind(sp.random_array((5, 4), density=0.4, rng=np.random.default_rng(0)))
     encoder = Encoder(model_types())
     node = encoder.encode(matrix, "m")
-    again = Decoder(model_types(), encoder.arrays, 2**30).decode(node)
+    again = Decoder(model_types(), encoder.arrays, 2**20).decode(node)
     assert type(again) is kind
     np.testing.assert_array_equal(again.toarray(), matrix.toarray())
 
@@ -330,5 +332,5 @@ def test_shared_arrays_stay_shared():
     encoder = Encoder(model_types())
     node = encoder.encode([array, array], "pair")
     assert len(encoder.arrays) == 1
-    one, two = Decoder(model_types(), encoder.arrays, 2**30).decode(node)
+    one, two = Decoder(model_types(), encoder.arrays, 2**20).decode(node)
     assert one is two
