@@ -174,13 +174,6 @@ class Chain(ChainPredictor):
         self.patience = patience
         self.checkpoint = checkpoint
 
-    def stored_parameters(self) -> dict[str, Any]:
-        """Parameters as a model file keeps them: a path becomes a string."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
-        if parameters["checkpoint"] is not None:
-            parameters["checkpoint"] = os.fspath(parameters["checkpoint"])
-        return parameters
-
     # --- learning ---
 
     def fit(
