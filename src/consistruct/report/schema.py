@@ -29,7 +29,7 @@ Kind = Literal["calibration", "learning"]
 
 SCHEMA_VERSION = "1.0"  # of plans and advice
 CALIBRATION_SCHEMA = "2.0"  # 2.0: bounds, worst case and sample sizes; 1.0 had the curve alone
-LEARNING_SCHEMA = "1.0"
+LEARNING_SCHEMA = "1.1"  # 1.1: profit, for costs of each example
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
 COMMANDS = {"calibration": "consistruct analyze", "learning": "consistruct report"}
