@@ -138,7 +138,7 @@ def test_oracle_with_three_states_against_listed_labels():
         assert point.upper >= low * (1 - 1e-6)
 
 
-@pytest.mark.parametrize(("T", "s"), [(30, 2), (13, 3)])
+@pytest.mark.parametrize(("T", "s"), [(9, 4), (13, 3)])
 def test_oracle_on_exponentially_many_labels(T, s):
     curve = calibration_function(Hamming(T, s), Chain(T, s))
     assert curve.method == "oracle cutting planes"

@@ -19,7 +19,7 @@ from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
-from consistruct.losses import Abstain, Hamming, Mixed, Ordinal, PrecisionAt, ZeroOne
+from consistruct.losses import NDCG, Abstain, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate
 
@@ -109,7 +109,7 @@ def test_lazy_averages_and_dependent_columns_are_the_naive_loop(statistic, spars
         TargetValues(ZeroOne(3)),
         ClassProbabilities(ZeroOne(3)),
         TargetValues(Hamming(4)),
-        TargetValues(PrecisionAt(4, 2)),  # its offset is one more column
+        TargetValues(NDCG(3)),  # its offset is one more column
     ],
     ids=repr,
 )

@@ -4,20 +4,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consistruct.learning.contrast import CONTRASTS, with_contrast, without_contrast
 
 from consistruct import StructuredPredictor, TaskLossClassifier, losses
-from consistruct.learning import ClosedForm, closed_form
-from consistruct.learning.contrast import CONTRASTS, with_contrast, without_contrast
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
     LinearFeatures,
 )
 from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.ridge import closed_form
+from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses.base import dense_target
 from consistruct.scores import Full
 from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import classifier, predictor
 
 ALPHA = [0.05, 0.2]  # strong: scores shrink
 
@@ -146,9 +148,9 @@ def test_estimators_hold_the_contrast_in_any_score_space(scores, regularizer):
     loss = losses.Hamming(4)
     space = None if scores is None else Full(loss.predictions)
     solver = ClosedForm(alpha=ALPHA, regularizer=regularizer)
-    model = StructuredPredictor(loss, scores=space, features="linear", solver=solver).fit(X, Y)
-    given = ClosedForm(alpha=model.alpha_, regularizer=regularizer)
-    plain = StructuredPredictor(loss, scores=space, features="linear", solver=given).fit(X, Y)
+    model = predictor(loss, scores=space, features="linear", solver=solver).fit(X, Y)
+    given = ClosedForm(alpha=model.model_.alpha_, regularizer=regularizer)
+    plain = predictor(loss, scores=space, features="linear", solver=given).fit(X, Y)
     theta, centre = plain.score_parameters(X), plain.centre_
     expected = centre + model.contrast_ * (theta - centre)
     np.testing.assert_allclose(model.score_parameters(X), expected, atol=1e-9)
@@ -206,6 +208,6 @@ def test_expected_losses_are_those_of_the_regression(estimator):
 
 def test_decisions_are_the_best_scores():
     X, Y = rare_labels(200)
-    model = TaskLossClassifier("hamming", solver=ClosedForm(alpha=ALPHA)).fit(X, Y)
+    model = classifier("hamming", solver=ClosedForm(alpha=ALPHA)).fit(X, Y)
     assert model.contrast_ > 1.0
     np.testing.assert_array_equal(model.predict(X), model.decision_function(X) > 0)

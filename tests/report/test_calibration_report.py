@@ -25,7 +25,7 @@ def rendered(report):
 
 def test_default_grid_ends_at_the_largest_excess_risk():
     report = calibration_report(calibration_function(NAMED))
-    assert len(report.curve) == 21
+    assert len(report.curve) == 22  # with the ε that the answers are about
     assert (report.curve[0].eps, report.curve[-1].eps) == (0.0, 2.0)
     assert report.as_dict()["schema_version"] == CALIBRATION_SCHEMA
 
@@ -51,7 +51,7 @@ def test_progress_is_reported():
     steps = []
     curve = calibration_function(CostMatrix(np.random.default_rng(0).random((3, 3))))
     calibration_report(curve, progress=lambda done, total: steps.append((done, total)))
-    assert steps[-1] == (20, 20)  # ε = 0 needs no work
+    assert steps[-1] == (21, 21)  # ε = 0 needs no work, the ε of the answers joins
 
 
 def test_text_of_underflowing_curves_is_in_logarithms():

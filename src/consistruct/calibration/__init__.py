@@ -12,7 +12,6 @@ from consistruct.calibration.bounds import (
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
-from consistruct.calibration.nonquadratic import SURROGATES, ABSurrogate
 from consistruct.calibration.nonquadratic.comparison import (
     SurrogateComparison,
     SurrogateCurve,
@@ -27,8 +26,6 @@ from consistruct.calibration.nonquadratic.conditions import (
 from consistruct.calibration.point import CurvePoint
 
 __all__ = [
-    "SURROGATES",
-    "ABSurrogate",
     "Bound",
     "CalibrationFunction",
     "Condition",

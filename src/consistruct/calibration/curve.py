@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.envelope import (
-    Envelope,
-    envelope_from_grid,
-    envelope_from_pieces,
-    theorem_7_envelope,
-)
+from consistruct.calibration.envelope import Envelope, as_rows
 from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.refinement import envelope_from_values
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
@@ -31,6 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["CalibrationFunction"]
+
+ROUNDING = 1e-11  # share by which coefficients of pieces and of Theorem 7 may be off
+REFINEMENTS = 12  # of the inverse
 
 
 class CalibrationFunction:
@@ -179,35 +178,81 @@ class CalibrationFunction:
             for p in self._method.pieces()
         )
 
-    def envelope(self, n_grid: int = 201, *, eps: ArrayLike | None = None) -> Envelope:
-        """A convex non-decreasing function below H, from exact pieces where they are cheap.
+    def envelope(
+        self, at: ArrayLike = (), *, eps: ArrayLike | None = None, tolerance: float = 0.01
+    ) -> Envelope:
+        """The largest convex function below H, exact where H is known by pieces.
 
-        Otherwise from `n_grid` values, or from those at `eps` (which may be known already):
-        between two of them H is at least the left one. The bound of Theorem 7, itself convex, is
-        taken in where the scores express the loss.
+        Where H is known by values only the envelope is that of the steps between them, with the
+        bound of Theorem 7 taken in; `Envelope.gap` says how far it may be off.
+
+        Parameters
+        ----------
+        at : array
+            Where it is needed: values are added until N* (which goes as 1/Ȟ²) is within
+            `tolerance` there, or as close as the certified values allow.
+        eps : array, optional
+            Where H is evaluated to begin with (which may be known already); 201 values if not
+            given, 33 with `at`.
+        tolerance : float
+            Share of N*.
         """
+        wanted = np.unique(np.asarray(at, dtype=np.float64).ravel())
+        if not (np.isfinite(wanted) & (wanted >= 0)).all():
+            raise ValueError(f"at must be finite and non-negative, got {at!r}")
         scale = self._method.log_scale
-        k_eff = self.effective_classes
-        quadratic = 0.0 if k_eff is None else math.exp(-k_eff.log - scale) / 4
         if self.max_eps == 0:
-            return Envelope(np.zeros(1), np.zeros(1), 0.0, 0.0, scale)
+            return Envelope(np.zeros((0, 5)), 0.0, scale)
+        k_eff = self.effective_classes
         if self._method.only_theorem_7 and k_eff is not None:
-            return theorem_7_envelope(k_eff.log, self.max_eps)
+            row = np.array([[0.0, self.max_eps, 0.25 * (1 - ROUNDING), 0.0, 0.0]])
+            return Envelope(row, self.max_eps, -k_eff.log, "theorem 7")
         if self._method.cheap_pieces:
-            return envelope_from_pieces(self._method.pieces(), quadratic, scale)
-        if eps is None:
-            grid = np.linspace(0.0, self.max_eps, n_grid)
-        else:
-            inside = np.asarray(eps, dtype=np.float64).ravel()
-            inside = inside[(inside > 0) & (inside < self.max_eps)]
-            grid = np.concatenate([[0.0], np.unique(inside), [self.max_eps]])
-        # H never falls, so neither need its certified lower ends
-        lower = np.maximum.accumulate([point.scaled_lower for point in self.curve(grid)])
-        return envelope_from_grid(grid, lower, quadratic, self.max_eps, scale)
+            rows = as_rows(self._method.pieces())
+            return Envelope(rows * (1, 1, *(1 - ROUNDING,) * 3), self.max_eps, scale)
+        grid = np.linspace(0.0, self.max_eps, 33 if len(wanted) else 201) if eps is None else eps
+        level = 0.0 if math.isnan(self.consistency_level) else self.consistency_level
+        inside = np.append(np.asarray(grid, dtype=np.float64), [*wanted.tolist(), level])
+        inside = inside[(inside > 0) & (inside < self.max_eps)]
+        quadratic = 0.0 if k_eff is None else math.exp(-k_eff.log - scale) / 4 * (1 - ROUNDING)
+        return envelope_from_values(
+            self._ends,
+            np.concatenate([[0.0], np.unique(inside), [self.max_eps]]),
+            quadratic=quadratic,
+            log_scale=scale,
+            at=wanted[wanted > level],
+            tolerance=tolerance,
+        )
+
+    def _ends(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
+        points = self.curve(eps)
+        return (
+            np.array([point.scaled_lower for point in points]),
+            np.array([point.scaled_upper for point in points]),
+        )
 
     def inverse(self, delta: float) -> float:
-        """sup{ε : envelope(ε) ≤ δ}: the excess task risk that an excess surrogate risk δ allows."""
-        return self._envelope.inverse(delta)
+        """sup{ε : Ȟ(ε) ≤ δ}: the excess task risk that an excess surrogate risk δ allows."""
+        if not delta >= 0:
+            raise ValueError(f"delta must be non-negative, got {delta}")
+        return self.inverse_log(math.log(delta) if delta > 0 else -math.inf)
+
+    def inverse_log(self, log_delta: float) -> float:
+        """`inverse` at δ = exp(log_delta), for δ below all floats.
+
+        Where H is known by values only they are refined until the answer moves by less than 0.1 %.
+        """
+        eps = self._envelope.inverse_log(log_delta)
+        if self._envelope.source != "values":
+            return eps
+        for _ in range(REFINEMENTS):
+            if eps == 0:
+                break
+            refined = self.envelope(eps).inverse_log(log_delta)
+            moved, eps = eps - refined, min(eps, refined)
+            if moved <= 1e-3 * eps:
+                break
+        return eps
 
     @cached_property
     def _envelope(self) -> Envelope:

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.methods import choose_method
-from consistruct.calibration.nonquadratic import ABSurrogate, check_surrogate, choose
-from consistruct.calibration.nonquadratic.choice import default_scores
+from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
+from consistruct.surrogates import BaseSurrogate, SurrogateLike, make_surrogate
 
 __all__ = ["LabelOrderWarning", "calibration_function"]
 
@@ -28,9 +30,9 @@ class LabelOrderWarning(UserWarning):
 
 
 def calibration_function(
-    loss: Loss,
+    loss: Loss | str,
     scores: BaseScoreSpace | str | Any = None,
-    surrogate: str | ABSurrogate = "quadratic",
+    surrogate: SurrogateLike = "quadratic",
     decoding: str = "argmax",
     *,
     jobs: int = 1,
@@ -43,14 +45,16 @@ def calibration_function(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or str
+        A spec such as "zero-one:3" names a loss with its sizes.
     scores : None, "full", ScoreSpace or (k, r) array
-        None: the loss's own span (always consistent); for other surrogates than the quadratic,
-        what they are trained with: full scores, or one score per part and state for the log loss
-        on `Hamming`. "full": one score per label. An array is F itself, one row per prediction.
-    surrogate : str or ABSurrogate
-        "quadratic", "logistic", "exponential", "log" (CRF), "sparsemax", "hinge" (Crammer–Singer,
-        structured SVM), "max-min-margin", or functions a and b.
+        None: what the surrogate is trained with. For the quadratic one the loss's own span (always
+        consistent); for others full scores, or one score per part and state for the log loss on
+        `Hamming`. "full": one score per label. An array is F itself, one row per prediction.
+    surrogate : str, surrogate class or surrogate
+        A name of `surrogates.SURROGATES`: "quadratic", "logistic", "exponential", "square", "log"
+        (CRF), "sparsemax", "hinge" (Crammer–Singer, structured SVM), "max-min-margin"; or a class
+        of your own, derived from `surrogates.ABSurrogate`.
     decoding : "argmax" or "bayes"
         "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
     jobs : int
@@ -74,12 +78,14 @@ def calibration_function(
     >>> round(H.consistency_level, 9), round(H(0.75), 9)
     (0.5, 0.5)
     """
+    if isinstance(loss, str):
+        loss = parse_loss(loss)
     if not isinstance(loss, Loss):
         raise TypeError(
-            f"loss must be a consistruct loss, got {type(loss).__name__}; "
-            f"wrap a matrix in losses.CostMatrix"
+            f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
+            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
         )
-    name = check_surrogate(surrogate, decoding)
+    cls = check_surrogate(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if loss.n_labels is None:
@@ -89,8 +95,13 @@ def calibration_function(
             f"the calibration function needs finitely many truths, but those of {loss!r} are "
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
-    other = surrogate != "quadratic"
-    space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
+    check_cost_scale(loss.max_value)
+    if scores is not None:
+        space = _as_space(loss, scores)
+    elif isinstance(surrogate, BaseSurrogate):
+        space = make_surrogate(surrogate, loss).score_space
+    else:
+        space = cls.default_scores(loss)
     if space.predictions.size is None:
         raise FamilyError(space, "be compared with a loss")
     if space.predictions.size != loss.n_labels:
@@ -98,18 +109,15 @@ def calibration_function(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
         )
     _warn_of_label_order(loss, space)
-    if other:
-        method, refusals = choose(
-            loss, space, name if isinstance(surrogate, str) else surrogate, decoding
-        )
-        return CalibrationFunction(loss, space, method, refusals, name, decoding)
+    if cls.excess != "square":
+        built = make_surrogate(surrogate, loss, None if scores is None else space)
+        method, refusals = choose(built, decoding)
+        return CalibrationFunction(loss, space, method, refusals, cls.name, decoding)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 
 
 def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:
-    if scores is None:
-        return loss.score_space
     if isinstance(scores, BaseScoreSpace):
         return scores
     if isinstance(scores, str):

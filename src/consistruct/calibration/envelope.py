@@ -1,58 +1,130 @@
-"""Convex non-decreasing functions below H, as Jensen's inequality needs them.
+"""The largest convex function below H, as Jensen's inequality needs it.
 
-H itself is neither convex nor continuous. A slope s supports the line s·ε − H*(s) with
-H*(s) = sup_ε [sε − H(ε)]; the maximum of such lines is convex and lies below H everywhere.
+H itself is neither convex nor continuous. A slope s ≥ 0 supports the line s·ε − H*(s) with the
+conjugate H*(s) = sup_x [s·x − H(x)], and the envelope is the highest of these lines at every ε:
+
+    Ȟ(ε) = sup_{s ≥ 0} s·ε − H*(s).
+
+H is given by quadratics (or points) of which the least that covers x is at most H(x), so H* is a
+maximum over a few formulas. Every slope gives a valid line: floating point only chooses s, by
+bisection, then H*(s) is taken in exact rational arithmetic and the value rounded down. What is
+returned is a bound that a single line proves, however badly s was chosen.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.protocols import FloatArray
 
-__all__ = ["Envelope", "envelope_from_grid", "envelope_from_pieces", "theorem_7_envelope"]
+__all__ = ["Envelope", "as_rows", "round_down", "round_up"]
 
-N_SLOPES = 32  # tangents per piece
-SAFETY = 1e-8
+ORIGIN = np.zeros((1, 5))  # H(0) = 0
+STEEPEST = np.float64(2.0**900)  # no line needs more
+UNIT = float(np.finfo(np.float64).eps)
+
+Source = Literal["pieces", "values", "theorem 7"]
+
+
+def as_rows(pieces: Any) -> FloatArray:
+    """`Quadratic` pieces as (n, 5) rows: low, high, a, b, c."""
+    rows = [(p.low, p.high, p.a, p.b, p.c) for p in pieces]
+    return np.array(rows, dtype=np.float64).reshape(-1, 5)
 
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """max(quadratic·ε², max_m slope_m·ε + intercept_m)·exp(log_scale), +inf above max_eps."""
+    """Ȟ(ε)·exp(−log_scale) of convex quadratics, +inf above max_eps.
 
-    slopes: FloatArray
-    intercepts: FloatArray
-    quadratic: float
+    Attributes
+    ----------
+    rows : (n, 5) array
+        low, high, a, b, c: H is at least the least of a·ε² + b·ε + c over the rows that hold ε,
+        a ≥ 0. A row with low = high also covers what is left of it: H never falls.
+    source : str
+        "pieces": H is known exactly, and so is its envelope; "values": H is known at some ε, and
+        `gap` says how far the envelope may be off; "theorem 7": H is known from below only.
+    ceiling : (m, 2) array, optional
+        Points (ε, y) with H(ε) ≤ y·exp(log_scale): their hull is above the envelope of H.
+    """
+
+    rows: FloatArray
     max_eps: float
     log_scale: float = 0.0
+    source: Source = "pieces"
+    ceiling: FloatArray | None = None
+    _proved: dict[float, Fraction] = field(default_factory=dict, repr=False)
 
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        """The value over exp(log_scale), of any shape."""
-        lines = (x[..., None] * self.slopes + self.intercepts).max(axis=-1)
-        value = np.maximum(np.maximum(lines, self.quadratic * x**2), 0.0)
-        return np.where(x > self.max_eps, np.inf, value)
+    def __post_init__(self) -> None:
+        distinct = np.unique(np.concatenate([ORIGIN, self.rows]), axis=0)
+        object.__setattr__(self, "rows", distinct)
+
+    # --- values ---
 
     def __call__(self, eps: ArrayLike) -> Any:
-        x = np.asarray(eps, dtype=np.float64)
-        scaled = self._scaled(x)
-        result = np.where(np.isinf(scaled), np.inf, scaled * math.exp(self.log_scale))
+        """A number at most Ȟ(ε): a float, or an array of the shape of `eps`."""
+        scaled = self._scaled(eps)
+        factor = math.exp(self.log_scale)
+        result = np.where(np.isinf(scaled), np.inf, scaled * factor)
         return float(result) if result.ndim == 0 else result
 
     def log(self, eps: ArrayLike) -> Any:
         """log of the value, −inf where it is 0: finite where the value itself underflows."""
-        x = np.asarray(eps, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            result = np.log(self._scaled(x)) + self.log_scale
+            result = np.log(self._scaled(eps)) + self.log_scale
         return float(result) if result.ndim == 0 else result
 
+    def gap(self, eps: float) -> float:
+        """By which share of the value Ȟ(ε) may be larger: 0 if exact, NaN if nothing is known."""
+        if self.source == "pieces" or eps > self.max_eps:
+            return 0.0
+        if self.ceiling is None:
+            return math.nan
+        low = float(self._scaled(eps))
+        high = float(self._above._scaled(eps))
+        if high <= low:
+            return 0.0
+        return high / low - 1 if low > 0 else math.inf
+
+    @property
+    def _above(self) -> Envelope:
+        assert self.ceiling is not None
+        x, y = self.ceiling[np.isfinite(self.ceiling[:, 1])].T
+        zero = np.zeros_like(x)
+        end = float(x.max(initial=0.0))
+        return Envelope(np.column_stack([x, x, zero, zero, y]), end, self.log_scale)
+
+    def line(self, eps: float) -> tuple[float, Fraction]:
+        """(slope, intercept) of a line below H everywhere, highest at ε; both exact."""
+        slopes = [0.0, *self._slopes(np.array([eps]))[:, 0].tolist()]
+        lines = [(s, self._intercept(s)) for s in slopes]
+        return max(lines, key=lambda line: Fraction(line[0]) * Fraction(eps) + line[1])
+
+    def _scaled(self, eps: ArrayLike) -> FloatArray:
+        x = np.asarray(eps, dtype=np.float64)
+        flat = x.ravel()
+        inside = flat <= self.max_eps
+        slopes = self._slopes(np.where(inside, flat, 0.0)).T
+        found = [
+            max(round_down(Fraction(s) * Fraction(value) + self._intercept(s)) for s in pair)
+            if within
+            else math.inf
+            for value, pair, within in zip(
+                flat.tolist(), slopes.tolist(), inside.tolist(), strict=True
+            )
+        ]
+        return np.maximum(np.array(found, dtype=np.float64), 0.0).reshape(x.shape)
+
+    # --- the inverse ---
+
     def inverse(self, delta: float) -> float:
-        """sup{ε ≤ max_eps : envelope(ε) ≤ δ}."""
+        """sup{ε ≤ max_eps : Ȟ(ε) ≤ δ}, rounded up."""
         if not delta >= 0:
             raise ValueError(f"delta must be non-negative, got {delta}")
         return self.inverse_log(math.log(delta) if delta > 0 else -math.inf)
@@ -61,71 +133,102 @@ class Envelope:
         """`inverse` at δ = exp(log_delta), for δ below all floats."""
         log_level = log_delta - self.log_scale
         level = math.exp(log_level) if log_level < 700 else math.inf
-        best = self.max_eps
-        rising = self.slopes > 0
-        if rising.any():
-            best = min(best, float(((level - self.intercepts[rising]) / self.slopes[rising]).min()))
-        if self.quadratic > 0:
-            best = min(best, math.sqrt(level / self.quadratic))
-        return max(best, 0.0)
+        if level == 0:
+            return self._zero_until()
+        if level >= float(self._scaled(self.max_eps)):
+            return self.max_eps
+        low, high = np.zeros(1), np.full(1, STEEPEST)
+        for _ in range(64):  # a line that touches below the level is too flat
+            middle = _between(low, high)
+            flat = self._contact(middle)[1] <= level
+            low, high = np.where(flat, middle, low), np.where(flat, high, middle)
+        bounds = [
+            (Fraction(level) - self._intercept(s)) / Fraction(s)
+            for s in (float(low[0]), float(high[0]))
+            if s > 0
+        ]
+        return min(round_up(min(bounds)), self.max_eps)
+
+    def _zero_until(self) -> float:
+        """The largest ε at which some row is not above zero: up to there the hull is zero.
+
+        Of a single row this is a root, to the nearest float.
+        """
+        found = 0.0
+        for low, high, a, b, c in self.rows.tolist():
+            if (a * high + b) * high + c <= 0:
+                found = max(found, high)
+            elif a > 0 and (square := Fraction(b) ** 2 - 4 * Fraction(a) * Fraction(c)) >= 0:
+                root = (-b + math.sqrt(square)) / (2 * a)
+                found = max(found, min(root, high)) if root >= low else found
+        return found
+
+    # --- conjugates ---
+
+    def _contact(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where the line of each slope touches, and the height there, (m,) each, in floats."""
+        x, terms, _ = self._lowest(slopes)
+        best = terms.argmin(axis=1)
+        each = np.arange(len(slopes))
+        touch = x[each, best]
+        _, _, a, b, c = self.rows[best].T
+        return touch, (a * touch + b) * touch + c
+
+    def _lowest(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """For each slope and row, (m, n): where row(x) − s·x is least, its value and error.
+
+        The error covers the rounding of all terms.
+        """
+        low, high, a, b, c = self.rows.T
+        s = slopes[:, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            free = np.where(a > 0, (s - b) / np.where(a > 0, 2 * a, 1.0), 0.0)
+        x = np.where(a > 0, np.clip(free, low, high), np.where(s >= b, high, low))
+        value = c + x * (a * x + (b - s))
+        error = 8 * UNIT * (np.abs(c) + x * (a * x + np.abs(b) + s))
+        return x, value, error
+
+    def _slopes(self, eps: FloatArray) -> FloatArray:
+        """(2, m): neighbouring slopes whose lines touch left of ε, and at or right of it."""
+        low, high = np.zeros(len(eps)), np.full(len(eps), STEEPEST)
+        for _ in range(64):
+            middle = _between(low, high)
+            left = self._contact(middle)[0] < eps
+            low, high = np.where(left, middle, low), np.where(left, high, middle)
+        return np.stack([low, high])
+
+    def _intercept(self, slope: float) -> Fraction:
+        """−H*(s) = min over the rows and their x of row(x) − s·x, exactly.
+
+        Rows that floats show to be higher, errors counted, are left out.
+        """
+        if slope not in self._proved:
+            _, value, error = self._lowest(np.array([slope]))
+            near = np.flatnonzero(value[0] - error[0] <= (value[0] + error[0]).min())
+            self._proved[slope] = min(_exact_minimum(row, slope) for row in self.rows[near])
+        return self._proved[slope]
 
 
-def envelope_from_grid(
-    grid: FloatArray, lower: FloatArray, quadratic: float, max_eps: float, log_scale: float
-) -> Envelope:
-    """From H(ε) ≥ lower[m] for ε ≥ grid[m]: the convex hull of the points (grid[m+1], lower[m])."""
-    hull: list[tuple[float, float]] = [(0.0, 0.0)]
-    for x, y in zip(grid[1:].tolist(), lower[:-1].tolist(), strict=True):
-        while len(hull) >= 2:
-            (x0, y0), (x1, y1) = hull[-2], hull[-1]
-            if (y1 - y0) * (x - x0) < (y - y0) * (x1 - x0):
-                break
-            hull.pop()
-        hull.append((x, y))
-    points = np.array(hull)
-    slopes = np.diff(points[:, 1]) / np.diff(points[:, 0])
-    intercepts = points[:-1, 1] - slopes * points[:-1, 0]
-    return Envelope(*_rounded_down(slopes, intercepts, quadratic), max_eps, log_scale)
+def _exact_minimum(row: FloatArray, slope: float) -> Fraction:
+    low, high, a, b, c = (Fraction(value) for value in row.tolist())
+    b -= Fraction(slope)
+    if a > 0 and low < (free := -b / (2 * a)) < high:
+        return c + free * b / 2
+    return min((a * x + b) * x + c for x in (low, high))
 
 
-def envelope_from_pieces(
-    pieces: tuple[Quadratic, ...], quadratic: float, log_scale: float
-) -> Envelope:
-    """Supporting lines at the slopes that the pieces take, exact conjugates for each."""
-    if not pieces:
-        return Envelope(np.zeros(1), np.zeros(1), 0.0, 0.0, log_scale)
-    slopes = {0.0}
-    for piece in pieces:
-        for eps in np.linspace(piece.low, piece.high, N_SLOPES).tolist():
-            slopes.add(max(2 * piece.a * eps + piece.b, 0.0))
-    ends = (
-        [(p.high, p(p.high)) for p in pieces] + [(p.low, p(p.low)) for p in pieces] + [(0.0, 0.0)]
-    )
-    for x0, y0 in ends:  # chords between corners: the straight parts of the hull
-        slopes |= {max((y1 - y0) / (x1 - x0), 0.0) for x1, y1 in ends if x1 > x0}
-    ordered = np.array(sorted(slopes))
-    conjugate = np.max([_conjugate(piece, ordered) for piece in pieces], axis=0)
-    intercepts = -np.maximum(conjugate, 0.0)  # ε = 0 with H = 0 counts too
-    return Envelope(*_rounded_down(ordered, intercepts, quadratic), pieces[-1].high, log_scale)
+def _between(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The middle in the order of floats: 64 steps find a neighbour, whatever the magnitude."""
+    bits = low.view(np.int64) + (high.view(np.int64) - low.view(np.int64)) // 2
+    return bits.view(np.float64)
 
 
-def theorem_7_envelope(log_k_eff: float, max_eps: float) -> Envelope:
-    """ε²/(4 k_eff): all there is where nothing tighter than Theorem 7 is known."""
-    zero = np.zeros(1)
-    return Envelope(*_rounded_down(zero, zero, 0.25), max_eps, -log_k_eff)
+def round_down(value: Fraction) -> float:
+    """The nearest float that is not above."""
+    near = float(value)
+    return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
-def _rounded_down(
-    slopes: FloatArray, intercepts: FloatArray, quadratic: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """A little below, so that rounding in a value or a piece never lifts it above H."""
-    return slopes * (1 - SAFETY), intercepts - SAFETY * np.abs(intercepts), quadratic * (1 - SAFETY)
-
-
-def _conjugate(piece: Quadratic, slopes: FloatArray) -> FloatArray:
-    """sup over the closed interval of sε − (aε² + bε + c), a ≥ 0."""
-    if piece.a > 0:
-        best = np.clip((slopes - piece.b) / (2 * piece.a), piece.low, piece.high)
-    else:
-        best = np.where(slopes >= piece.b, piece.high, piece.low)
-    return slopes * best - (piece.a * best**2 + piece.b * best + piece.c)
+def round_up(value: Fraction) -> float:
+    """The nearest float that is not below."""
+    return -round_down(-value)

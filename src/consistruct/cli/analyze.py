@@ -11,6 +11,9 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from consistruct._budgets import SPECS
+from consistruct._validation import read_number
+from consistruct.cli.output import loss_file
 from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
@@ -44,10 +47,15 @@ def analyze(
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int | None = typer.Option(
-        None, min=2, help="Number of grid values from 0 to max_eps; 21, more for exact pictures."
+        None,
+        min=2,
+        max=SPECS.points,
+        help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
     ),
     at: float | None = typer.Option(
-        None, help="The eps that worst case and sample size are told for."
+        None,
+        help="The eps that worst case and sample size are told for; if not given, a tenth of what "
+        "the best constant prediction loses.",
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
     q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
@@ -73,13 +81,20 @@ def analyze(
         chart_picture,
     )
 
-    check_targets(html=html, plot=plot, csv=csv)
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
     curve, told = _curve(task, scores, surrogate, decoding, jobs)
-    grid = _grid(eps, points, curve, pictures=html is not None or plot is not None)
+    number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
         report = calibration_report(
-            curve, grid, at=at, radius=radius, q_bound=q_bound, warnings=told, progress=step
+            curve,
+            _values(eps),
+            points=number,
+            at=at,
+            radius=radius,
+            q_bound=q_bound,
+            warnings=told,
+            progress=step,
         )
     written = []
     if html is not None:
@@ -102,12 +117,11 @@ def _curve(
 ) -> tuple[CalibrationFunction, list[str]]:
     """The curve, and what the result depends on, which is also told in one line on stderr.
 
-    Own scores of another surrogate than the quadratic are those that it is trained with.
+    Own scores are those that the surrogate is trained with.
     """
     from consistruct.calibration import LabelOrderWarning, calibration_function
 
-    other = surrogate != "quadratic"
-    space = None if other and scores == "own" else parse_scores(scores, task)
+    space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
         curve = calibration_function(task, space, surrogate, decoding, jobs=jobs)
@@ -117,15 +131,18 @@ def _curve(
     return curve, told
 
 
-def _grid(
-    text: str, points: int | None, curve: CalibrationFunction, *, pictures: bool
-) -> np.ndarray:
+def _number(points: int | None, curve: CalibrationFunction, *, pictures: bool) -> int:
+    """How many values of ε, where none are given."""
+    fine = pictures and curve.method.startswith("closed form")
+    return points or (POINTS_OF_A_FORMULA if fine else POINTS)
+
+
+def _values(text: str) -> np.ndarray | None:
+    """The values of --eps, or None."""
     if not text:
-        fine = pictures and curve.method.startswith("closed form")
-        number = points or (POINTS_OF_A_FORMULA if fine else POINTS)
-        return np.linspace(0.0, curve.max_eps, number)
+        return None
     try:
-        values = np.array([float(part) for part in text.split(",")])
+        values = np.array([read_number(part) for part in text.split(",")])
     except ValueError:
         raise LossSpecError(f"--eps must be numbers separated by commas, got {text!r}") from None
     if not np.isfinite(values).all() or (values < 0).any():

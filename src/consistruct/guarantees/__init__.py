@@ -1,5 +1,6 @@
 """Guarantees: what learning costs before it starts, and which scores to learn with."""
 
+from consistruct.guarantees.accuracy import Accuracy, default_accuracy
 from consistruct.guarantees.advice import Advice, FamilyGuarantee, advise
 from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity, sample_complexity
 from consistruct.guarantees.crossing import crossing_point
@@ -29,6 +30,7 @@ from consistruct.guarantees.surrogate_choice import (
 __all__ = [
     "FIGURES",
     "VARIANTS",
+    "Accuracy",
     "Advice",
     "FamilyGuarantee",
     "Figure",
@@ -48,6 +50,7 @@ __all__ = [
     "advise",
     "choose_surrogate",
     "crossing_point",
+    "default_accuracy",
     "figure_data",
     "hardness_study",
     "learning_curve",

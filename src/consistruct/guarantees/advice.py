@@ -11,6 +11,7 @@ from consistruct._validation import check_count, check_number
 from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
+from consistruct.guarantees.complexity import envelope_at
 from consistruct.guarantees.constants import Constants, sharp_constants
 from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.data import DataConstants
@@ -23,7 +24,6 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = ["Advice", "FamilyGuarantee", "advise"]
 
 PREDICTABLE_LIMIT = 40  # p(p−1) linear programs give the level of scores that are no closed form
-N_GRID = 21
 TIE = 1e-9
 
 
@@ -39,6 +39,8 @@ class FamilyGuarantee:
         log of the certified lower end of H at that ε.
     log_iterations : float
         log N* at that ε by the sharp constants; +inf at or below the consistency level.
+    gap : float
+        By which share N* may be too large, as in `SampleComplexity`.
     approximation_error : float
         What the best rule with these scores may lose to the best rule of all.
     on_front : bool
@@ -55,6 +57,7 @@ class FamilyGuarantee:
     eps: float
     log_H: float  # noqa: N815 - the paper's symbol
     log_iterations: float
+    gap: float
     method: str
     on_front: bool = False
 
@@ -197,10 +200,11 @@ def _guarantee(
     """The entry of one family at ε, or at what `n_samples` examples reach."""
     if eps is None:
         assert n_samples is not None
-        eps = curve.envelope(N_GRID).inverse_log(constants.log_excess(n_samples))
-    log_H, log_envelope = -math.inf, -math.inf
+        eps = curve.inverse_log(constants.log_excess(n_samples))
+    log_H, log_envelope, gap = -math.inf, -math.inf, 0.0
     if eps > max(curve.consistency_level, 0.0):  # else H = 0, and the rest is not needed
-        log_H, log_envelope = curve.log(eps), float(curve.envelope(N_GRID).log(eps))
+        log_H = curve.log(eps)
+        log_envelope, gap = envelope_at(curve, eps)
     return FamilyGuarantee(
         name=family.name,
         scores=family.scores,
@@ -215,6 +219,7 @@ def _guarantee(
         log_iterations=-math.inf
         if n_samples is not None and eps >= curve.max_eps
         else constants.log_iterations(log_envelope),
+        gap=gap,
         method=curve.method,
     )
 
@@ -286,8 +291,21 @@ def _recommend(
     against = "the best rule of all" if total else "the best rule with its scores"
     return best, (
         f"{best.name}: an excess of {eps:g} over {against} takes "
-        f"{_count(best)} examples, {rank}" + _cost_of(best, "; that rule itself may lose up to")
+        f"{_count(best)} examples, {rank}"
+        + _cost_of(best, "; that rule itself may lose up to")
+        + _undecided(best, allowed)
     )
+
+
+def _undecided(best: FamilyGuarantee, allowed: list[FamilyGuarantee]) -> str:
+    """Families that might need fewer examples if H were known better than N* is computed."""
+    rivals = [
+        entry.name
+        for entry in allowed
+        if entry is not best
+        and not entry.log_iterations - math.log1p(entry.gap) >= best.log_iterations - TIE
+    ]
+    return f"; {', '.join(rivals)} may need as few: H is not known well enough" if rivals else ""
 
 
 def _rounded(value: float) -> float:

@@ -7,15 +7,22 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count, check_number
-from consistruct.calibration import CalibrationFunction, calibration_function
+from consistruct._validation import check_number
+from consistruct.calibration import CalibrationFunction, Envelope, calibration_function
+from consistruct.guarantees.accuracy import default_accuracy
 from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
 from consistruct.guarantees.data import read_data_constants
 from consistruct.guarantees.logarithms import exp
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["GuaranteeColumn", "SampleComplexity", "sample_complexity"]
+__all__ = [
+    "GuaranteeColumn",
+    "SampleComplexity",
+    "envelope_at",
+    "sample_complexity",
+    "samples_gap",
+]
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,13 @@ class SampleComplexity:
 
     Attributes
     ----------
+    eps_reason : str
+        Where ε comes from.
     log_envelope : float
         log Ȟ(ε) of the convex function below H that both columns use.
+    gap : float
+        By which share N* may be too large because H is known by values only: 0 where its pieces
+        are known, NaN where H is known from below only (Theorem 7).
     consistency_level : float
         At or below it no number of examples suffices.
     approximation_error : float
@@ -89,9 +101,11 @@ class SampleComplexity:
     loss: Loss
     scores: BaseScoreSpace
     eps: float
+    eps_reason: str
     radius: float
     q_bound: float
     log_envelope: float
+    gap: float
     consistency_level: float
     approximation_error: float
     max_eps: float
@@ -104,14 +118,13 @@ def sample_complexity(
     loss: Loss,
     scores: BaseScoreSpace | str | ArrayLike | None = None,
     *,
-    eps: float,
+    eps: float | None = None,
     radius: float = 1.0,
     q_bound: float = 1.0,
     features: ArrayLike | None = None,
     true: ArrayLike | None = None,
     optimum_norm: float | None = None,
     gradient_second_moment: float | None = None,
-    n_grid: int = 41,
 ) -> SampleComplexity:
     """Examples after which averaged SGD has an expected excess task risk below ε.
 
@@ -128,8 +141,10 @@ def sample_complexity(
     loss : Loss
     scores : None, "full", ScoreSpace or (k, r) array
         As in `calibration_function`.
-    eps : float
-        Excess task risk over the best prediction rule *with these scores*.
+    eps : float, optional
+        Excess task risk over the best prediction rule *with these scores*. If not given, a tenth
+        of what the best constant prediction loses (`guarantees.default_accuracy`), on the truths
+        given or when all truths are equally likely.
     radius : float
         R with ‖φ(x)‖ ≤ R.
     q_bound : float
@@ -143,8 +158,6 @@ def sample_complexity(
         D of ``sharp``: the norm of a fitted optimum (`guarantees.optimum_norm`) instead of B·Q.
     gradient_second_moment : float, optional
         M² of ``sharp``, valid for every W with ‖W‖ ≤ D.
-    n_grid : int
-        Values of H behind Ȟ where exact pieces are not cheap (listed cost matrices).
 
     Examples
     --------
@@ -153,10 +166,10 @@ def sample_complexity(
     >>> round(found.sharp.iterations), round(found.paper.log10_iterations, 1)   # 4·ξ(1)²/ε⁴
     (160000, 30.4)
     """
-    eps = check_number(eps, "eps", low=0.0, open_low=True)
+    if eps is not None:
+        eps = check_number(eps, "eps", low=0.0, open_low=True)
     radius = check_number(radius, "radius", low=0.0, open_low=True)
     q_bound = check_number(q_bound, "q_bound", low=0.0, open_low=True)
-    n_grid = check_count(n_grid, "n_grid", minimum=2)
     if features is not None and radius != 1.0:
         raise ValueError("give either radius or features, whose largest norm is the radius")
     curve = calibration_function(loss, scores)
@@ -170,29 +183,24 @@ def sample_complexity(
         gradient_second_moment=gradient_second_moment,
     )
     radius = radius if data.radius is None else data.radius
-    log_H = float(curve.envelope(n_grid).log(eps))
+    reason = "asked for"
+    if eps is None:
+        chosen = default_accuracy(
+            loss, true=true, max_eps=curve.max_eps, level=curve.consistency_level
+        )
+        eps, reason = chosen.eps, chosen.reason
     paper = paper_constants(loss, space, radius=radius, q_bound=q_bound)
     sharp = sharp_constants(loss, space, radius=radius, q_bound=q_bound, data=data)
-    return complexity_of(curve, eps, radius, q_bound, log_H, paper, sharp)
-
-
-def complexity_of(
-    curve: CalibrationFunction,
-    eps: float,
-    radius: float,
-    q_bound: float,
-    log_H: float,
-    paper: Constants,
-    sharp: Constants,
-) -> SampleComplexity:
-    """Assemble the two columns."""
+    log_H, gap = envelope_at(curve, eps)
     return SampleComplexity(
         loss=curve.loss,
         scores=curve.scores,
         eps=eps,
+        eps_reason=reason,
         radius=radius,
         q_bound=q_bound,
         log_envelope=log_H,
+        gap=gap,
         consistency_level=curve.consistency_level,
         approximation_error=curve.approximation_error,
         max_eps=curve.max_eps,
@@ -200,6 +208,19 @@ def complexity_of(
         paper=_column(paper, log_H),
         sharp=_column(sharp, log_H),
     )
+
+
+def envelope_at(curve: CalibrationFunction, eps: float) -> tuple[float, float]:
+    """log Ȟ(ε), and the share by which N* may be too large for not knowing H better."""
+    if eps <= curve.consistency_level:  # H = 0, and so is the envelope
+        return -math.inf, 0.0
+    envelope = curve.envelope(eps)
+    return float(envelope.log(eps)), samples_gap(envelope, eps)
+
+
+def samples_gap(envelope: Envelope, eps: float) -> float:
+    """N* goes as 1/Ȟ²: what a gap in Ȟ means for it."""
+    return (1 + envelope.gap(eps)) ** 2 - 1
 
 
 def _column(constants: Constants, log_H: float) -> GuaranteeColumn:

@@ -153,7 +153,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
     def _examples(
         self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any = None
     ) -> Examples:
-        if costs is not None and np.ndim(costs) == 2:
+        if costs is not None and np.ndim(costs) != 3:
             return self._cost_vectors(X, y, sample_weight, costs, groups)
         y = self._checked_labels(X, y)
         loss = self.loss

@@ -150,7 +150,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
         if examples.kind.name != "rows" or not self.model_.estimates:
             return
-        if self.cv is not None and not self.model_.uses_cv:
+        if self._asked_to_recalibrate():
             left = cross_fit(model, examples, asked, cv=self.cv, rng=rng, n_jobs=self.n_jobs)
         else:
             try:
@@ -159,6 +159,9 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 return
         values = self.statistic_.values(examples.truths)
         mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
+        probabilities = isinstance(self.statistic_, ClassProbabilities)
+        if probabilities and not (self.model_.shrinks or self._asked_to_recalibrate()):
+            return  # probabilities of classifiers, and means of several, are taken as they are
         self.recalibration_, compared = recalibrate(
             self.statistic_,
             left.expected,
@@ -193,6 +196,10 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             return bool(self._model_for("rows").takes_missing)
         except (TypeError, ValueError):
             return False
+
+    def _asked_to_recalibrate(self) -> bool:
+        """Whether cv was given for a model that has no use for it of its own."""
+        return self.cv is not None and not self.model_.uses_cv
 
     # --- predicting ---
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import ArrayField, Member, frozen_array
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import ClassProbabilities, Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
 
@@ -168,7 +168,7 @@ def _contrast(
         rest = np.maximum(total - left, np.finfo(np.float64).tiny)
         centre = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):
-            sharp = centre + contrast * (expected[part] - centre)
+            sharp = settled(centre + contrast * (expected[part] - centre), own)
             losses = statistic.loss(statistic.decode(sharp), truths[part])
             task[position] += weight[part] @ losses
             unweighted[position] += losses.sum()

@@ -33,6 +33,7 @@ __all__ = [
     "Statistic",
     "TargetValues",
     "finest_statistic",
+    "settled",
     "simplex_projection",
 ]
 
@@ -289,3 +290,21 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
     shift = excess[np.arange(len(rows)), np.maximum(last, 0)]
     projected = np.maximum(rows - shift[:, None], 0.0)
     return np.where(inside[:, None], rows, projected)
+
+
+TIE = 2.0**-20  # of the largest target: scores of rows left out that are closer tie
+
+
+def settled(theta: FloatArray, y: FloatArray) -> FloatArray:
+    """Scores of rows left out, (n, width), as multiples of `TIE` times the largest target.
+
+    In symmetric data, or between copies of a row, several labels tie exactly, and rounding (that of
+    another number of threads, say) would decide which is predicted, and with it which penalty,
+    kernel and contrast win. Rounded scores tie on every machine, and decoders break ties alike.
+    The step is a power of two, so that the rounded scores are exact.
+    """
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest == 0.0:
+        return theta
+    step = TIE * 2.0 ** np.ceil(np.log2(largest))
+    return np.asarray(np.rint(theta / step) * step)

@@ -12,6 +12,8 @@ from consistruct._validation import check_number
 from consistruct.calibration import CalibrationFunction, CurvePoint, Envelope, upper_bound
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
+from consistruct.guarantees import default_accuracy
+from consistruct.guarantees.complexity import samples_gap
 from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
 from consistruct.guarantees.data import DataConstants
 from consistruct.protocols import FloatArray
@@ -35,6 +37,7 @@ def calibration_report(
     curve: CalibrationFunction,
     eps: ArrayLike | None = None,
     *,
+    points: int = N_GRID,
     at: float | None = None,
     radius: float = 1.0,
     q_bound: float = 1.0,
@@ -47,10 +50,13 @@ def calibration_report(
     ----------
     curve : CalibrationFunction
     eps : array, optional
-        Where H is evaluated; 21 values from 0 to max_eps if not given.
+        Where H is evaluated; if not given, at `points` values from 0 to max_eps.
+    points : int
+        How many, where `eps` is not given.
     at : float, optional
         The ε that the worst case and the sample size are told for; it joins the grid. If not
-        given, a quarter of the way up the values given.
+        given, a tenth of what the best constant prediction loses
+        (`consistruct.guarantees.default_accuracy`), or the value of `eps` nearest to it.
     radius, q_bound : float
         R and Q, as in `sample_complexity`.
     warnings : sequence of str
@@ -69,12 +75,12 @@ def calibration_report(
     """
     radius = check_number(radius, "radius", low=0.0, open_low=True)
     q_bound = check_number(q_bound, "q_bound", low=0.0, open_low=True)
-    grid, at = _grid(curve, eps, at)
-    points = curve.curve(grid, progress=progress)
+    grid, at, reason = _grid(curve, eps, points, at)
+    found_points = curve.curve(grid, progress=progress)
     expressed = expresses(curve.loss, curve.scores)
     k_eff = curve.effective_classes
-    envelope = curve.envelope(eps=grid)
-    shown = tuple(_point(curve, point, envelope) for point in points)
+    envelope = curve.envelope(() if at is None else at, eps=grid)
+    shown = tuple(_point(curve, point, envelope) for point in found_points)
     found = next((point for point in shown if point.eps == at), None)
     case = (
         "no excess risk is possible: every prediction costs the same"
@@ -102,6 +108,7 @@ def calibration_report(
         approximation_error=_known(curve.approximation_error),
         max_eps=float(curve.max_eps),
         at=at,
+        at_reason=reason,
         curve=shown,
         worst_case=None if isinstance(case, str) else case,
         worst_case_reason=case if isinstance(case, str) else None,
@@ -112,22 +119,27 @@ def calibration_report(
 
 
 def _grid(
-    curve: CalibrationFunction, eps: ArrayLike | None, at: float | None
-) -> tuple[FloatArray, float | None]:
-    """Increasing values of ε with `at` among them."""
-    given = np.linspace(0.0, curve.max_eps, N_GRID) if eps is None else eps
+    curve: CalibrationFunction, eps: ArrayLike | None, points: int, at: float | None
+) -> tuple[FloatArray, float | None, str]:
+    """Increasing values of ε with `at` among them, and where `at` comes from."""
+    given = np.linspace(0.0, curve.max_eps, points) if eps is None else eps
     grid = np.unique(np.atleast_1d(np.asarray(given, dtype=np.float64)).ravel())
     if curve.max_eps == 0:
-        return grid, None
+        return grid, None, "no excess risk is possible"
     if at is None:
+        level = _known(curve.consistency_level) or 0.0
+        chosen = default_accuracy(curve.loss, max_eps=curve.max_eps, level=level)
         inside = grid[(grid > 0) & (grid <= curve.max_eps)]
-        at = float(inside[(len(inside) - 1) // 4]) if len(inside) else curve.max_eps / 4
+        if eps is not None and len(inside):
+            near = float(inside[np.abs(np.log(inside / chosen.eps)).argmin()])
+            return grid, near, f"of the values given the nearest to {chosen.eps:g}, {chosen.reason}"
+        return np.union1d(grid, [chosen.eps]), chosen.eps, chosen.reason
     at = check_number(at, "at", low=0.0, open_low=True)
     if at > curve.max_eps:
         raise ValueError(
             f"at must be at most the largest excess risk, {curve.max_eps:g}, got {at:g}"
         )
-    return np.union1d(grid, [at]), at
+    return np.union1d(grid, [at]), at, "asked for"
 
 
 def _known(value: float) -> float | None:
@@ -205,10 +217,15 @@ def _sample_sizes(
         radius=radius,
         q_bound=q_bound,
         points=tuple(
-            SampleSize(eps, log10(paper, eps), log10(sharp, eps))
+            SampleSize(eps, log10(paper, eps), log10(sharp, eps), _gap(envelope, eps))
             for eps in grid.tolist()
             if 0 < eps <= curve.max_eps
         ),
         paper_assumptions=paper.assumptions,
         sharp_assumptions=sharp.assumptions,
     )
+
+
+def _gap(envelope: Envelope, eps: float) -> float:
+    gap = samples_gap(envelope, eps)
+    return math.inf if math.isnan(gap) else gap

@@ -181,11 +181,15 @@ class WorstCase:
 
 @dataclass(frozen=True)
 class SampleSize:
-    """log₁₀ N* at one ε: −inf if any predictor will do, +inf if no number suffices."""
+    """log₁₀ N* at one ε: −inf if any predictor will do, +inf if no number suffices.
+
+    `gap`: by which share N* may be too large; +inf where H is known from below only.
+    """
 
     eps: float
     log10_paper: float
     log10_sharp: float
+    gap: float
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,7 @@ class SampleSizes:
                     "eps": point.eps,
                     **dump_magnitude("paper", point.log10_paper),
                     **dump_magnitude("sharp", point.log10_sharp),
+                    "gap": point.gap if math.isfinite(point.gap) else None,
                 }
                 for point in self.points
             ],
@@ -226,7 +231,12 @@ class SampleSizes:
             radius=data["radius"],
             q_bound=data["q_bound"],
             points=tuple(
-                SampleSize(p["eps"], load_magnitude(p, "paper"), load_magnitude(p, "sharp"))
+                SampleSize(
+                    p["eps"],
+                    load_magnitude(p, "paper"),
+                    load_magnitude(p, "sharp"),
+                    math.inf if p["gap"] is None else p["gap"],
+                )
                 for p in data["points"]
             ),
             paper_assumptions=tuple(data["paper_assumptions"].items()),
@@ -252,6 +262,8 @@ class CalibrationReport:
         None where only bounds on H are known.
     at : float or None
         The ε that worst case and sample size are told for; None if no excess risk is possible.
+    at_reason : str
+        Where that ε comes from.
     sample_sizes_reason, worst_case_reason : str or None
         Why there are none.
     warnings : tuple of str
@@ -277,6 +289,7 @@ class CalibrationReport:
     approximation_error: float | None
     max_eps: float
     at: float | None
+    at_reason: str
     curve: tuple[ReportPoint, ...]
     worst_case: WorstCase | None
     worst_case_reason: str | None
@@ -308,6 +321,7 @@ class CalibrationReport:
             "approximation_error": self.approximation_error,
             "max_eps": self.max_eps,
             "at": self.at,
+            "at_reason": self.at_reason,
             "curve": [point.as_dict() for point in self.curve],
             "worst_case": None if self.worst_case is None else self.worst_case.as_dict(),
             "worst_case_reason": self.worst_case_reason,
@@ -343,7 +357,7 @@ class CalibrationReport:
 _PLAIN = (
     "loss", "scores", "surrogate", "decoding", "measure", "method", "expresses",
     "effective_classes_exact", "rank_tolerance", "consistency_level", "approximation_error",
-    "max_eps", "at", "worst_case_reason", "sample_sizes_reason",
+    "max_eps", "at", "at_reason", "worst_case_reason", "sample_sizes_reason",
 )  # fmt: skip
 _COUNTS = ("n_labels", "n_predictable", "rank", "own_rank")
 

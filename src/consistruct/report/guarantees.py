@@ -40,9 +40,11 @@ def plan_dict(plan: SampleComplexity) -> dict[str, Any]:
         "measure": plan.scores.measure,
         "n_labels": str(plan.loss.n_labels),
         "eps": plan.eps,
+        "eps_reason": plan.eps_reason,
         "radius": plan.radius,
         "q_bound": plan.q_bound,
         "log_envelope": _finite(plan.log_envelope),
+        "gap": _finite(plan.gap),
         "consistency_level": plan.consistency_level,
         "approximation_error": plan.approximation_error,
         "max_eps": plan.max_eps,
@@ -72,9 +74,15 @@ def plan_text(plan: SampleComplexity) -> Group:
     facts.add_row(Text("loss", style="bold"), Text(f"{plan.loss!r}"))
     facts.add_row(Text("scores", style="bold"), Text(f"{plan.scores!r}"))
     facts.add_row(
+        Text("ε", style="bold"),
+        Text(f"{plan.eps:g}, {plan.eps_reason}"),
+    )
+    facts.add_row(
         Text("Ȟ(ε)", style="bold"),
         Text(f"{_magnitude(plan.log_envelope)} at ε = {plan.eps:g}, convex and below H"),
     )
+    if plan.gap != 0 and math.isfinite(plan.sharp.log_iterations):
+        facts.add_row(Text("N* known to", style="bold"), Text(_gap_text(plan.gap)))
     if plan.approximation_error > 0:
         facts.add_row(
             Text("on top of ε", style="bold"),
@@ -101,6 +109,14 @@ def plan_text(plan: SampleComplexity) -> Group:
         parts += [Text(f"  {quantity}: {text}") for quantity, text in column.assumptions]
     parts.append(Text("\nWorst-case bounds: they compare losses and scores, not data sets."))
     return Group(*parts)
+
+
+def _gap_text(gap: float) -> str:
+    if math.isnan(gap):
+        return "an upper bound: H is known from below only (Theorem 7)"
+    if math.isinf(gap):
+        return "an upper bound: nothing is known of H from above"
+    return f"{gap:.1%}: H is known by values, and N* may be too large by that"
 
 
 def plan_table_dict(rows: tuple[PlanRow, ...]) -> dict[str, Any]:
@@ -198,6 +214,7 @@ def _family_dict(entry: FamilyGuarantee) -> dict[str, Any]:
         "log_H": _finite(entry.log_H),
         "iterations": _finite(entry.iterations),
         "log10_iterations": _finite(entry.log_iterations / math.log(10)),
+        "gap": _finite(entry.gap),
         "pareto": entry.on_front,
         "method": entry.method,
     }

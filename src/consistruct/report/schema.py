@@ -27,8 +27,8 @@ __all__ = [
 
 Kind = Literal["calibration", "learning"]
 
-SCHEMA_VERSION = "1.0"  # of plans and advice
-CALIBRATION_SCHEMA = "2.0"  # 2.0: bounds, worst case and sample sizes; 1.0 had the curve alone
+SCHEMA_VERSION = "1.1"  # of plans and advice; 1.1: gap and eps_reason
+CALIBRATION_SCHEMA = "2.1"  # 2.1: at_reason and gaps; 2.0: bounds, worst case, sample sizes
 LEARNING_SCHEMA = "1.1"  # 1.1: profit, for costs of each example
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
@@ -41,7 +41,7 @@ def report_schema(kind: Kind = "calibration") -> dict[str, Any]:
     Examples
     --------
     >>> report_schema()["properties"]["schema_version"]
-    {'const': '2.0'}
+    {'const': '2.1'}
     """
     if kind not in VERSIONS:
         raise ValueError(f"kind must be one of {', '.join(VERSIONS)}, got {kind!r}")

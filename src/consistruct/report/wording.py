@@ -297,7 +297,14 @@ def _sample_size(report: CalibrationReport) -> Section:
             f"At most {count_text(point.log10_sharp * math.log(10))} examples guarantee an "
             f"expected excess risk of {report.at:.4g}, in the worst case."
         )
-    details = [
+    details = [f"This is for ε = {report.at:.4g}, {report.at_reason}; --at asks for another."]
+    if math.isfinite(point.log10_sharp) and point.gap > 0:
+        details.append(
+            f"H is known by values only: the number may be too large by {point.gap:.1%}."
+            if math.isfinite(point.gap)
+            else "H is known from below only: the number may be far too large."
+        )
+    details += [
         f"This rests on features of norm at most R = {sizes.radius:g} and conditional "
         f"probabilities whose norms sum to at most Q = {sizes.q_bound:g}. Q may itself grow with "
         f"the number of labels: much of the hardness hides there.",

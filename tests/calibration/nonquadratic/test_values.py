@@ -11,10 +11,10 @@ from scipy.optimize import linprog, minimize
 from scipy.special import softmax
 
 import consistruct as cs
-from consistruct.calibration import ABSurrogate
 from consistruct.calibration.nonquadratic.closed import bracket
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CapabilityError, CertificateError, ConsistructError
+from consistruct.surrogates import SURROGATES, ABSurrogate, BaseSurrogate
 from tests.calibration.nonquadratic import brute_force
 
 EPS = (0.05, 0.4, 0.8, 1.0)
@@ -240,10 +240,17 @@ def constrained_optimum(surrogate, L, q, j):
 
 def test_functions_given_by_the_user_agree_with_the_quadratic_engine():
     """Without closed forms, thus through bisection and the search over intervals of τ."""
-    square = ABSurrogate(lambda f: f, lambda f: f**2 / 2, np.ones_like, lambda f: f, "square")
+
+    class Squares(ABSurrogate):
+        def a(self, f):
+            return f, np.ones_like(f)
+
+        def b(self, f):
+            return f**2 / 2, f
+
     for L, _ in random_losses(6, 1, (2, 3)):
         loss = cs.losses.CostMatrix(L)
-        mine = cs.calibration_function(loss, surrogate=square)
+        mine = cs.calibration_function(loss, surrogate=Squares)
         exact = cs.calibration_function(loss, "full")
         for share in (0.5, 1.0):
             eps = share * exact.max_eps
@@ -367,7 +374,7 @@ def test_what_is_for_the_quadratic_surrogate_only():
     assert H.effective_classes is None
     with pytest.raises(ConsistructError, match="only the quadratic surrogate has quadratic pieces"):
         _ = H.pieces
-    assert H.envelope(9)(0.5) <= H(0.5)
+    assert H.envelope(eps=np.linspace(0.0, 1.0, 9))(0.5) <= H(0.5)
     assert H.inverse(0.0) >= 0
 
 
@@ -375,7 +382,7 @@ def test_what_is_for_the_quadratic_surrogate_only():
     ("arguments", "error", "message"),
     [
         ({"surrogate": "perceptron"}, ValueError, "surrogate must be one of quadratic, logistic"),
-        ({"surrogate": 3}, TypeError, "surrogate must be a name or an ABSurrogate, got int"),
+        ({"surrogate": 3}, TypeError, "surrogate must be a name .* or a surrogate class, got int"),
         ({"surrogate": "log", "decoding": "viterbi"}, ValueError, "decoding must be 'argmax' or"),
         ({"surrogate": "hinge", "decoding": "bayes"}, ValueError, "must be 'argmax' for the"),
         ({"decoding": "bayes"}, ValueError, "only 'log' and 'sparsemax' estimate a law"),
@@ -395,9 +402,63 @@ def test_surrogates_that_score_the_truth_name_what_is_missing():
 
 
 def test_a_window_that_is_too_small_is_refused():
-    narrow = ABSurrogate(
-        lambda f: f, lambda f: np.logaddexp(0, -f), np.ones_like, lambda f: -1 / (1 + np.exp(f)),
-        "narrow", window=(-3.0, 3.0),
-    )  # fmt: skip
+    class Narrow(ABSurrogate):
+        window = (-3.0, 3.0)
+
+        def a(self, f):
+            return f, np.ones_like(f)
+
+        def b(self, f):
+            return np.logaddexp(0, -f), -1 / (1 + np.exp(f))
+
     with pytest.raises(ConsistructError, match="still falls at the end"):
-        cs.calibration_function(zero_one(3), surrogate=narrow)
+        cs.calibration_function(zero_one(3), surrogate=Narrow)
+
+
+# --- the registry ---
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_the_registry_tells_what_can_be_analysed(name):
+    entry = SURROGATES[name]
+    assert entry.analysable == (entry.cls.excess is not None)
+    loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    if entry.analysable:
+        by_name = cs.calibration_function(loss, surrogate=name)
+        assert by_name.surrogate == name
+        by_class = cs.calibration_function(loss, surrogate=entry.cls)
+        assert by_class(1.0) == by_name(1.0)
+    else:
+        with pytest.raises(CapabilityError, match=r"'excess'.*analysed are quadratic"):
+            cs.calibration_function(loss, surrogate=name)
+
+
+def test_square_is_the_quadratic_surrogate_with_full_scores():
+    for L, _ in random_losses(9, 2):
+        loss = cs.losses.CostMatrix(L)
+        exact = cs.calibration_function(loss, "full")
+        square = cs.calibration_function(loss, surrogate="square")
+        for share in (0.3, 1.0):
+            eps = share * exact.max_eps
+            lower, upper = square.interval(eps)
+            assert lower <= exact(eps) * (1 + 1e-9)
+            assert upper >= exact(eps) * (1 - 1e-9)
+            assert upper - lower <= 1e-6 * upper
+
+
+def test_a_surrogate_object_is_taken_with_its_own_loss_and_scores():
+    loss, other = cs.losses.Ordinal(3), cs.losses.Ordinal(4)
+    built = cs.surrogates.LogisticSurrogate(loss)
+    H = cs.calibration_function(loss, surrogate=built)
+    assert H(1.0) == cs.calibration_function(loss, surrogate="logistic")(1.0)
+    with pytest.raises(ValueError, match="was built for another loss"):
+        cs.calibration_function(other, surrogate=built)
+
+
+def test_a_class_of_no_known_form_is_refused():
+    class Perceptron(BaseSurrogate):
+        def value_and_gradient(self, theta, true):
+            raise NotImplementedError
+
+    with pytest.raises(CapabilityError, match="derive it from ABSurrogate or LawSurrogate"):
+        cs.calibration_function(cs.losses.ZeroOne(3), surrogate=Perceptron)

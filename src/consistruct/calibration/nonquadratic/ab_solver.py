@@ -23,6 +23,7 @@ from consistruct.calibration.nonquadratic.ab_bounds import (
 from consistruct.calibration.nonquadratic.conic import solve_conic
 from consistruct.calibration.nonquadratic.pairs import PairSolver
 from consistruct.protocols import FloatArray
+from consistruct.surrogates import ABSurrogate, LogisticSurrogate
 
 __all__ = ["ABSolver"]
 
@@ -40,10 +41,10 @@ MAX_DUALS = 120  # problems in q solved for the lower bound of one pair
 class ABSolver(PairSolver):
     """One score per label; bounds are k·H."""
 
-    def __init__(self, L: FloatArray, family: ABFamily) -> None:
+    def __init__(self, L: FloatArray, surrogate: ABSurrogate) -> None:
         super().__init__(L)
-        self.family = family
-        self.conic = family.surrogate.name == "logistic"
+        self.family = family = ABFamily(surrogate)
+        self.conic = type(surrogate) is LogisticSurrogate
         how = "exponential cones" if self.conic else "search over thresholds"
         self.name = f"{how}, {family.surrogate.name} (a, b)"
         self.log_scale = -math.log(len(L))
@@ -157,9 +158,9 @@ class ABSolver(PairSolver):
         value = objective(q)
         for _ in range(NEWTON_STEPS):
             ell, tau = self.L @ q, threshold(q)
-            u = float(family.surrogate.a(family.best_score(np.array([tau])))[0])
+            u = float(family.a(family.best_score(np.array([tau])))[0])
             active = (ell < tau) | (np.arange(len(ell)) == j)
-            slope = np.where(active, u - family.surrogate.a(family.best_score(ell)), 0.0)
+            slope = np.where(active, u - family.a(family.best_score(ell)), 0.0)
             curvature = np.where(active, np.clip(family.curvature(ell), 1e-12, 1e12), 0.0)
             hessian = np.diag(curvature)
             if fixed is None:
@@ -241,7 +242,7 @@ class ABSolver(PairSolver):
     ) -> ABProof:
         """Split the thresholds until every interval is above the goal."""
         best_q, best_tau, upper = q, tau, pair.value(q, tau)
-        share = 1 - (GOAL_PLAIN if self.family.surrogate.variance is None else GOAL)
+        share = 1 - (GOAL_PLAIN if not self.family.has("variance") else GOAL)
         goal = min(upper, incumbent) * share
         duals = [pair.slopes(q, tau)]
         cuts = self._search_range(pair, goal)

@@ -35,7 +35,7 @@ from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver, Wi
 from consistruct.exceptions import CertificateError
 from consistruct.protocols import FloatArray
 
-__all__ = ["Divergence", "LawSolver"]
+__all__ = ["Divergence", "LawSolver", "law_with_gap"]
 
 Divergence = Literal["KL", "squares"]
 ROUNDING = 2e-14
@@ -197,7 +197,7 @@ class LawSolver(PairSolver):
         columns = support & (gap >= limit * (1 - 1e-12)) if tight else support
         q, p, w, nu = self._conic(order, gap, eps, columns, support, tight)
         p = self._decoded(p, j, order, support)
-        q = _law_with_gap(q, gap, eps, self._dominated(support, p, gap, eps))
+        q = law_with_gap(q, gap, eps, self._dominated(support, p, gap, eps))
         if tight:  # the multiplier that makes every other truth too expensive
             below = gap[support & ~columns]
             nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
@@ -240,7 +240,7 @@ class LawSolver(PairSolver):
             p = self._decoded(p, j, start.order, support)
             q = p * np.exp(np.clip(nu * (start.gap - start.eps) - x, -700.0, 700.0))
             allowed = self._dominated(support, p, start.gap, start.eps)
-            q = _law_with_gap(q, start.gap, start.eps, allowed)
+            q = law_with_gap(q, start.gap, start.eps, allowed)
             free = np.array([math.exp(min(max(x, -700.0), 700.0))])
             polished = LawProof(
                 "KL", start.order, start.gap, start.eps, q, p, np.maximum(w, 0.0), nu, free
@@ -378,7 +378,7 @@ def _tighter(one: LawProof, other: LawProof) -> LawProof:
     )  # fmt: skip
 
 
-def _law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
+def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
     """Cut, normalise, move towards the truth of largest gap until gap·q ≥ ε."""
     q = np.where(allowed & (q > 1e-15), q, 0.0)
     q = q / q.sum() if q.sum() > 0 else allowed / allowed.sum()

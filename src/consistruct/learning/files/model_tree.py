@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.model_types import ModelType, TypeTable
+from consistruct.learning.files.scikit_parts import join_parts, split_parts, stored_by_skops
 
 __all__ = ["Decoder", "Encoder"]
 
@@ -46,6 +47,15 @@ def _is_plain(entry: Any) -> bool:
     if type(entry) is tuple:
         return all(map(_is_plain, entry))
     return entry is None or isinstance(entry, bool | int | float | str)
+
+
+def _own_choices(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments without the file that a fit writes: that is chosen by whoever fits, not by a file.
+
+    A model file from someone else would otherwise say where the next fit writes, and one of ours
+    would tell others the names of our folders.
+    """
+    return {name: None if name == "checkpoint" else value for name, value in arguments.items()}
 
 
 class Encoder:
@@ -87,6 +97,8 @@ class Encoder:
                 "t": "random_state",
                 "v": self.encode(dict(value.get_state(legacy=False)), where),
             }
+        if stored_by_skops(value):
+            return {"t": "skops", "v": self._array(split_parts(value, where), where)}
         return self._typed(value, where)
 
     def _pairs(self, value: Mapping[Any, Any], where: str) -> list[list[Any]]:
@@ -148,6 +160,7 @@ class Encoder:
             return {"t": "class", "name": self.types.of_class(value, where).name}
         known = self.types.of_class(type(value), where, value)
         arguments, state = known.take_apart(value)
+        arguments = _own_choices(arguments)
         node: dict[str, Any] = {"t": "object", "class": known.name}
         node["arguments"] = self._named(arguments, where)
         if state:
@@ -162,9 +175,12 @@ class Encoder:
 class Decoder:
     """The inverse of `Encoder`; raises ModelFileError on anything that it does not know."""
 
-    def __init__(self, types: TypeTable, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(
+        self, types: TypeTable, arrays: Mapping[str, NDArray[Any]], string_bytes: int
+    ) -> None:
         self.types = types
         self.arrays = arrays
+        self.string_bytes = string_bytes  # that one array of strings may take
         self._built: dict[tuple[str, str], NDArray[Any]] = {}
 
     def decode(self, node: Any) -> Any:
@@ -210,7 +226,13 @@ class Decoder:
         return self._built[key]
 
     def _strings(self, node: dict[str, Any]) -> NDArray[Any]:
-        values = np.array(self._list(node), dtype=f"<U{int(node['width'])}")
+        entries, width = self._list(node), int(node["width"])
+        if width < 0 or 4 * width * max(len(entries), 1) > self.string_bytes:
+            raise ModelFileError(
+                f"it holds {len(entries)} strings of {width} characters each, more than a file of "
+                f"its size can"
+            )
+        values = np.array(entries, dtype=f"<U{width}")
         return values.reshape(node["shape"])
 
     def _objects(self, node: dict[str, Any]) -> NDArray[Any]:
@@ -237,6 +259,9 @@ class Decoder:
         generator.set_state(self.decode(node["v"]))
         return generator
 
+    def _skops(self, node: dict[str, Any]) -> Any:
+        return join_parts(self.decode(node["v"]))
+
     def _class(self, node: dict[str, Any]) -> type:
         return self.types.named(node["name"]).cls
 
@@ -246,7 +271,7 @@ class Decoder:
             {name: self.decode(value) for name, value in node.get(part, {}).items()}
             for part in ("arguments", "state")
         )
-        return known.put_together(arguments, state)
+        return known.put_together(_own_choices(arguments), state)
 
     _METHODS = {  # noqa: RUF012
         "int": _int,
@@ -263,6 +288,7 @@ class Decoder:
         "sparse": _sparse,
         "generator": _generator,
         "random_state": _random_state,
+        "skops": _skops,
         "class": _class,
         "object": _object,
     }

@@ -1,25 +1,25 @@
-"""The types that a model file may hold, and how each is taken apart and put together again.
+"""How a value of a known type is taken apart for a model file and put together again.
 
-The table is closed: a name in a file that is not in it is refused, so reading a file never imports
-a module or calls anything but the constructors listed here.
+The table of types is closed: a name in a file that is not in it is refused, so reading a file never
+imports a module or calls anything but the constructors listed there (`known_types`), and those that
+the program itself has registered.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from consistruct.exceptions import ModelFileError
+from consistruct.learning.models.base import LeftOut
 
 __all__ = [
     "ModelType",
     "Parts",
     "TypeTable",
     "estimator_type",
-    "model_types",
     "plain_type",
     "value_type",
 ]
@@ -52,10 +52,26 @@ class TypeTable:
     """The closed table: look-up by class when writing, by name when reading."""
 
     def __init__(self, types: Iterable[ModelType]) -> None:
-        entries = list(types)
-        self._by_name = {entry.name: entry for entry in entries}
-        self._by_class = {entry.cls: entry for entry in entries}
-        assert len(self._by_name) == len(self._by_class) == len(entries)
+        self._by_name: dict[str, ModelType] = {}
+        self._by_class: dict[type, ModelType] = {}
+        for entry in types:
+            self.add(entry)
+
+    def add(self, entry: ModelType) -> None:
+        """One more type; a name stands for one class and a class has one name."""
+        known = self._by_name.get(entry.name)
+        if known is not None and known.cls is not entry.cls:
+            raise ValueError(
+                f"the name {entry.name!r} stands for {known.cls.__module__}.{known.cls.__name__} "
+                f"already; choose another"
+            )
+        named = self._by_class.get(entry.cls)
+        if named is not None and named.name != entry.name:
+            raise ValueError(
+                f"{entry.cls.__name__} is called {named.name!r} in model files already, not "
+                f"{entry.name!r}"
+            )
+        self._by_name[entry.name] = self._by_class[entry.cls] = entry
 
     def __iter__(self) -> Any:
         return iter(self._by_name.values())
@@ -65,23 +81,19 @@ class TypeTable:
         if cls in self._by_class:
             return self._by_class[cls]
         place = f"{where!r} " if where else ""
-        if cls.__module__.split(".")[0] == "sklearn":
-            remedy = (
-                "scikit-learn objects are not written to model files; use the built-in features "
-                "('linear', 'nystroem', 'random', …), or put the transformer in front of the "
-                "estimator in a Pipeline and save that with skops"
-            )
-        else:
-            remedy = "a model file holds arrays, numbers, strings and the types of this package"
         raise ModelFileError(
-            f"cannot save {place}of type {cls.__module__}.{cls.__name__}: {remedy}"
+            f"cannot save {place}of type {cls.__module__}.{cls.__name__}: a model file holds "
+            f"arrays, numbers, strings, scikit-learn's estimators and the types of this package; "
+            f"a class of your own can be registered with consistruct.learning.register_type; "
+            f"joblib.dump keeps anything, but whoever loads such a file runs what is in it"
         )
 
     def named(self, name: object) -> ModelType:
         """The entry of a name in a file."""
         if not isinstance(name, str) or name not in self._by_name:
             raise ModelFileError(
-                f"it holds an object of type {name!r}, which this version does not know"
+                f"it holds an object of type {name!r}, which this version does not know; if it is "
+                f"your own, register it with consistruct.learning.register_type before loading"
             )
         return self._by_name[name]
 
@@ -134,8 +146,10 @@ def estimator_type(name: str, cls: type) -> ModelType:
     def take_apart(value: Any) -> Parts:
         stored = getattr(value, "stored_parameters", None)
         parameters = value.get_params(deep=False) if stored is None else stored()
-        fitted = {key: entry for key, entry in vars(value).items() if key not in parameters}
-        return parameters, fitted
+        left = {*parameters, "_sklearn_version"}
+        state = {key: entry for key, entry in value.__getstate__().items() if key not in left}
+        # estimates of training examples are not part of a model
+        return parameters, {k: None if isinstance(v, LeftOut) else v for k, v in state.items()}
 
     def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> Any:
         value = cls(**arguments)
@@ -166,69 +180,3 @@ def _is_chosen_basis(cached: Any) -> bool:
     if isinstance(cached, MatrixMap):
         return True
     return isinstance(cached, tuple) and not isinstance(cached[1], list)
-
-
-# --- the table ----------------------------------------------------------------------------------
-
-
-@functools.cache
-def model_types() -> TypeTable:
-    """All types that a model file may hold."""
-    from consistruct import decoding, labels, learning, losses, scores
-    from consistruct.labels.partition import Partition
-    from consistruct.learning.encoding import labels as label_encoding
-    from consistruct.learning.encoding.candidates import CandidateLabels
-    from consistruct.learning.encoding.orders import OrderLabels, RankLabels
-    from consistruct.learning.encoding.relevance import RelevanceLabels
-    from consistruct.learning.files.sequence_types import sequence_types
-    from consistruct.learning.models.features.feature_maps import Scaling
-    from consistruct.learning.models.solvers.sgd_state import SGDState
-    from consistruct.losses.explicit import MatrixLoss
-    from consistruct.scores.linear import MatrixMap
-    from consistruct.surrogates import SURROGATES
-
-    def loss_type(cls: type) -> ModelType:
-        cached = ("_span",) if issubclass(cls, MatrixLoss) else ()
-        return value_type(f"losses.{cls.__name__}", cls, cached)
-
-    entries = [loss_type(entry.cls) for entry in losses.LOSSES.values()]
-    entries.append(value_type("losses.Combination", losses.Combination, ("_joint",)))
-    entries += [value_type(f"labels.{name}", getattr(labels, name)) for name in labels.__all__]
-    entries += [
-        value_type(f"decoding.{name}", getattr(decoding, name)) for name in decoding.__all__
-    ]
-    entries += [
-        value_type(f"scores.{name}", getattr(scores, name))
-        for name in ("Blocks", "Centred", "Chain", "Dense", "Full", "Separable")
-    ]
-    entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
-    entries.append(value_type("labels.Partition", Partition))
-    entries.append(value_type("scores.MatrixMap", MatrixMap))
-    entries += [value_type(f"surrogates.{cls.__name__}", cls) for cls in SURROGATES.values()]
-    entries += [value_type(f"solvers.{cls.__name__}", cls) for cls in learning.SOLVERS.values()]
-    entries.append(value_type("learning.Kernel", learning.Kernel))
-    # TransformerFeatures is left out on purpose: it holds a scikit-learn object
-    plain = ("KernelFeatures", "LinearFeatures", "NystroemFeatures", "RandomFeatures")
-    entries += [plain_type(f"learning.{name}", getattr(learning, name)) for name in plain]
-    entries += [
-        plain_type(f"learning.{cls.__name__}", cls)
-        for cls in (
-            Scaling,
-            SGDState,
-            label_encoding.RawLabels,
-            label_encoding.ClassLabels,
-            label_encoding.CostLabels,
-            label_encoding.PartLabels,
-            label_encoding.SetLabels,
-            CandidateLabels,
-            OrderLabels,
-            RankLabels,
-            RelevanceLabels,
-        )
-    ]
-    entries += [
-        estimator_type(f"learning.{cls.__name__}", cls)
-        for cls in (learning.TaskLossClassifier, learning.StructuredPredictor)
-    ]
-    entries += sequence_types()
-    return TypeTable(entries)

@@ -1,9 +1,10 @@
 """Models as files: safetensors with a typed header, a checksum, and nothing that runs.
 
 The arrays of a model are stored as safetensors does; everything else (class, parameters, fitted
-state) is a typed tree in JSON under the metadata key ``consistruct``. The first entry of that JSON
-is the SHA-256 of the whole file with the digest's own place set to zeros, so that any changed byte
-is found before anything else is looked at.
+state) is a typed tree in JSON under the metadata key ``consistruct``. scikit-learn's own objects
+are arrays of bytes that skops wrote, with types from a closed list and checked content. The first
+entry of that JSON is the SHA-256 of the whole file with the digest's own place set to zeros, so
+that any changed byte is found before anything else is looked at.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import safetensors
 import safetensors.numpy
 
 from consistruct._atomic import atomic_write
+from consistruct._budgets import FILES, irregular_file
 from consistruct.exceptions import ModelFileError
+from consistruct.learning.files.known_types import model_types
 from consistruct.learning.files.model_tree import Decoder, Encoder
-from consistruct.learning.files.model_types import model_types
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "load", "read_model", "save"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 # The file starts with the length of the header (8 bytes) and this text; the digest follows.
 _MAGIC = b'{"__metadata__":{"consistruct":"{\\"sha256\\":\\"'
@@ -57,9 +59,13 @@ def save(estimator: Any, path: str | Path, *, notes: Mapping[str, Any] | None = 
 
     Parameters
     ----------
-    estimator : TaskLossClassifier, StructuredPredictor or SequencePredictor
-        Fitted or not. Parameters may be losses, label sets, score spaces, numbers, strings, arrays
-        and random generators; scikit-learn transformers are refused.
+    estimator : TaskLossClassifier or StructuredPredictor
+        Fitted or not, with any model of `consistruct.models`. scikit-learn's estimators inside
+        them are written by skops, as far as they are on a closed list: linear models, trees,
+        forests, boosting by histograms, networks, calibration, pipelines and the usual
+        transformers. Other packages, nearest neighbours, support vectors and functions are refused
+        with the reason; for them there is ``joblib.dump``, whose files run code when they are
+        loaded. A loss or a model of your own needs `register_type`.
     path : path
         An existing file is replaced in one step.
     notes : dict, optional
@@ -71,7 +77,7 @@ def save(estimator: Any, path: str | Path, *, notes: Mapping[str, Any] | None = 
     >>> import numpy as np
     >>> from consistruct.learning import TaskLossClassifier, load, save
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["low", "low", "high", "high"])
-    >>> model = TaskLossClassifier("zero-one", features="linear").fit(X, y)
+    >>> model = TaskLossClassifier("zero-one", "ridge").fit(X, y)
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.safetensors"
     >>> save(model, file)
     >>> load(file).predict([[0.5], [2.5]])
@@ -117,8 +123,14 @@ def load(path: str | Path) -> Any:
 
 def read_model(path: str | Path) -> ModelFile:
     """Like `load`, with what was stored beside the estimator."""
+    irregular = irregular_file(path)
+    if irregular is not None:
+        raise ModelFileError(f"{path} is {irregular}, not a model file")
     try:
-        content = bytearray(Path(path).read_bytes())
+        with Path(path).open("rb") as stream:
+            content = bytearray(stream.read(_DIGEST.stop))
+            if content[8 : _DIGEST.start] == _MAGIC:  # nothing else is read to its end
+                content += stream.read()
     except FileNotFoundError:
         raise ModelFileError(f"there is no model file {str(path)!r}") from None
     except OSError as error:
@@ -131,7 +143,7 @@ def parse_model(content: bytearray, path: str | Path) -> ModelFile:
     header = _checked_header(path, content)
     try:
         arrays = safetensors.numpy.load(bytes(content))
-        decoder = Decoder(model_types(), arrays)
+        decoder = Decoder(model_types(), arrays, FILES.strings(len(content)))
         estimator, notes = decoder.decode(header["estimator"]), decoder.decode(header["notes"])
         if not hasattr(estimator, "get_params") or not isinstance(notes, dict):
             raise ModelFileError("it does not hold an estimator")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -12,33 +11,15 @@ from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.encoding.tags import TagSet
-from consistruct.learning.encoding.tokens import FeatureHash, FeatureIndex
-from consistruct.learning.files.model_types import (
-    ModelType,
-    Parts,
-    estimator_type,
-    plain_type,
-    value_type,
-)
-from consistruct.learning.models.chain.chain_weights import ChainModel
-from consistruct.learning.models.chain.estimator import SequencePredictor
-from consistruct.learning.models.chain.sgd import TrainingState
-from consistruct.learning.models.chain.token_maps import TokenMap
+from consistruct.learning.encoding.tokens import FeatureIndex
+from consistruct.learning.files.model_types import ModelType, Parts
 
 __all__ = ["join_names", "sequence_types", "split_names"]
 
 
 def sequence_types() -> list[ModelType]:
-    """The entries of the closed table that `SequencePredictor` needs."""
-    return [
-        value_type("sequences.ChainModel", ChainModel),
-        value_type("sequences.TrainingState", TrainingState),
-        plain_type("sequences.TokenMap", TokenMap),
-        plain_type("sequences.FeatureHash", FeatureHash),
-        _feature_index_type(),
-        _tag_set_type(),
-        _sequence_predictor_type(),
-    ]
+    """The parts of `Chain` that are more than their attributes."""
+    return [_feature_index_type(), _tag_set_type()]
 
 
 def join_names(names: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -84,7 +65,7 @@ def _feature_index_type() -> ModelType:
             raise ModelFileError("it names a feature twice")
         return value
 
-    return ModelType("sequences.FeatureIndex", FeatureIndex, take_apart, put_together)
+    return ModelType("learning.FeatureIndex", FeatureIndex, take_apart, put_together)
 
 
 def _tag_set_type() -> ModelType:
@@ -98,25 +79,4 @@ def _tag_set_type() -> ModelType:
             raise ModelFileError("its tags are not distinct and in order")
         return value
 
-    return ModelType("sequences.TagSet", TagSet, take_apart, put_together)
-
-
-def _sequence_predictor_type() -> ModelType:
-    base = estimator_type("sequences.SequencePredictor", SequencePredictor)
-
-    def take_apart(value: SequencePredictor) -> Parts:
-        parameters, fitted = base.take_apart(value)
-        if parameters["checkpoint"] is not None:
-            parameters["checkpoint"] = os.fspath(parameters["checkpoint"])
-        # a generator given as random_state is the one that training draws from: kept once
-        if fitted.get("rng_") is value.random_state:
-            fitted.pop("rng_", None)
-        return parameters, fitted
-
-    def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> SequencePredictor:
-        value: SequencePredictor = base.put_together(arguments, state)
-        if "state_" in state and "rng_" not in state:
-            value.rng_ = value.random_state
-        return value
-
-    return ModelType(base.name, base.cls, take_apart, put_together)
+    return ModelType("learning.TagSet", TagSet, take_apart, put_together)

@@ -48,6 +48,8 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     takes_missing : whether NaN in X is welcome
     can_stream : whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``
     uses_cv : whether the estimator's ``cv`` is the model's own (`Stack`)
+    shrinks : whether a penalty pulls its estimates towards their mean, so that left-out rows are
+        asked how far (least squares); probabilities of other models are taken as they are
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("rows",)
@@ -55,6 +57,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     takes_missing: ClassVar[bool] = False
     can_stream: ClassVar[bool] = False
     uses_cv: ClassVar[bool] = False
+    shrinks: ClassVar[bool] = False
 
     statistic_: Statistic  # what `expected` estimates: the one asked for, or the model's own
 

@@ -7,9 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.features.kernels import KERNELS
+from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.choice import make_solver
@@ -21,7 +24,7 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores import Dense, Full
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates import BaseSurrogate, LogSurrogate, QuadraticSurrogate, make_surrogate
+from consistruct.surrogates import BaseSurrogate, make_surrogate
 
 __all__ = ["Linear"]
 
@@ -35,8 +38,9 @@ class Linear(TargetModel):
     Parameters
     ----------
     surrogate : str or surrogate class
-        Φ: "log", "logistic", "exponential", "quadratic", "square", "hinge" and whatever else
-        `consistruct.surrogates.SURROGATES` says can be trained.
+        Φ: any of `consistruct.surrogates.SURROGATES` that can be trained: "log", "logistic",
+        "exponential", "quadratic", "square", "sparsemax", and "hinge", "softmax-margin",
+        "max-min-margin", which only rank.
     decoding : {"bayes", "argmax"}
         "bayes" decides by the expected losses that the surrogate's link tells; "argmax" by the
         scores themselves, as surrogates that only rank must.
@@ -183,19 +187,19 @@ class Linear(TargetModel):
         self.surrogate_: BaseSurrogate = make_surrogate(
             self.surrogate, loss, _score_space(self.scores, loss)
         )
-        classes = isinstance(self.surrogate_, LogSurrogate) and isinstance(
-            statistic, ClassProbabilities
-        )
+        probabilities = hasattr(self.surrogate_, "probabilities")
+        classes = probabilities and isinstance(statistic, ClassProbabilities)
         self.statistic_ = statistic if classes else TargetValues(loss)
         if self.decoding == "bayes" and not self.estimates:
             raise ValueError(
-                f"decoding='bayes' needs a surrogate that tells expected losses, but "
-                f"{self.surrogate!r} only ranks predictions; use decoding='argmax'"
+                f"decoding='bayes' needs a surrogate that tells expected losses, but under "
+                f"{loss!r} {self.surrogate!r} only ranks predictions; use decoding='argmax'"
             )
 
     def _score_map(
         self, X: Any, truths: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
+        self._refuse_idle_features()
         options = FeatureOptions(
             self.features,
             self.kernel,
@@ -211,19 +215,36 @@ class Linear(TargetModel):
             X,
             truths,
             weight,
-            QuadraticSurrogate(self.statistic_.loss),  # ranks kernels, whatever is trained
+            self.statistic_,  # least squares on it rank kernels, whatever is trained
             expansions=False,
             rng=rng,
         )
         return ScoreMap(features, fit_intercept=self.fit_intercept)
+
+    def _refuse_idle_features(self) -> None:
+        """Refuse settings of kernels where there is none."""
+        name = self.features if isinstance(self.features, str) else "transformer"
+        chosen = name in ("auto", "nystroem", "random")
+        poly = name == "poly" or (chosen and self.kernel == "poly")
+        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("kernel",))
+        refuse_idle(self, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("n_components",))
+        refuse_idle(self, "the polynomial kernel", poly, ("degree", "coef0"))
+        refuse_idle(self, "built-in features", name != "transformer", ("standardize",))
 
     # --- predicting ---
 
     @property
     def estimates(self) -> bool:
         """Whether the surrogate's link tells expected targets."""
-        surrogate = getattr(self, "surrogate_", None)
-        return True if surrogate is None else has_link(surrogate)
+        surrogate: BaseSurrogate | None = getattr(self, "surrogate_", None)
+        if surrogate is None:
+            return True
+        # where the offset depends on the truth, only a law of the truths tells its mean
+        known = hasattr(surrogate, "probabilities") or (
+            TargetValues(surrogate.loss).constant_offset is not None
+        )
+        return surrogate.has_link and known
 
     @property
     def decides(self) -> bool:
@@ -238,9 +259,16 @@ class Linear(TargetModel):
     def expected(self, X: Any) -> FloatArray:
         """E[τ(y) | x] through the surrogate's link, (n, width)."""
         theta = self.scores_of(X)
+        if not self.estimates:
+            raise CapabilityError(
+                self,
+                "expected",
+                "expected losses",
+                f"surrogate={self.surrogate!r} only ranks predictions; use 'log' or Ridge",
+            )
         if isinstance(self.statistic_, ClassProbabilities):
-            assert isinstance(self.surrogate_, LogSurrogate)
-            return self.surrogate_.probabilities(theta)
+            law: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
+            return law
         target = self.surrogate_.expected_target(theta)
         statistic = self.statistic_
         assert isinstance(statistic, TargetValues)
@@ -265,11 +293,6 @@ class Linear(TargetModel):
         """(width,)."""
         check_is_fitted(self, "weights_")
         return self.score_map_.split(self.weights_)[1]
-
-
-def has_link(surrogate: BaseSurrogate) -> bool:
-    """Whether the surrogate tells expected targets from scores."""
-    return bool(getattr(surrogate, "has_link", True))
 
 
 def _score_space(scores: Any, loss: Loss) -> BaseScoreSpace | None:

@@ -48,6 +48,10 @@ class Prepared(TargetModel):
         self.transformer = transformer
         self.model = model
 
+    @property
+    def shrinks(self) -> bool:  # type: ignore[override]
+        return self.model.shrinks
+
     def fit(
         self,
         X: Any,

@@ -75,8 +75,8 @@ class Probabilities(TargetModel):
         `CalibratedClassifierCV`, pipelines. A classifier that answers several questions at once
         (forests, neighbours) is fitted once, any other once per question. Extra trees if None.
     n_jobs : int, optional
-        Questions fitted at a time; workers of a classifier that is fitted once and has
-        ``n_jobs=None``. Estimates do not depend on it.
+        Questions fitted at a time; workers of a classifier that is fitted once, asks joblib for
+        them and has ``n_jobs=None``. Estimates do not depend on it.
 
     Attributes
     ----------
@@ -188,13 +188,13 @@ class Probabilities(TargetModel):
             return []
         several = takes_several_outputs(estimator) and not holds_search(estimator)
         if several and (len(codes) > 1 or wants_matrix(estimator)):
-            copy = prepared(estimator, rng, self.n_jobs)
-            fitted = fit_wrapped(copy, X, np.column_stack(codes), weight)
+            copy = prepared(estimator, rng)
+            fitted = fit_wrapped(copy, X, np.column_stack(codes), weight, self.n_jobs)
             # some answer with the share of "yes" only, which is no probability of every answer
             if isinstance(fitted.predict_proba(_safe_indexing(X, [0])), list):
                 return [fitted]
         if len(codes) == 1:
-            return [fit_wrapped(prepared(estimator, rng, self.n_jobs), X, codes[0], weight)]
+            return [fit_wrapped(prepared(estimator, rng), X, codes[0], weight, self.n_jobs)]
         return fit_each(estimator, X, codes, weight, rng, self.n_jobs)
 
     def expected(self, X: Any) -> FloatArray:

@@ -51,8 +51,8 @@ class Regressor(TargetModel):
         where it has none) is fitted once, any other once per column. It must minimise squared
         error: a median is no expected target. Extra trees if None.
     n_jobs : int, optional
-        Columns fitted at a time; workers of an estimator that takes several outputs and has
-        ``n_jobs=None``. Estimates do not depend on it.
+        Columns fitted at a time; workers of an estimator that takes several outputs, asks joblib
+        for them and has ``n_jobs=None``. Estimates do not depend on it.
 
     Attributes
     ----------
@@ -139,10 +139,11 @@ class Regressor(TargetModel):
             return []
         joint = takes_several_outputs(estimator)
         if joint is not False:
-            copy = prepared(estimator, rng, self.n_jobs)
+            copy = prepared(estimator, rng)
             single = joint and columns.shape[1] == 1 and not wants_matrix(estimator)
             try:
-                fitted = fit_wrapped(copy, X, columns[:, 0] if single else columns, weight)
+                y = columns[:, 0] if single else columns
+                fitted = fit_wrapped(copy, X, y, weight, self.n_jobs)
                 _predicted([fitted], _safe_indexing(X, [0]), columns.shape[1])
                 return [fitted]
             except Exception as error:

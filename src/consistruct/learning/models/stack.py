@@ -17,16 +17,18 @@ from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
 from consistruct.learning.selection.portfolio import (
     ALL_ROWS,
     SAMPLE_ROWS,
+    SAMPLE_SHARE,
     Candidate,
     portfolio,
 )
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Stack"]
@@ -35,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 FOLDS = 5
 HELD_OUT = 3  # above ALL_ROWS one part of so many is judged
+FEW_MEMBERS = 2  # above ALL_ROWS
 LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
 
 
@@ -163,9 +166,9 @@ class Stack(TargetModel):
         if n <= ALL_ROWS:
             exact = examples.groups is None
             return _Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
-        rows = everyone
-        if n > SAMPLE_ROWS:
-            rows = np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+        rows, most = everyone, max(SAMPLE_ROWS, n // SAMPLE_SHARE)
+        if n > most:
+            rows = np.sort(rng.choice(n, most, replace=False))
         part = examples.take(rows)
         return _Sample(rows, part, whole=False, exact=False), folds(part, HELD_OUT, rng)[:1]
 
@@ -251,12 +254,21 @@ class Stack(TargetModel):
             assert trial.left is not None
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
-            estimates.append(self.statistic_.project(expected))
+            expected = self.statistic_.project(expected)
+            assert trial.model is not None
+            if trial.model.shrinks and isinstance(self.statistic_, ClassProbabilities):
+                trial.recalibration, _ = recalibrate(
+                    self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
+                )
+                expected = trial.recalibration.for_reports(expected)
+            estimates.append(expected)
         weights, alone = greedy_weights(estimates, criterion_for(self.statistic_, truths, weight))
         if self.combine == "best":
             weights = np.zeros(len(used))
             weights[alone.argmin()] = 1.0
         weights[weights < LEAST_WEIGHT] = 0.0
+        if not sample.whole:  # a fit on all rows is what takes the time there
+            weights[np.argsort(-weights, kind="stable")[FEW_MEMBERS:]] = 0.0
         weights /= weights.sum()
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
@@ -280,7 +292,7 @@ class Stack(TargetModel):
         rng: np.random.Generator,
     ) -> None:
         """Fit on all rows what has a weight and is not fitted yet."""
-        self.members_, weights = [], []
+        self.members_, self.recalibrations_, weights = [], [], []
         for trial in trials:
             seed = int(rng.integers(2**62))
             if trial.weight == 0.0 or trial.model is None:
@@ -292,6 +304,7 @@ class Stack(TargetModel):
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     fitted = _fit(trial.model, examples, statistic, np.random.default_rng(seed))
             self.members_.append(fitted)
+            self.recalibrations_.append(trial.recalibration)
             weights.append(trial.weight)
             entry = self.portfolio_[trials.index(trial)]
             entry["seconds"] += time.perf_counter() - begun
@@ -302,9 +315,12 @@ class Stack(TargetModel):
     def expected(self, X: Any) -> FloatArray:
         """The weighted mean of the members' estimates, (n, width)."""
         total: Any = 0.0
-        for member, share in zip(self.members_, self.weights_, strict=True):
+        for member, recalibration, share in zip(
+            self.members_, self.recalibrations_, self.weights_, strict=True
+        ):
             expected = _translate(member.statistic_, self.statistic_, member.expected(X))
-            total = total + share * self.statistic_.project(expected)
+            expected = recalibration.for_reports(self.statistic_.project(expected))
+            total = total + share * expected
         return np.asarray(total)
 
     def left_out(self) -> LeftOut:
@@ -340,6 +356,7 @@ class _Trial:
     left: LeftOut | None = None
     statistic: Statistic = None  # type: ignore[assignment]
     fitted: TargetModel | None = None  # on all rows of the sample
+    recalibration: Recalibration = Unchanged()  # noqa: RUF009 - an immutable value
     weight: float = 0.0
     criterion: float | None = None
     task_loss: float | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import get_tags
@@ -108,19 +108,14 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def prepared(estimator: Any, rng: np.random.Generator, n_jobs: int | None = None) -> Any:
-    """A clone with every open seed drawn from `rng`, and with workers where none are set.
-
-    A seed that the user has set stays.
-    """
+def prepared(estimator: Any, rng: np.random.Generator) -> Any:
+    """A clone with every open seed drawn from `rng`; a seed that the user has set stays."""
     copy = clone(estimator)
     parameters = copy.get_params(deep=True)
     changes: dict[str, Any] = {}
     for name in sorted(parameters):
         if name.rpartition("__")[2] in SEED_NAMES and parameters[name] is None:
             changes[name] = int(rng.integers(SEEDS))
-    if n_jobs is not None and parameters.get("n_jobs", n_jobs) is None:
-        changes["n_jobs"] = n_jobs
     # `seed` and `random_state` are two names of one thing in some packages: one of them is enough
     for name in list(changes):
         twin = name.removesuffix("seed") + "random_state"
@@ -165,12 +160,19 @@ def check_weights(estimator: Any, weight: FloatArray | None, owner: object) -> N
     )
 
 
-def fit_wrapped(estimator: Any, X: Any, y: Any, weight: FloatArray | None) -> Any:
-    """Fit in place, with weights where they are not all one and the estimator takes them."""
+def fit_wrapped(
+    estimator: Any, X: Any, y: Any, weight: FloatArray | None, n_jobs: int | None = None
+) -> Any:
+    """Fit in place, with weights where they are not all one and the estimator takes them.
+
+    Estimators that ask joblib for workers and leave the number open get `n_jobs`.
+    """
     name = None if weight is None or (weight == 1.0).all() else _weight_name(estimator)
-    if name is None:
-        return estimator.fit(X, y)
-    return estimator.fit(X, y, **{name: weight})
+    weights = {} if name is None else {name: weight}
+    if n_jobs is None:
+        return estimator.fit(X, y, **weights)
+    with parallel_config(n_jobs=n_jobs):
+        return estimator.fit(X, y, **weights)
 
 
 def fit_each(

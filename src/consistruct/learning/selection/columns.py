@@ -75,7 +75,7 @@ class Columns:
         return not self.categories and not self.dates
 
     def for_trees(self) -> Any:
-        """A transformer for tree models, which take missing values and codes; None if not needed."""
+        """A transformer for trees, which take missing values and codes; None if not needed."""
         if self.plain:
             return None
         coded = OrdinalEncoder(

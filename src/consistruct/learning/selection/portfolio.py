@@ -29,9 +29,10 @@ from consistruct.learning.statistics import ClassProbabilities, Statistic
 __all__ = ["ALL_ROWS", "SAMPLE_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
-SAMPLE_ROWS = 12_000  # above, by one split of at most so many rows
-KERNEL_ROWS = 6000  # more rows make kernels slower than boosting
-TREES = 150  # of a forest of classes
+SAMPLE_ROWS = 6000  # above, by one split of so many rows,
+SAMPLE_SHARE = 10  # or of this share of them
+KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
+TREES = 150  # of a forest of classes, a third above ALL_ROWS
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 
 
@@ -49,39 +50,31 @@ def portfolio(
 ) -> list[Candidate]:
     """The models to try, cheap ones first, for n rows."""
     if isinstance(statistic, ClassProbabilities):
-        return _for_classes(columns, n, n_jobs)
+        return _for_classes(columns, n, statistic.width, n_jobs)
     return _for_targets(columns, n, statistic.width, n_jobs)
 
 
-def _for_classes(columns: Columns, n: int, n_jobs: int | None) -> list[Candidate]:
+def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[Candidate]:
     threads = -1 if n_jobs is None else n_jobs
     linear, trees = columns.for_linear(), columns.for_trees()
+    few = n <= ALL_ROWS
+    n_trees = TREES if few else TREES // 3
+    larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5, n_jobs=threads)
     found = [
         Candidate(
             "logistic regression",
             Probabilities(make_pipeline(linear, LogisticRegression(max_iter=2000))),
         ),
-        Candidate(
-            "extra trees",
-            Probabilities(_piped(trees, ExtraTreesClassifier(TREES, n_jobs=threads))),
-        ),
-        Candidate(
-            "extra trees, larger leaves",
-            Probabilities(
-                _piped(
-                    trees,
-                    ExtraTreesClassifier(
-                        TREES, min_samples_leaf=3, max_features=0.5, n_jobs=threads
-                    ),
-                )
-            ),
-        ),
+        Candidate("extra trees, larger leaves", Probabilities(_piped(trees, larger))),
     ]
+    if few:
+        forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
+        found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
     if columns.sparse:
         found.append(Candidate("boosting", None, "it takes no sparse inputs"))
     else:
         found += [
-            Candidate("boosting", Probabilities(_piped(trees, _boosting()))),
+            Candidate("boosting", Probabilities(_piped(trees, _boosting(max_iter=150)))),
             Candidate(
                 "boosting, small trees",
                 Probabilities(
@@ -97,7 +90,10 @@ def _for_classes(columns: Columns, n: int, n_jobs: int | None) -> list[Candidate
                 ),
             ),
         ]
-    return [*found, *_ridges(columns, n)]
+    boosted = 1 if k == 2 else k
+    if few or n * columns.n_columns * boosted >= KERNEL_WORK:
+        return [*found, *_ridges(columns, n)]
+    return [*found, Candidate("kernel ridge", None, f"boosting is much faster on {n} rows")]
 
 
 def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
@@ -123,7 +119,7 @@ def _ridges(columns: Columns, n: int) -> list[Candidate]:
     """Least squares: with kernels where they are affordable, on the inputs as they are if not."""
     if columns.sparse:  # zeros stay zeros, and narrow ones get kernels by themselves
         return [Candidate("ridge", Ridge())]
-    if n > KERNEL_ROWS:
+    if n > ALL_ROWS:
         return [
             Candidate(
                 "kernel ridge",

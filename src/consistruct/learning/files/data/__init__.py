@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from consistruct._budgets import irregular_file
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.arff import read_arff
 from consistruct.learning.files.data.base import DataSet, Layout, Request
@@ -100,8 +101,9 @@ def read_data(
         raise DataFileError(f"labels_at must be 'end' or 'start', got {labels_at!r}")
     if not file.exists():
         raise DataFileError(f"there is no file {str(file)!r}")
-    if file.is_dir():
-        raise DataFileError(f"{file} is a folder; give a data file")
+    irregular = irregular_file(file)
+    if irregular is not None:
+        raise DataFileError(f"{file} is {irregular}; give a data file")
     request = Request(
         target=(target,) if isinstance(target, str) else tuple(target),
         groups=groups,

@@ -19,6 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from consistruct._budgets import unreadable_table
+from consistruct._validation import read_number
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -28,6 +30,7 @@ from consistruct.learning.files.data.base import (
     is_number,
     kind_of,
     numbers_or_names,
+    plain_digits,
     truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
@@ -40,8 +43,8 @@ _TOKEN = rf"""{_QUOTED}|[^\s,{{}}'"]+"""
 # names are freer than cells: Mulan's bag-of-words files have attributes such as don't
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)$", re.IGNORECASE)
 _CELL = re.compile(rf"\s*({_TOKEN})\s*(,|$)")
-_PAIR = re.compile(rf"\s*(\d+)\s+({_TOKEN})\s*(,|$)")
-_MEKA_COUNT = re.compile(r"-C\s+(-?\d+)")
+_PAIR = re.compile(rf"\s*([0-9]{{1,18}})\s+({_TOKEN})\s*(,|$)")
+_MEKA_COUNT = re.compile(r"-C\s+(-?[0-9]{1,9})(?![0-9])")
 _XML_LABEL = re.compile(r"<label\s+name\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 
@@ -149,7 +152,8 @@ def _with_labels(path: Path, relation: str, names: list[str], request: Request) 
         return request
     if isinstance(labels, Path):
         chosen: Sequence[str] = _mulan_labels(labels)
-        unknown = [name for name in chosen if name not in names]
+        known = set(names)
+        unknown = [name for name in chosen if name not in known]
         if unknown:
             raise bad(path, f"label {unknown[0]!r} of {labels} is no attribute of the file")
     else:
@@ -172,6 +176,9 @@ def _with_labels(path: Path, relation: str, names: list[str], request: Request) 
 
 
 def _mulan_labels(path: Path) -> list[str]:
+    refusal = unreadable_table(path)
+    if refusal is not None:
+        raise bad(path, f"the label file could not be read ({refusal})")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -235,6 +242,9 @@ class _Rows:
         # position in X of each attribute; −1 for those that are no feature
         self._feature = np.full(len(attributes), -1)
         self._feature[list(columns.features)] = np.arange(len(columns.features))
+        self._allowed = {
+            place: frozenset(attributes[place].values or ()) for place in columns.target
+        }
         self._default = [attribute.default for attribute in attributes]
         # a nominal feature such as {1,0} means 1 where a sparse row leaves it out
         self._implied = {
@@ -250,27 +260,30 @@ class _Rows:
         if sparse != self.sparse:
             raise bad(self.path, "sparse {…} and dense rows are mixed", line=line)
         if sparse:
-            cells = self._pairs(line, text)
+            pairs = self._pairs(line, text)
             present = {**self._implied}
-            for place, cell in cells.items():
+            for place, cell in pairs.items():
                 if self._feature[place] >= 0:
                     present[place] = self._number(line, place, cell)
             for place in sorted(present, key=lambda place: self._feature[place]):
                 self.indices.append(int(self._feature[place]))
                 self.values.append(present[place])
             self.indptr.append(len(self.indices))
-            self._truth(line, lambda place: cells.get(place, self._default[place]))
+            self._truth(line, lambda place: pairs.get(place, self._default[place]))
         else:
             row = _cells(self.path, line, text)
             if len(row) != len(self.attributes):
                 fault = f"{len(row)} cells where there are {len(self.attributes)} attributes"
                 raise bad(self.path, fault, line=line)
+            cells = [row[place] for place in self.columns.features]
             try:
-                self.values.extend([float(row[place]) for place in self.columns.features])
+                values = list(map(float, cells))
+                plain = plain_digits("".join(cells))
             except ValueError:
-                for place in self.columns.features:
-                    self._number(line, place, row[place])
-                raise
+                plain = False
+            if not plain:  # one of them is told
+                values = [self._number(line, place, row[place]) for place in self.columns.features]
+            self.values.extend(values)
             self._truth(line, row.__getitem__)
         self.lines.append(line)
 
@@ -295,7 +308,7 @@ class _Rows:
 
     def _number(self, line: int, place: int, cell: str) -> float:
         try:
-            return float(cell)
+            return read_number(cell)
         except ValueError:
             name = self.attributes[place].name
             fault = "is missing ('?')" if cell == "?" else f"is not a number, got {cell!r}"
@@ -306,7 +319,7 @@ class _Rows:
         for cells, place in zip(self.truths, self.columns.target, strict=True):
             cell = cell_at(place)
             values = self.attributes[place].values
-            if cell == "?" or (values is not None and cell not in values):
+            if cell == "?" or (values is not None and cell not in self._allowed[place]):
                 name = self.attributes[place].name
                 allowed = "a number" if values is None else "one of " + ", ".join(values[:8])
                 raise bad(self.path, f"label {name!r} must be {allowed}, got {cell!r}", line=line)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consistruct._budgets import FILES
+from consistruct._validation import read_integer, read_number
 from consistruct.exceptions import DataFileError
 
 __all__ = [
@@ -18,10 +20,13 @@ __all__ = [
     "Layout",
     "Request",
     "bad",
+    "check_features",
     "check_finite",
     "is_number",
     "kind_of",
     "numbers_or_names",
+    "plain_digits",
+    "safe_integers",
     "truth_column",
 ]
 
@@ -109,10 +114,19 @@ def bad(path: Path, fault: str, *, line: int | None = None, row: int | None = No
     return DataFileError(f"{path}{place}: {fault}")
 
 
+def plain_digits(text: str) -> bool:
+    """Whether Python's `float` and `int` read numbers in the text as files mean them.
+
+    They also take ``1_000`` and the digits of every script; one look at a line is cheaper than one
+    at each cell.
+    """
+    return text.isascii() and "_" not in text
+
+
 def is_number(cell: str) -> bool:
     """Whether a cell reads as a number."""
     try:
-        float(cell)
+        read_number(cell)
     except ValueError:
         return False
     return True
@@ -127,13 +141,13 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
     stripped = [cell.strip() for cell in cells]
     try:
         # "007" is a name: turning it into 7 would lose it
-        integers = [int(cell) for cell in stripped]
+        integers = [read_integer(cell) for cell in stripped]
         if all(
             str(value) == cell.removeprefix("+")
             for value, cell in zip(integers, stripped, strict=True)
         ):
             return np.array(integers, dtype=np.int64)
-    except (ValueError, OverflowError):
+    except ValueError:
         pass
     else:
         return np.array(stripped, dtype=np.str_)
@@ -146,6 +160,33 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
                 return values.astype(np.int64)
             return values
     return np.array(stripped, dtype=np.str_)
+
+
+def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers as int64, exactly; what would wrap around or lose a fraction is refused."""
+    if values.dtype.kind == "u" and values.size and int(values.max()) >= 2**63:
+        fault = f"{name} holds {int(values.max())}, more than 64 bits with a sign can say"
+        raise bad(path, f"{fault}; number the classes from 0")
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**53)
+        if not whole.all():
+            wrong = values[~whole].ravel()[0]
+            raise bad(path, f"{name} must hold whole numbers, got {wrong}")
+    elif values.dtype.kind not in "biu":
+        raise bad(path, f"{name} must hold whole numbers, got dtype {values.dtype}")
+    return values.astype(np.int64)
+
+
+def check_features(path: Path, n_features: int, line: int | None = None) -> None:
+    """Refuse more columns than a model can have weights for."""
+    if n_features > FILES.features:
+        raise bad(
+            path,
+            f"{n_features} features, at most {FILES.features} are read; number the features that "
+            f"occur from 1, or hash them",
+            line=line,
+        )
 
 
 def kind_of(values: NDArray[Any] | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from consistruct._validation import read_integer
 from consistruct.learning.files.data.base import Request, bad
 
 __all__ = ["Columns", "choose_columns"]
@@ -32,8 +33,9 @@ def choose_columns(
     like = request.like
     target_names = request.target or (like.target if like else ())
     groups_name = request.groups or (like.groups if like else None)
-    if names is not None and len(set(names)) != len(names):
-        double = next(name for name in names if list(names).count(name) > 1)
+    places = None if names is None else {name: place for place, name in enumerate(names)}
+    if names is not None and places is not None and len(places) != len(names):
+        double = next(name for place, name in enumerate(names) if places[name] != place)
         raise bad(path, f"two columns are called {double!r}; rename one of them")
     features_only = (
         like is not None and names is None and width == like.n_features and not request.target
@@ -44,16 +46,16 @@ def choose_columns(
     target = tuple(
         place
         for name in target_names
-        if (place := _find(path, names, width, name, request.with_target, "target")) is not None
+        if (place := _find(path, places, width, name, request.with_target, "target")) is not None
     )
     groups = (
         None
         if groups_name is None
-        else _find(path, names, width, groups_name, request.with_target, "groups")
+        else _find(path, places, width, groups_name, request.with_target, "groups")
     )
-    ignored = {_find(path, names, width, name, True, "ignore") for name in request.ignore}
-    if like is not None and like.feature_names is not None and names is not None:
-        found = {name: place for place, name in enumerate(names)}
+    ignored = {_find(path, places, width, name, True, "ignore") for name in request.ignore}
+    if like is not None and like.feature_names is not None and places is not None:
+        found = places
         missing = [name for name in like.feature_names if name not in found]
         if missing:
             raise bad(
@@ -79,13 +81,13 @@ def choose_columns(
 
 
 def _find(
-    path: Path, names: Sequence[str] | None, width: int, name: str, required: bool, role: str
+    path: Path, places: dict[str, int] | None, width: int, name: str, required: bool, role: str
 ) -> int | None:
-    if names is not None and name in names:
-        return list(names).index(name)
-    if names is None:
+    if places is not None and name in places:
+        return places[name]
+    if places is None:
         try:
-            position = int(name)
+            position = read_integer(name)
         except ValueError:
             raise bad(
                 path,
@@ -96,7 +98,7 @@ def _find(
             return position % width
     if not required:
         return None
-    known = _listed(names) if names is not None else f"0..{width - 1}"
+    known = _listed(list(places)) if places is not None else f"0..{width - 1}"
     raise bad(path, f"there is no column {name!r} for --{role}; columns are {known}")
 
 

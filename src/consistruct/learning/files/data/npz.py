@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from consistruct._budgets import FILES
+from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
     Request,
     bad,
+    check_features,
     check_finite,
     kind_of,
+    safe_integers,
 )
 
 __all__ = ["read_npz"]
@@ -28,21 +35,82 @@ def read_npz(path: Path, request: Request) -> DataSet:
     X is dense, or CSR in the members ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape``. The
     truth is the member named by the target, else ``y`` or ``Y``; ``Y_packed`` with ``Y_ncol`` holds
     bits (`numpy.packbits` along rows). ``labels`` or ``classes`` hold names, ``groups`` one group
-    per row or ``group`` the sizes of consecutive groups. Nothing is unpickled.
+    per row or ``group`` the sizes of consecutive groups. Nothing is unpickled, other members are
+    not read, and those that are must be as large as they say.
     """
+    with _open(path) as archive:
+        return _Archive(path, _Members(path, archive), request).read()
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
-        # opened here: NumPy leaves the file open if it is no archive
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        archive = zipfile.ZipFile(path)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise bad(path, f"not an npz archive of plain arrays ({error})") from None
-    except Exception as error:  # zlib.error and whatever a damaged member raises
-        raise bad(path, f"a member of the archive is damaged ({error})") from None
-    return _Archive(path, members, request).read()
+    with archive:
+        yield archive
+
+
+class _Members:
+    """The arrays of an archive by name, each inflated when it is asked for."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self._path, self._archive = path, archive
+        self._infos = {
+            info.filename.removesuffix(".npy"): info
+            for info in archive.infolist()
+            if info.filename.endswith(".npy")
+        }
+        if not self._infos:
+            raise bad(path, "not an npz archive of plain arrays (it has no .npy member)")
+        self._budget = FILES.inflated(path.stat().st_size)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._infos
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        try:
+            return self._read(name)
+        except (DataFileError, MemoryError):
+            raise
+        except Exception as error:  # zlib.error and whatever a damaged member raises
+            detail = " ".join(str(error).split())[:200]
+            raise bad(self._path, f"the member {name!r} is damaged ({detail})") from None
+
+    def _read(self, name: str) -> NDArray[Any]:
+        with self._archive.open(self._infos[name]) as stream:
+            shape, fortran, dtype = _header(stream)
+            if dtype.hasobject:
+                fault = f"the member {name!r} holds Python objects, which are not unpickled"
+                raise bad(self._path, f"{fault}; save numbers or strings")
+            size = math.prod(shape) * dtype.itemsize  # exact: Python integers
+            if size > self._budget:
+                fault = f"the member {name!r} says that it takes {size} bytes, at most "
+                raise bad(self._path, f"{fault}{self._budget} are read from a file of this size")
+            self._budget -= size
+            # one byte more than announced would be read, none less
+            content = bytearray(stream.read(size + 1))
+        if len(content) != size:
+            more = "more" if len(content) > size else "less"
+            raise bad(self._path, f"the member {name!r} holds {more} than its shape {shape}")
+        if size == 0:
+            return np.zeros(shape, dtype, order="F" if fortran else "C")
+        return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    if version != (1, 0):  # later ones are for records, with headers of any length
+        raise ValueError(f"version {version} of the format is for records, not for plain arrays")
+    return np.lib.format.read_array_header_1_0(stream)
 
 
 class _Archive:
-    def __init__(self, path: Path, members: dict[str, NDArray[Any]], request: Request) -> None:
+    def __init__(self, path: Path, members: _Members, request: Request) -> None:
         self.path, self.members, self.request = path, members, request
         parts = sorted(
             {
@@ -69,6 +137,10 @@ class _Archive:
     def _get(self, stem: str) -> NDArray[Any]:
         return self.members[self._name(stem)]
 
+    def _integers(self, stem: str) -> NDArray[np.int64]:
+        """A member of whole numbers, exactly."""
+        return safe_integers(self.path, self._name(stem), self._get(stem))
+
     def read(self) -> DataSet:
         request = self.request
         X = self._inputs()
@@ -77,7 +149,7 @@ class _Archive:
         names = next(
             (self.members[key] for key in ("labels", "classes") if key in self.members), None
         )
-        label_names = None if names is None else tuple(str(name) for name in names.tolist())
+        label_names = None if names is None else tuple(str(name) for name in names.ravel().tolist())
         like = request.like
         if like is not None and X.shape[1] != like.n_features:
             fault = f"{X.shape[1]} features where the model was fitted on {like.n_features}"
@@ -110,18 +182,27 @@ class _Archive:
         missing = [self._name(stem) for stem in stems if not self._has(stem)]
         if missing:
             wanted = "X" if len(missing) == len(stems) else missing[0]
-            raise bad(
-                self.path, f"there is no member {wanted!r}; members are {', '.join(self.members)}"
-            )
-        data, indices, indptr, shape = (self._get(stem) for stem in stems)
+            listed = ", ".join(list(self.members)[:20])
+            raise bad(self.path, f"there is no member {wanted!r}; members are {listed}")
+        data = self._get("X_data")
+        if data.dtype.kind not in "biuf":
+            fault = f"{self._name('X_data')} must hold real numbers, got dtype {data.dtype}"
+            raise bad(self.path, fault)
+        indices, indptr, shape = (self._integers(stem) for stem in stems[1:])
         try:
             n_rows, n_columns = (int(side) for side in shape)
-            parts = (data.astype(np.float64), indices.astype(np.int32), indptr.astype(np.int32))
+            check_features(self.path, n_columns)
+            # SciPy takes a narrower type where the numbers fit, and checks them all
+            parts = (data.astype(np.float64), indices, indptr)
             sparse: Any = sp.csr_array(parts, shape=(n_rows, n_columns))
             sparse.check_format()
+        except DataFileError:
+            raise
         except (ValueError, TypeError) as error:
             raise bad(self.path, f"the CSR parts do not fit together ({error})") from None
         check_finite(self.path, sparse.data)
+        if max(n_columns, len(data)) < 2**31:
+            sparse.indices, sparse.indptr = indices.astype(np.int32), indptr.astype(np.int32)
         sparse.sort_indices()
         return sparse
 
@@ -136,28 +217,36 @@ class _Archive:
             if self._has(stem):
                 return self._checked(self._name(stem), self._get(stem), n), stem
             if self._has(f"{stem}_packed"):
-                packed = self._get(f"{stem}_packed")
-                if not self._has(f"{stem}_ncol"):
-                    fault = (
-                        f"{self._name(stem + '_packed')} needs {self._name(stem + '_ncol')}, its "
-                        f"number of columns; name another member with --target"
-                    )
-                    raise bad(self.path, fault)
-                n_columns = int(self._get(f"{stem}_ncol"))
-                bits = np.unpackbits(packed, axis=1)[:, :n_columns].astype(np.int64)
-                return self._checked(self._name(f"{stem}_packed"), bits, n), stem
+                return self._checked(self._name(f"{stem}_packed"), self._bits(stem), n), stem
         name = self._name(wanted[0]) if wanted else f"{self._name('y')} or {self._name('Y')}"
         raise bad(
             self.path,
             f"there is no member {name}; name the truth with --target, members are "
-            f"{', '.join(self.members)}",
+            f"{', '.join(list(self.members)[:20])}",
         )
+
+    def _bits(self, stem: str) -> NDArray[np.int64]:
+        """0/1 columns that `numpy.packbits` packed along rows."""
+        name, count = self._name(f"{stem}_packed"), self._name(f"{stem}_ncol")
+        if not self._has(f"{stem}_ncol"):
+            fault = f"{name} needs {count}, its number of columns; name another member with"
+            raise bad(self.path, f"{fault} --target")
+        packed, columns = self._get(f"{stem}_packed"), self._integers(f"{stem}_ncol")
+        if packed.ndim != 2 or packed.dtype != np.uint8:
+            fault = f"{name} must be a matrix of uint8, got {packed.dtype} of shape {packed.shape}"
+            raise bad(self.path, fault)
+        most = 8 * packed.shape[1]
+        if columns.size != 1 or not most - 8 < int(columns.ravel()[0]) <= most:
+            shown = columns.ravel()[:3].tolist()
+            raise bad(self.path, f"{count} must be in {max(most - 7, 0)}..{most}, got {shown}")
+        n_columns = int(columns.ravel()[0])
+        return np.unpackbits(packed, axis=1, count=n_columns).astype(np.int64)
 
     def _checked(self, name: str, y: NDArray[Any], n: int) -> NDArray[Any]:
         if y.ndim not in (1, 2) or len(y) != n:
             raise bad(self.path, f"{name} must have {n} rows like X, got shape {y.shape}")
         if y.dtype.kind in "biu":
-            return y.astype(np.int64)
+            return safe_integers(self.path, name, y)
         if y.dtype.kind == "f":
             check_finite(self.path, y.reshape(n, -1))
             return y.astype(np.float64)
@@ -170,7 +259,9 @@ class _Archive:
             return self._checked(self._name("groups"), self._get("groups"), n)
         if not self._has("group"):
             return None
-        sizes = self._get("group")
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or int(sizes.sum()) != n:
+        sizes = self._integers("group")
+        # each size alone first: a sum of huge ones wraps around and may come out right
+        bounded = sizes.ndim == 1 and len(sizes) <= n and bool(((sizes >= 0) & (sizes <= n)).all())
+        if not bounded or int(sizes.sum()) != n:
             raise bad(self.path, f"{self._name('group')} must hold group sizes that sum to {n}")
         return np.repeat(np.arange(len(sizes)), sizes)

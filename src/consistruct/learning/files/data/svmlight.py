@@ -10,14 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from consistruct._budgets import FILES
+from consistruct._validation import read_integer
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
     Request,
     bad,
+    check_features,
     check_finite,
     kind_of,
     numbers_or_names,
+    plain_digits,
     truth_column,
 )
 
@@ -78,10 +82,16 @@ def _append_pairs(
     for pair in pairs:
         index_text, colon, value_text = pair.partition(":")
         try:
+            if not plain_digits(pair):
+                raise ValueError
             index, value = int(index_text), float(value_text)
         except ValueError:
-            fault = f"expected index:value, got {pair!r}" if colon else f"unexpected {pair!r}"
+            fault = (
+                f"expected index:value, got {pair[:40]!r}" if colon else f"unexpected {pair[:40]!r}"
+            )
             raise bad(path, fault, line=line) from None
+        if index > FILES.features:
+            check_features(path, index, line)
         if index <= previous:
             word = "negative" if index < 0 else "not above the one before it"
             raise bad(path, f"index {index} is {word}; indices must increase", line=line)
@@ -92,9 +102,13 @@ def _append_pairs(
 
 def _integer(path: Path, line: int, text: str, what: str) -> int:
     try:
-        return int(text)
+        return read_integer(text)
     except ValueError:
-        raise bad(path, f"the {what} must be an integer, got {text!r}", line=line) from None
+        raise bad(
+            path,
+            f"the {what} must be an integer of at most 18 digits, got {text[:40]!r}",
+            line=line,
+        ) from None
 
 
 def _matrix(
@@ -125,6 +139,7 @@ def _matrix(
             fault = f"a feature beyond the {like.n_features} that the model was fitted on"
             raise bad(path, fault, line=lines[first])
         n_features = like.n_features
+    check_features(path, n_features)
     if n_features == 0:
         raise bad(path, "no line has a feature index:value")
     small = max(n_features, len(values)) < 2**31

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consistruct._budgets import FILES
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import (
     DataSet,
@@ -22,6 +23,8 @@ from consistruct.learning.files.data.base import (
     is_number,
     kind_of,
     numbers_or_names,
+    plain_digits,
+    safe_integers,
     truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
@@ -60,15 +63,19 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet:
         groups: list[str] = []
         rows = _rows(path, reader, width, first if names is None else None)
         for line, row in rows:
+            cells = pick(row)
             try:
-                values.extend(map(float, pick(row)))
+                values.extend(map(float, cells))
+                plain = plain_digits("".join(cells))
             except ValueError:
-                raise _bad_cell(path, line, row, columns.features, names) from None
-            for cells, position in zip(truths, columns.target, strict=True):
+                plain = False
+            if not plain:
+                raise _bad_cell(path, line, row, columns.features, names)
+            for column, position in zip(truths, columns.target, strict=True):
                 if not row[position].strip():
                     fault = f"the target {_name(names, position)} is empty; drop the line"
                     raise bad(path, fault, line=line)
-                cells.append(row[position])
+                column.append(row[position])
             if columns.groups is not None:
                 groups.append(row[columns.groups])
             lines.append(line)
@@ -161,6 +168,7 @@ def read_parquet(path: Path, request: Request) -> DataSet:
         file = pyarrow.parquet.ParquetFile(path)
         names = [str(name) for name in file.schema_arrow.names]
         columns = choose_columns(path, names, len(names), request)
+        _check_size(path, file.metadata.num_rows, len(names))
         wanted = [*columns.features, *columns.target]
         if columns.groups is not None:
             wanted.append(columns.groups)
@@ -178,6 +186,14 @@ def read_parquet(path: Path, request: Request) -> DataSet:
     if columns.groups is not None:
         groups = _truths(path, table.column(names[columns.groups]), names[columns.groups])
     return _table("parquet", X, truths, groups, names, columns, request)
+
+
+def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
+    """Refuse a table that a few bytes of repeats inflate beyond its budget."""
+    size, budget = 8 * n_rows * n_columns, FILES.inflated(path.stat().st_size)
+    if size > budget:
+        fault = f"{n_rows} rows of {n_columns} columns would take {size} bytes"
+        raise bad(path, f"{fault}, at most {budget} are read from a file of this size")
 
 
 def _numeric(path: Path, column: Any, name: str) -> NDArray[np.float64]:
@@ -200,7 +216,7 @@ def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:
     _no_nulls(path, column, name)
     kind = column.type
     if kinds.is_integer(kind) or kinds.is_boolean(kind):
-        return np.asarray(column.to_numpy(), dtype=np.int64)
+        return safe_integers(path, f"column {name!r}", np.asarray(column.to_numpy()))
     if kinds.is_floating(kind):
         values = np.asarray(column.to_numpy(), dtype=np.float64)
         check_finite(path, values[:, None], [name])

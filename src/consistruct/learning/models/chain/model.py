@@ -38,11 +38,13 @@ from consistruct.learning.models.chain.risk import ChainRisk, minimise
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
+from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.chain import ChainSurrogate, chain_surrogate
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["Chain"]
 
@@ -53,12 +55,7 @@ LBFGS_DECREASE = 1e-8
 
 def _has_marginals(model: Any) -> bool:
     """Whether scores are logarithms of probabilities."""
-    if chain_surrogate(model.surrogate).probabilistic:
-        return True
-    raise AttributeError(
-        f"marginals need surrogate='log', got {model.surrogate!r}, whose scores are not "
-        f"probabilities"
-    )
+    return chain_surrogate(model.surrogate).probabilistic
 
 
 class Chain(TargetModel):
@@ -195,6 +192,13 @@ class Chain(TargetModel):
         self.patience = patience
         self.checkpoint = checkpoint
 
+    def stored_parameters(self) -> dict[str, Any]:
+        """Parameters as a model file keeps them: a path becomes a string."""
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        if parameters["checkpoint"] is not None:
+            parameters["checkpoint"] = os.fspath(parameters["checkpoint"])
+        return parameters
+
     # --- learning ---
 
     def fit(
@@ -215,6 +219,9 @@ class Chain(TargetModel):
         mask = self._mask(surrogate, data)
         state, steps = self._start(data, mask), self._steps(surrogate, data)
         alpha = single_alpha(self.alpha)
+        held_out = None
+        if self.early_stopping:
+            data, held_out = hold_out(data, self.validation_fraction, rng)
         self.path_ = {}
         found = None
         if self.checkpoint is not None:
@@ -237,7 +244,8 @@ class Chain(TargetModel):
             weights, self.n_iter_, value = minimise(risk, solver)
             self.path_["risk"] = np.array([value])
         else:
-            weights = self._run(surrogate, data, state, steps, identity, rng)
+            problem = ChainSGD(surrogate, data, state, steps)
+            weights = self._run(problem, held_out, identity, rng)
         self.weights_ = weights
         return self
 
@@ -282,27 +290,22 @@ class Chain(TargetModel):
 
     def _run(
         self,
-        surrogate: ChainSurrogate,
-        data: TrainingSet,
-        state: TrainingState,
-        steps: Steps,
+        problem: ChainSGD,
+        held_out: TrainingSet | None,
         identity: str,
         rng: np.random.Generator,
     ) -> ChainWeights:
-        """Epochs of SGD; the averaged weights."""
-        judge = None
-        if self.early_stopping:
-            data, held_out = hold_out(data, self.validation_fraction, rng)
+        """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
 
-            def judge(answer: Arrays) -> float:
-                return _token_error(ChainWeights.from_named(answer), held_out)
+        def judge(answer: Arrays) -> float:
+            assert held_out is not None
+            return _token_error(ChainWeights.from_named(answer), held_out)
 
-        problem = ChainSGD(surrogate, data, state, steps)
         done = run_epochs(
             problem,
             max_epochs=self.max_epochs,
-            patience=self.patience if self.early_stopping else None,
-            judge=judge,
+            patience=None if held_out is None else self.patience,
+            judge=None if held_out is None else judge,
             checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
             fingerprint=identity,
             rng=rng,
@@ -434,23 +437,12 @@ class Chain(TargetModel):
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number, got {value!r}")
-        self._refuse_idle("features", "random", "n_components", "bandwidth")
-        self._refuse_idle("solver", "sgd", "step", "batch_size", "early_stopping", "checkpoint")
-        self._refuse_idle("early_stopping", True, "validation_fraction", "patience")
+        random, sgd = self.features == "random", self.solver == "sgd"
+        refuse_idle(self, "features='random'", random, ("n_components", "bandwidth"))
+        refuse_idle(self, "solver='sgd'", sgd, SGD_SETTINGS)
+        stopping = ("validation_fraction", "patience")
+        refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
         return surrogate
-
-    def _refuse_idle(self, setting: str, value: Any, *names: str) -> None:
-        """Raise if settings are given that have an effect only where another has this value."""
-        if getattr(self, setting) == value:
-            return
-        defaults = type(self)().get_params(deep=False)
-        for name in names:
-            given = getattr(self, name)
-            if given != defaults[name]:
-                raise ValueError(
-                    f"{name}={given!r} has an effect with {setting}={value!r} only, "
-                    f"got {setting}={getattr(self, setting)!r}"
-                )
 
     def _encode(self, X: PackedTokens | NamedTokens, *, fit: bool) -> PackedTokens:
         """Tokens as numbers, with the columns of the first fit."""
@@ -565,6 +557,7 @@ CHOICES = {
     "transitions": ("shared", "features"),
     "solver": ("sgd", "lbfgs"),
 }
+SGD_SETTINGS = ("step", "batch_size", "early_stopping", "checkpoint")
 LENGTH_OF_THE_FIT = ("max_epochs", "checkpoint")  # a fit may go on for longer, from another file
 
 

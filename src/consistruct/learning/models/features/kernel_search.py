@@ -21,6 +21,7 @@ from consistruct.learning.models.features.feature_maps import (
 )
 from consistruct.learning.models.features.feature_options import FeatureOptions
 from consistruct.learning.models.features.kernels import Kernel, distances, median_bandwidth
+from consistruct.learning.models.ridge.ridge_path import LOSS_SLACK
 from consistruct.protocols import FloatArray
 
 __all__ = ["FIRST_ROWS", "SEARCH_ROWS", "Risks", "Trial", "search_kernel"]
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 SEARCH_ROWS = 1024  # rows on which kernels are compared
 FIRST_ROWS = 512  # rows on which all of them are, if there are more
 KEPT_SHARE, FEWEST = 0.25, 3  # of the candidates that go on, and for each scaling at least
+SAME_RISK = 1e-6  # risks that differ by less, relatively, differ by rounding
 BANDWIDTH_FACTORS = (0.25, 0.5, 0.7, 1.0, 2.0, 4.0)  # times the median distance
 
 Risks = tuple[float, float, float]  # task loss, surrogate risk, standard error of the task loss
@@ -71,7 +73,9 @@ def search_kernel(
 
     Of the candidates within one standard error of the least task loss, standardised ones come
     first (the units of the columns should not matter unless the data say so), then the least
-    surrogate risk, which has the smaller variance.
+    surrogate risk, which has the smaller variance. Of risks that are equal up to rounding (on
+    columns of 0 and 1 some Laplace kernels are RBF kernels) the first kernel named and its largest
+    bandwidth is taken.
     """
     candidates = [
         (kernel, scaling)
@@ -84,11 +88,14 @@ def search_kernel(
     for trial in trials[:-1]:
         candidates = _best_quarter(candidates, _scores(candidates, trial, n_jobs))
     task, risk, error = np.array(_scores(candidates, trials[-1], n_jobs)).T
-    tied = task <= task.min() + error[task.argmin()]
+    tied = _tied(task, error)
     standard = np.array([scaling.scale is not None for _, scaling in candidates])
     if (tied & standard).any():
         tied &= standard
-    best = int(np.argmin(np.where(tied, risk, np.inf)))
+    risk = np.where(tied, risk, np.inf)
+    good = np.flatnonzero(risk <= risk.min() * (1.0 + SAME_RISK))
+    first = candidates[good[0]][0].name
+    best = int(max(good, key=lambda place: _simplicity(candidates[place][0], first)))
     kernel, scaling = candidates[best]
     logger.info(
         "features: %s, standardised: %s, task loss of rows left out %.4f",
@@ -104,7 +111,9 @@ def _best_quarter(
 ) -> list[tuple[Kernel, Scaling]]:
     """What goes on: of each scaling its best, by the rule of the last trial."""
     task, risk, error = np.array(scores).T
-    tied = task <= task.min() + error[task.argmin()]
+    tied = _tied(task, error)
+    # equal up to rounding is equal: the order of the candidates then decides
+    risk = np.rint(risk / (SAME_RISK * (risk.min() or 1.0)))
     order = np.lexsort((np.where(tied, risk, task), ~tied))
     scalings = {id(scaling): scaling for _, scaling in candidates}
     places = max(FEWEST, round(KEPT_SHARE * len(candidates) / len(scalings)))
@@ -112,6 +121,17 @@ def _best_quarter(
     for scaling in scalings.values():
         kept += [int(place) for place in order if candidates[place][1] is scaling][:places]
     return [candidates[place] for place in sorted(kept)]
+
+
+def _tied(task: FloatArray, error: FloatArray) -> Any:
+    """Which task losses are within one standard error of the least, and of sums in any order."""
+    slack = LOSS_SLACK * float(task.max())
+    least = task <= task.min() + slack
+    return task <= task.min() + error[least].max() + slack
+
+
+def _simplicity(kernel: Kernel, first: str) -> tuple[bool, float]:
+    return kernel.name == first, kernel.bandwidth
 
 
 def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: int) -> list[Risks]:

@@ -36,15 +36,12 @@ from consistruct.protocols import IntArray
 __all__ = ["choose_item_features", "some_queries"]
 
 
-def some_queries(
-    offsets: IntArray, n_items: int, rng: np.random.Generator, among: IntArray | None = None
-) -> IntArray:
+def some_queries(offsets: IntArray, n_items: int, rng: np.random.Generator) -> IntArray:
     """Sorted numbers of random queries with about `n_items` items together; two at least."""
     lengths = np.diff(offsets)
-    among = np.arange(len(lengths)) if among is None else among
-    if int(lengths[among].sum()) <= n_items:
-        return among
-    order = rng.permutation(among)
+    if int(offsets[-1]) <= n_items:
+        return np.arange(len(lengths))
+    order = rng.permutation(len(lengths))
     count = int(np.searchsorted(np.cumsum(lengths[order]), n_items, side="right"))
     return np.sort(order[: max(count, 2)])
 
@@ -55,8 +52,10 @@ def choose_item_features(
     loss: RelevanceLoss,
     grades: Ragged,
     rng: np.random.Generator,
+    *,
+    quick: bool = False,
 ) -> FeatureMap:
-    """Fit the feature map that the estimator's arguments describe."""
+    """Fit the feature map that the model's arguments describe; `quick`: by a short search."""
     X = problem.items
     n_items, n_features = X.shape
     if not isinstance(options.features, str):
@@ -66,7 +65,7 @@ def choose_item_features(
         return options.linear(X, problem.item_weight)
     names = options.kernels(features, X)
     components = options.components()
-    kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng)
+    kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng, quick)
     if features == "random":
         return RandomFeatures(kernel, n_features, components, rng, scaling)
     if features in KERNELS or n_items <= components:
@@ -82,6 +81,7 @@ def _choose_kernel(
     loss: RelevanceLoss,
     grades: Ragged,
     rng: np.random.Generator,
+    quick: bool,
 ) -> tuple[Kernel, Scaling]:
     """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples."""
 
@@ -101,9 +101,9 @@ def _choose_kernel(
 
         return Trial(part.items, risks)
 
-    trials = [trial(some_queries(problem.offsets, SEARCH_ROWS, rng))]
+    trials = [trial(some_queries(problem.offsets, FIRST_ROWS if quick else SEARCH_ROWS, rng))]
     sample = trials[0].rows[:SEARCH_ROWS]
-    if trials[0].rows.shape[0] > FIRST_ROWS:
+    if trials[0].rows.shape[0] > FIRST_ROWS and not quick:
         trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
     found = search_kernel(names, options, problem.items, problem.item_weight, sample, trials)
     return found[:2]

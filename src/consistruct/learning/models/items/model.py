@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_regressor
 
 from consistruct._sparse import is_sparse
+from consistruct._validation import check_number
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.learners import (
     ItemLearner,
     ItemScores,
@@ -21,11 +24,7 @@ from consistruct.learning.models.items.learners import (
 )
 from consistruct.learning.models.items.left_out import cross_fit_scores, query_folds
 from consistruct.learning.models.items.portfolio import fit_portfolio
-from consistruct.learning.models.items.regressors import (
-    BoostingLearner,
-    ForestLearner,
-    RegressorLearner,
-)
+from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
@@ -33,6 +32,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["Items"]
 
 MODELS = ("auto", "ridge", "trees")
+QUICK_COMPONENTS = 512  # landmarks of ridge beside trees, which know the details
 RIDGE_SETTINGS = (
     "features",
     "kernel",
@@ -59,9 +59,10 @@ class Items(TargetModel):
     model : "auto", "ridge", "trees" or a scikit-learn regressor
         "ridge": closed form on linear or kernel features, everything chosen by leaving out single
         queries; best for few queries, smooth scores and sparse features. "trees": gradient
-        boosting, as many trees as are best for left-out queries; for tables with thresholds and
-        interactions, takes missing values. A regressor: fitted on the item targets, one item per
-        row. "auto": ridge, boosting and a forest, averaged with weights found on left-out queries.
+        boosting and a forest, averaged with weights found on left-out queries; for tables with
+        thresholds and interactions, takes missing values. A regressor: fitted on the item targets,
+        one item per row. "auto": ridge (with a short search of kernels) and trees, averaged
+        likewise; ridge alone for sparse inputs, trees alone where values are missing.
     features, kernel, bandwidth, degree, coef0, n_components, standardize, alpha
         Of ridge, as in `Ridge`.
     selection : "task_loss" or "surrogate"
@@ -69,8 +70,9 @@ class Items(TargetModel):
     scores : None or "items"
         "items" sorts by item scores where the loss needs scores of pairs.
     cv : int, splitter or None
-        How queries are left out. None: exactly, one by one, for ridge; five folds (one split above
-        30,000 items) where several models or numbers of trees are compared.
+        How queries are left out. None: one by one for ridge, which is exact; five folds, three for
+        larger data, for trees, whose fits on the folds are averaged. With folds of your own all
+        models are judged by them and fitted again on all queries.
     time_limit : float or None
         Seconds after which "auto" tries nothing more; what it skipped stands in `portfolio_`.
     n_jobs : int or None
@@ -166,20 +168,22 @@ class Items(TargetModel):
         self.portfolio_: list[dict[str, Any]] = []
         self._left_out: LeftOut | None = None
         queries = training_queries(X.packed_items, truths, statistic.loss, sample_weight)
-        learners = self._learners(queries)
-        if self.model in ("auto", "trees"):
-            self._fit_several(learners, queries, rng)
+        if self._is("auto") or self._is("trees"):
+            self._fit_several(queries, rng)
+        elif self._is("ridge"):
+            self._fit_one(self._ridge(), queries, rng)
         else:
-            self._fit_one(learners[0], queries, rng)
+            self._fit_one(RegressorLearner(self.model), queries, rng)
         return self
 
-    def _fit_several(
-        self, learners: list[ItemLearner], queries: TrainingQueries, rng: np.random.Generator
-    ) -> None:
+    def _fit_several(self, queries: TrainingQueries, rng: np.random.Generator) -> None:
+        parts = query_folds(queries, self.cv, rng)
+        learners = self._learners(queries, len(parts), rng)
         found = fit_portfolio(
             learners,
             queries,
-            cv=self.cv,
+            parts,
+            exact=self.cv is None,
             time_limit=self.time_limit,
             n_jobs=self.n_jobs,
             rng=rng,
@@ -196,7 +200,7 @@ class Items(TargetModel):
         self.members_, self.weights_ = [fitted], np.ones(1)
         if self.cv is not None:
             parts = query_folds(queries, self.cv, rng)
-            left = cross_fit_scores(learner, queries, parts, rng, self.n_jobs)
+            _, left = cross_fit_scores(learner, queries, parts, rng, self.n_jobs)
             self._remember(queries, left.queries, left.values)
         elif isinstance(fitted, RidgeScores):
             positions = np.searchsorted(queries.numbers, fitted.left_out_queries)
@@ -241,7 +245,9 @@ class Items(TargetModel):
             raise ValueError(
                 f"selection must be 'task_loss' or 'surrogate', got {self.selection!r}"
             )
-        if self.model in ("auto", "ridge"):
+        if self.time_limit is not None:
+            check_number(self.time_limit, "time_limit", low=0.0)
+        if self._is("auto") or self._is("ridge"):
             return
         defaults = Items().get_params(deep=False)
         for name in RIDGE_SETTINGS:
@@ -251,18 +257,34 @@ class Items(TargetModel):
                     f"it out or choose model='ridge' or 'auto'"
                 )
 
-    def _learners(self, queries: TrainingQueries) -> list[ItemLearner]:
-        if not isinstance(self.model, str):
-            return [RegressorLearner(self.model)]
+    def _is(self, name: str) -> bool:
+        return isinstance(self.model, str) and self.model == name
+
+    def _learners(
+        self, queries: TrainingQueries, n_folds: int, rng: np.random.Generator
+    ) -> list[ItemLearner]:
+        """What is averaged: the cheapest first."""
         items = queries.problem.items
-        if self.model == "trees":
-            return [BoostingLearner(300)]
-        ridge = RidgeLearner(self._options(), self.alpha, self.selection)
-        if self.model == "ridge" or is_sparse(items):
-            return [ridge]
-        if np.isnan(items).any():
-            return [BoostingLearner(300), ForestLearner()]
-        return [ridge, BoostingLearner(300), ForestLearner()]
+        if self._is("auto") and is_sparse(items):
+            return [self._ridge()]
+        n_items, n_columns = items.shape
+        trees: list[ItemLearner] = [
+            forest(n_folds, n_columns),
+            boosting(n_items, ColumnBins(items, rng)),
+        ]
+        if self._is("trees") or np.isnan(items).any():
+            return trees
+        return [self._ridge(quick=True), *trees]
+
+    def _ridge(self, *, quick: bool = False) -> RidgeLearner:
+        options = self._options()
+        if quick and self.n_components is None:
+            options = dataclasses.replace(options, n_components=QUICK_COMPONENTS)
+        if quick and isinstance(options.bandwidth, str) and options.bandwidth == "auto":
+            options = dataclasses.replace(options, bandwidth="median")
+        if quick and isinstance(options.standardize, str) and options.standardize == "auto":
+            options = dataclasses.replace(options, standardize=True)
+        return RidgeLearner(options, self.alpha, self.selection, quick=quick)
 
     def _options(self) -> FeatureOptions:
         return FeatureOptions(

@@ -26,18 +26,14 @@ from consistruct.learning.models.items.left_out import (
     LeftOutScores,
     Risks,
     cross_fit_scores,
-    query_folds,
     risks,
 )
-from consistruct.learning.models.items.regressors import BoostingLearner
 from consistruct.learning.models.items.ridge import RidgeLearner
 from consistruct.protocols import FloatArray
 
 __all__ = ["Portfolio", "fit_portfolio"]
 
 logger = logging.getLogger(__name__)
-
-STAGES = (25, 50, 100, 150, 200, 300)  # numbers of boosted trees that are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,35 +48,36 @@ class Portfolio:
     tried: list[dict[str, Any]]
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Candidate:
-    learner: ItemLearner
+    name: str
+    fitted: list[ItemScores]  # averaged
     left_out: LeftOutScores
-    fitted: ItemScores | None = None  # on all queries, where that came first
 
 
 def fit_portfolio(
     learners: Sequence[ItemLearner],
     queries: TrainingQueries,
+    parts: Sequence[Fold],
     *,
-    cv: Any,
+    exact: bool,
     time_limit: float | None,
     n_jobs: int | None,
     rng: np.random.Generator,
 ) -> Portfolio:
-    """Left-out scores of each, weights, and fits on all queries of those with a weight."""
+    """Fits and left-out scores of each learner, and their weights.
+
+    `exact`: the folds are our own. Then ridge leaves out query by query in their place, and fits on
+    folds are averaged; with folds of the user's each learner is fitted again on all queries.
+    """
     start = monotonic()
-    parts = query_folds(queries, cv, rng)
     candidates: list[_Candidate] = []
-    seconds, late = 0.0, []
+    late: list[str] = []
     for learner in learners:
-        # half of the time is for the fits on all queries
-        if time_limit is not None and monotonic() - start + seconds > time_limit / 2 and candidates:
-            late.append(learner.name)
+        if candidates and time_limit is not None and monotonic() - start > time_limit / 2:
+            late.append(learner.name)  # the next one may take as long as all before
             continue
-        before = monotonic()
-        candidates.append(_candidate(learner, queries, parts, cv, rng, n_jobs))
-        seconds = monotonic() - before
+        candidates.append(_candidate(learner, queries, parts, exact, rng, n_jobs))
     common = candidates[0].left_out.queries
     for candidate in candidates[1:]:
         common = np.intersect1d(common, candidate.left_out.queries)
@@ -90,7 +87,7 @@ def fit_portfolio(
     weights = _weights(columns, found, left)
     tried: list[dict[str, Any]] = [
         {
-            "name": candidate.learner.name,
+            "name": candidate.name,
             "task_loss": risk.task_loss,
             "surrogate_risk": risk.surrogate,
             "weight": float(weight),
@@ -100,11 +97,10 @@ def fit_portfolio(
     tried += [{"name": name, "skipped": "time_limit"} for name in late]
     for line in tried:
         logger.info("items: %s", line)
-    kept = [(c, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
-    members = [c.fitted or c.learner.fit(queries, rng) for c, _ in kept]
+    kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
     return Portfolio(
-        members,
-        np.array([weight for _, weight in kept]),
+        [model for fitted, _ in kept for model in fitted],
+        np.array([weight / len(fitted) for fitted, weight in kept for _ in fitted]),
         LeftOutScores(common, weights @ columns),
         tried,
     )
@@ -114,34 +110,20 @@ def _candidate(
     learner: ItemLearner,
     queries: TrainingQueries,
     parts: Sequence[Fold],
-    cv: Any,
+    exact: bool,
     rng: np.random.Generator,
     n_jobs: int | None,
 ) -> _Candidate:
-    if isinstance(learner, RidgeLearner) and cv is None:
-        # exact leave-one-query-out, on queries that the folds of the others leave out too
-        seen = np.unique(np.concatenate([left for _, left in parts]))
-        fitted = learner.fit(queries, rng, among=seen)
-        positions = np.searchsorted(queries.numbers, fitted.left_out_queries)
-        return _Candidate(learner, LeftOutScores(positions, fitted.left_out.values), fitted)
-    if isinstance(learner, BoostingLearner):
-        return _stopped_boosting(learner, queries, parts, rng, n_jobs)
-    return _Candidate(learner, cross_fit_scores(learner, queries, parts, rng, n_jobs))
-
-
-def _stopped_boosting(
-    learner: BoostingLearner,
-    queries: TrainingQueries,
-    parts: Sequence[Fold],
-    rng: np.random.Generator,
-    n_jobs: int | None,
-) -> _Candidate:
-    """As many trees as are best for left-out queries."""
-    stages = tuple(n for n in STAGES if n <= learner.iterations) or (learner.iterations,)
-    found = cross_fit_scores(learner, queries, parts, rng, n_jobs, stages)
-    left = queries.take(found.queries)
-    best = int(np.argmin([risks(values, left).surrogate for values in found.values]))
-    return _Candidate(learner.at(stages[best]), LeftOutScores(found.queries, found.values[best]))
+    if isinstance(learner, RidgeLearner) and exact:
+        ridge = learner.fit(queries, rng)
+        positions = np.searchsorted(queries.numbers, ridge.left_out_queries)
+        return _Candidate(learner.name, [ridge], LeftOutScores(positions, ridge.left_out.values))
+    fitted, left_out = cross_fit_scores(learner, queries, parts, rng, n_jobs)
+    if not exact:
+        stage = getattr(fitted[0], "stage", None)
+        again: Any = learner.fit(queries, rng)
+        fitted = [again if stage is None else again.at(stage)]
+    return _Candidate(learner.name, fitted, left_out)
 
 
 def _weights(columns: FloatArray, found: Sequence[Risks], left: TrainingQueries) -> FloatArray:

@@ -72,23 +72,26 @@ class RidgeLearner(ItemLearner):
     takes_missing = False
 
     def __init__(
-        self, options: FeatureOptions, alpha: Any = "auto", selection: str = "task_loss"
+        self,
+        options: FeatureOptions,
+        alpha: Any = "auto",
+        selection: str = "task_loss",
+        *,
+        quick: bool = False,
     ) -> None:
+        """`quick`: kernels are compared on few items, once."""
         self.options = options
         self.alpha = alpha
         self.selection = selection
+        self.quick = quick
 
-    def fit(
-        self,
-        queries: TrainingQueries,
-        rng: np.random.Generator,
-        among: IntArray | None = None,
-    ) -> RidgeScores:
-        """`among`: positions of the queries that may be left out, any if None."""
+    def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> RidgeScores:
         alphas = check_alpha(self.alpha)
         problem = queries.problem
-        features = choose_item_features(self.options, problem, queries.loss, queries.grades, rng)
-        chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng, among)
+        features = choose_item_features(
+            self.options, problem, queries.loss, queries.grades, rng, quick=self.quick
+        )
+        chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
         ridge = QueryRidge(problem, features, chosen)
         part = problem.take(chosen)
         path: dict[str, FloatArray] = {}

@@ -89,6 +89,8 @@ class Ridge(TargetModel):
     array([0, 0])
     """
 
+    shrinks = True
+
     def __init__(
         self,
         features: Any = "auto",

@@ -23,7 +23,7 @@ from typing import Self
 
 import numpy as np
 
-from consistruct.learning.statistics import Statistic
+from consistruct.learning.statistics import Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
@@ -277,6 +277,7 @@ def score_path(
         mean += y.sum(axis=0)
         squares += float(statistic.squared_error(y).sum())
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
+            theta = settled(theta, y)
             risk[position] += weight[part] @ statistic.squared_error(theta - y)
             losses = loss(statistic.decode(theta), true[part])
             task[position] += weight[part] @ losses

@@ -21,6 +21,7 @@ from consistruct.learning.models.solvers.held_out_penalty import best_share
 from consistruct.learning.models.solvers.objectives import Objective, objective_of
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.surrogates import BaseSurrogate
 
 __all__ = ["LBFGS", "Minimum"]
 
@@ -112,7 +113,7 @@ class LBFGS(BaseSolver):
     ) -> SolverResult:
         """Weights at a stationary point; warns if `max_iter` came first."""
         given = single_alpha(alpha)
-        if not getattr(objective, "smooth", True):
+        if isinstance(objective, BaseSurrogate) and not objective.smooth:
             raise CapabilityError(
                 objective, "a continuous gradient", "L-BFGS", "use solver='sgd' for kinks"
             )

@@ -135,6 +135,11 @@ class SurrogateRisk(Objective):
     def curvature(self, rng: np.random.Generator) -> float:
         """Largest second derivative of Φ(·, y) at θ = 0 over some examples, by power iteration."""
         chosen = rng.choice(len(self), size=min(64, len(self)), replace=False)
+        if not self.surrogate.smooth:
+            # ‖g‖² ≤ 2cΦ is what a curvature c means where Φ ≥ 0: a step that a fall to zero pays
+            values, slopes = self.value_and_gradient(np.zeros((len(chosen), self.width)), chosen)
+            ratios = (slopes**2).sum(axis=1) / (2.0 * np.maximum(values, 1e-300))
+            return float(ratios[values > 0].max(initial=0.0)) or 1.0
         direction = rng.normal(size=(len(chosen), self.width))
         value = np.ones(len(chosen))
         for _ in range(20):

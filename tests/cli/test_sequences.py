@@ -13,16 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 from consistruct.cli import app
-from consistruct.learning import TaskLossClassifier, load, save
+from consistruct.learning import StructuredPredictor, TaskLossClassifier, load, save
 from consistruct.learning.files.column_layout import ColumnLayout
 from consistruct.learning.files.conll import ColumnFile, FeatureTemplate, read_columns
-from consistruct.learning.models.chain import (
-    SequencePredictor,
+from consistruct.learning.models.chain.model import Chain
+from consistruct.learning.models.ridge.model import Ridge
+from consistruct.learning.sequence_metrics import (
     chunk_f1,
+    chunk_scheme,
     sequence_error,
     token_error,
 )
-from consistruct.learning.sequence_metrics import chunk_scheme
 
 TRAIN = """-DOCSTART- -X- O
 
@@ -93,6 +94,10 @@ def examples(path: Path) -> tuple[Any, list[list[str]]]:
     return [template.features(sequence) for sequence in file.sequences], file.column(-1)
 
 
+def tagger(**parameters: Any) -> StructuredPredictor:
+    return StructuredPredictor("hamming", Chain(**parameters), random_state=0)
+
+
 # --- the three commands --------------------------------------------------------------------------
 
 
@@ -100,7 +105,7 @@ def examples(path: Path) -> tuple[Any, list[list[str]]]:
     ("options", "parameters"),
     [
         ([], {}),
-        (["--surrogate", "log", "--decoding", "marginals"], {"decoding": "marginals"}),
+        (["--surrogate", "log", "--decoding", "bayes"], {"decoding": "bayes"}),
         (["--surrogate", "hinge"], {"surrogate": "hinge"}),
         (["--surrogate", "softmax_margin"], {"surrogate": "softmax_margin"}),
         (
@@ -109,16 +114,14 @@ def examples(path: Path) -> tuple[Any, list[list[str]]]:
         ),
         (["--tag-scheme", "bio", "--hash-bits", "10"], {"tag_scheme": "bio", "hash_bits": 10}),
         (["--transitions", "features"], {"transitions": "features"}),
-        (["--solver", "lbfgs"], {"solver": "lbfgs", "alpha": 1.0}),
+        (["--solver", "lbfgs"], {"solver": "lbfgs"}),
         (["--alpha", "0.5", "--solver", "sgd"], {"alpha": 0.5}),
     ],
 )
 def test_commands_agree_with_python(folder, options, parameters):
     model = fit(folder, *options)
-    expected = SequencePredictor(random_state=0, **parameters).fit(
-        *examples(folder / "train.conll")
-    )
-    assert load(model).coef_.tobytes() == expected.coef_.tobytes()
+    expected = tagger(**parameters).fit(*examples(folder / "train.conll"))
+    assert load(model).model_.coef_.tobytes() == expected.model_.coef_.tobytes()
     X, true = examples(folder / "test.conll")
     pred = [tags.tolist() for tags in expected.predict(X)]
     assert run_json("predict", model, folder / "test.conll")["predictions"] == pred
@@ -136,8 +139,9 @@ def test_fit_reports_what_it_did(folder):
         *("fit", folder / "train.conll", "--template", folder / "template.txt"),
         *("--model", folder / "m"),
     )
-    assert result["estimator"] == "SequencePredictor"
-    assert (result["surrogate"], result["decoding"]) == ("log", "viterbi")
+    assert result["estimator"] == "Chain"
+    assert (result["surrogate"], result["decoding"]) == ("log", "argmax")
+    assert result["alpha"] > 0
     assert (result["n_sequences"], result["n_tokens"], result["n_tags"]) == (3, 16, 5)
     words = {token[0] for row in read_columns(folder / "train.conll").sequences for token in row}
     assert result["n_features"] > len(words)
@@ -248,8 +252,8 @@ def test_chunk_schemes_are_recognised(tags, scheme):
         (["--features", "rbf"], "--features does not go with a column file"),
         (["--n-components", "5"], "--n-components does not go with a column file"),
         (["--surrogate", "nonsense"], "nonsense"),
-        (["--surrogate", "hinge", "--decoding", "marginals"], "needs surrogate='log'"),
-        (["--decoding", "argmax"], "decoding must be 'viterbi' or 'marginals'"),
+        (["--surrogate", "hinge", "--decoding", "bayes"], "needs surrogate='log'"),
+        (["--decoding", "viterbi"], "decoding must be 'argmax' or 'bayes'"),
         (["--solver", "closed_form"], "solver must be 'sgd' or 'lbfgs'"),
         (["--solver", "lbfgs", "--checkpoint", "c"], "--checkpoint needs --solver sgd"),
         (["--target", "kind"], "--target must be the number of a column"),
@@ -312,7 +316,7 @@ def test_absent_files_and_wrong_kinds(folder):
     rows.write_text("a,kind\n1,x\n2,y\n3,x\n4,y\n")
     classifier = folder / "classifier"
     run("fit", rows, "--target", "kind", "--model", classifier, "--features", "linear")
-    save(SequencePredictor(random_state=0).fit(*examples(train)), folder / "from_python")
+    save(tagger().fit(*examples(train)), folder / "from_python")
     (folder / "wide.conll").write_text("a b c d O\n")
     template = ("--template", folder / "template.txt")
     for command, fault in [
@@ -339,7 +343,7 @@ def test_absent_files_and_wrong_kinds(folder):
 
 
 def test_a_classifier_with_the_notes_of_a_tagger_is_refused(folder):
-    model = TaskLossClassifier(features="linear").fit([[0.0], [1.0]], [0, 1])
+    model = TaskLossClassifier(model=Ridge("linear")).fit([[0.0], [1.0]], [0, 1])
     layout = ColumnLayout(TEMPLATE, 2, 3)
     save(model, folder / "m", notes={"columns": layout.as_dict()})
     assert (
