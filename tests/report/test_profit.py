@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from consistruct.learning.metrics import profit_curve, savings
+from consistruct.report.charts import Chart
 from consistruct.report.learning import LearningReport, ModelScore
 from consistruct.report.learning_charts import learning_charts
 from consistruct.report.learning_output import learning_html, learning_tables, learning_text
@@ -46,6 +47,12 @@ def report(customers):
     return LearningReport(**fields)
 
 
+def profit_chart(report):
+    chart = next(chart for chart in learning_charts(report) if chart.key == "profit")
+    assert isinstance(chart, Chart)
+    return chart
+
+
 def test_points_are_those_of_the_curve(customers, report):
     curve = profit_curve(*customers)
     profit = report.profit
@@ -71,7 +78,7 @@ def test_it_keeps_the_schema_and_comes_back(report):
 
 
 def test_chart_section_and_table_appear(report):
-    chart = next(chart for chart in learning_charts(report) if chart.key == "profit")
+    chart = profit_chart(report)
     assert chart.series[0].name == "savings"
     assert max(chart.series[0].y) == report.profit.points[report.profit.best].savings
     section = next(part for part in learning_sections(report) if part.key == "profit")
@@ -90,7 +97,7 @@ def test_gains_are_drawn_as_profit(report):
     profit = profit_of([1, 0, 0, 0], expected, costs)
     assert profit.points[profit.chosen].savings is None
     other = dataclasses.replace(report, profit=profit)
-    chart = next(chart for chart in learning_charts(other) if chart.key == "profit")
+    chart = profit_chart(other)
     assert chart.series[0].name == "profit per example"
     jsonschema.validate(other.as_dict(), report_schema("learning"))
 
