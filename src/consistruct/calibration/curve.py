@@ -173,7 +173,8 @@ class CalibrationFunction:
                 f"only the quadratic surrogate has quadratic pieces, not {self.surrogate!r}; "
                 f"use interval(eps)"
             )
-        factor = math.exp(self._method.log_scale)
+        scale = self._method.scale
+        factor = math.exp(self._method.log_scale) if scale is None else float(scale)
         if factor == 0:
             raise ConsistructError(
                 "the coefficients underflow (H carries 1/k); use log(eps) or curve(eps)"
