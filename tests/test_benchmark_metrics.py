@@ -32,7 +32,14 @@ from benchmarks.metrics.multilabel_peers import (
 )
 from benchmarks.metrics.ordinal import MedianLogistic, RoundedRidge
 from benchmarks.metrics.page import draw, page
-from benchmarks.metrics.ranking import Items, LinearRidge, RankSVM, pairwise_differences, query_ndcg
+from benchmarks.metrics.ranking import (
+    LAMBDARANK_DEFAULTS,
+    Items,
+    LinearRidge,
+    RankSVM,
+    pairwise_differences,
+    query_ndcg,
+)
 from benchmarks.metrics.ridge import LeaveOneOutRidge
 from benchmarks.metrics.rows import Outcome, Row, compare, read, write
 from benchmarks.metrics.targets import judge
@@ -285,9 +292,26 @@ def test_targets_of_hamming_and_ranks():
         row("lightgbm_rank", "ndcg", "a", "kernel", 0.81, gain=-0.01, low=-0.02, high=0.001),
         row("lightgbm_rank", "ndcg", "trees", "boosting", 0.9, gain=-0.1, low=-0.2, high=-0.05),
     ]
-    assert [v.met for v in judge(rank_rows)] == [True]  # boosting is reported, not a target
+    # boosting is reported, not a target; the level of the first version is one
+    assert [v.met for v in judge(rank_rows)] == [True, False]
     rank_rows[1] = row("lightgbm_rank", "ndcg", "a", "linear", 0.81, gain=-0.01, high=-0.001)
-    assert [v.met for v in judge(rank_rows)] == [False]
+    rank_rows[0] = row("lightgbm_rank", "ndcg", "ours", "ours", 0.8471)
+    assert [v.met for v in judge(rank_rows)] == [False, True]
+
+
+def test_targets_of_the_first_ten():
+    def rows(mean, seconds):
+        return [
+            row("lightgbm_rank", "ndcg10", "ours", "ours", mean, seconds=seconds),
+            row("lightgbm_rank", "ndcg10", "LightGBM lambdarank", "boosting", 0.70, seconds=20.0),
+            row("lightgbm_rank", "ndcg10", LAMBDARANK_DEFAULTS, "boosting", 0.71, seconds=0.5),
+        ]
+
+    assert [v.met for v in judge(rows(0.72, 4.0))] == [True, True]
+    slow_and_worse = judge(rows(0.705, 6.0))
+    assert [v.met for v in slow_and_worse] == [False, False]
+    assert "0.7050 against 0.7100 (LightGBM lambdarank, defaults)" in slow_and_worse[0].measured
+    assert "12.0 times" in slow_and_worse[1].measured
 
 
 def test_rows_survive_the_file(tmp_path):
@@ -306,7 +330,7 @@ def test_page_and_plot():
         row("lightgbm_rank", "ndcg", "trees", "boosting", 0.9, gain=-0.1, low=-0.2, high=-0.05),
     ]
     text = page(rows, {"bibtex": "a machine", "lightgbm_rank": "a machine"})
-    assert "## Targets: 3 of 4 met" in text
+    assert "## Targets: 3 of 5 met" in text
     assert "lightgbm_rank: trees is ahead of ours by 0.1000 of NDCG" in text
     assert "imclef07a" in text
     stream = io.BytesIO()

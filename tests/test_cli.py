@@ -7,12 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from consistruct import __version__, cli
 from consistruct.cli import showcase
-from consistruct.exceptions import LossSpecError
 from consistruct.losses import read_cost_csv
 
 
@@ -47,17 +45,6 @@ def test_version_and_module():
 
 def test_bad_usage_exits_with_2():
     assert CliRunner().invoke(cli.app, ["no-such-command"]).exit_code == 2
-
-
-def test_package_errors_become_one_line(monkeypatch, capsys):
-    def fail(**_):
-        raise LossSpecError("a clear line")
-
-    monkeypatch.setattr(cli, "app", fail)
-    with pytest.raises(SystemExit) as raised:
-        cli.main()
-    assert raised.value.code == 2
-    assert capsys.readouterr().err == "consistruct: a clear line\n"
 
 
 def test_importing_the_package_is_quiet_and_leaves_optional_parts_out():

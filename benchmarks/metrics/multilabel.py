@@ -28,7 +28,7 @@ from benchmarks.metrics.multilabel_peers import (
 )
 from benchmarks.metrics.rows import Outcome, Row, compare, quiet
 from consistruct import TaskLossClassifier
-from consistruct.learning.feature_maps import LinearFeatures
+from consistruct.learning.models.features.feature_maps import LinearFeatures
 
 __all__ = ["LOGISTIC_AT_HALF", "RIDGE_THRESHOLD", "kernel_of", "multilabel", "own_features"]
 

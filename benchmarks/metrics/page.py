@@ -41,6 +41,7 @@ NOTES = {
     "mae": "Ten stratified folds; every example is predicted once.",
     "ndcg": "Gain 2^grade − 1, discount 1/log2(1 + position), no cut-off; a query without relevant "
     "items counts 1.",
+    "ndcg10": "The same with a cut-off at ten; lambdarank was tuned for it.",
     "tau": "Three folds; every example is predicted once.",
 }
 
@@ -69,7 +70,7 @@ def section(rows: list[Row]) -> str:
         )
         for row in rows
     ]
-    unit = "queries" if metric == "ndcg" else "examples"
+    unit = "queries" if metric.startswith("ndcg") else "examples"
     note = f"{rows[0].n} {unit} predicted; {direction}. {NOTES[metric]}".strip()
     header = ("model", shown.title, "gain of ours [95 %]", "fit s", "chosen")
     return f"## {data}: {shown.title}\n\n{note}\n\n" + table(header, lines)

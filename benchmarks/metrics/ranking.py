@@ -1,4 +1,4 @@
-"""lightgbm_rank: NDCG of the items of queries, with the gain 2^grade − 1."""
+"""lightgbm_rank: NDCG and NDCG@10 of the items of queries, with the gain 2^grade − 1."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from benchmarks.metrics.ridge import LeaveOneOutRidge
 from benchmarks.metrics.rows import Outcome, Row, compare, timed
 from consistruct import StructuredPredictor
 from consistruct.labels import Ragged
+from consistruct.learning.models.items.model import Items as ItemsModel
 from consistruct.losses import NDCG
 
-__all__ = ["pairwise_differences", "query_ndcg", "ranking"]
+__all__ = ["LAMBDARANK_DEFAULTS", "pairwise_differences", "query_ndcg", "ranking"]
 
 N_GRADES = 5
+LAMBDARANK_DEFAULTS = "LightGBM lambdarank, defaults"
 Scorer = Callable[[Any], np.ndarray]  # items -> scores (n,)
 
 
@@ -43,8 +45,8 @@ class Items(NamedTuple):
         return np.append(starts, len(self.groups)).astype(np.int64)
 
 
-def query_ndcg(scores: np.ndarray, items: Items) -> np.ndarray:
-    """NDCG of each query when its items are sorted by score, (n_queries,).
+def query_ndcg(scores: np.ndarray, items: Items, cut: int | None = None) -> np.ndarray:
+    """NDCG (at a cut-off) of each query when its items are sorted by score, (n_queries,).
 
     Of equal scores the earlier item comes first; a query without relevant items counts 1.
     """
@@ -52,7 +54,7 @@ def query_ndcg(scores: np.ndarray, items: Items) -> np.ndarray:
     orders = [
         np.argsort(-scores[begin:end], kind="stable") for begin, end in pairwise(offsets.tolist())
     ]
-    loss = NDCG(None, n_grades=N_GRADES)
+    loss = NDCG(None, cut, n_grades=N_GRADES)
     return 1.0 - loss(Ragged(np.concatenate(orders), offsets), Ragged(items.y, offsets))
 
 
@@ -70,6 +72,7 @@ class RankingPeer(ABC):
     """A model of item scores; settings are chosen by NDCG on three folds of the queries."""
 
     settings: tuple[Any, ...]
+    cut: int | None = None  # of the NDCG that settings are chosen by
 
     @abstractmethod
     def fit(self, setting: Any, items: Items) -> Scorer:
@@ -81,7 +84,7 @@ class RankingPeer(ABC):
             part = items.take(test)
             for place, setting in enumerate(self.settings):
                 scores = self.fit(setting, items.take(train))(part.X)
-                values[place] += query_ndcg(scores, part).sum()
+                values[place] += query_ndcg(scores, part, self.cut).sum()
         return self.settings[int(values.argmax())]
 
     def tune_and_fit(self, items: Items) -> tuple[Any, Scorer]:
@@ -164,6 +167,10 @@ class LambdaRank(RankingPeer):
     """LightGBM's lambdarank; settings are leaves, least items per leaf, number of trees."""
 
     settings = tuple(product((7, 31), (20, 50), (50, 100, 200, 400, 800)))
+    learning_rate = 0.05
+
+    def __init__(self, cut: int | None = None) -> None:
+        self.cut = cut
 
     def fit(self, setting: Any, items: Items) -> Scorer:
         leaves, least, trees = setting
@@ -177,7 +184,7 @@ class LambdaRank(RankingPeer):
             num_leaves=leaves,
             min_child_samples=least,
             n_estimators=trees,
-            learning_rate=0.05,
+            learning_rate=self.learning_rate,
             random_state=0,
             n_jobs=1,
             verbose=-1,
@@ -193,12 +200,19 @@ class LambdaRank(RankingPeer):
                 model = self._grow(leaves, least, max(counts), items.take(train))
                 for trees in counts:  # the first trees of a larger model
                     scores = np.asarray(model.predict(part.X, num_iteration=trees))
-                    values[leaves, least, trees] += float(query_ndcg(scores, part).sum())
+                    values[leaves, least, trees] += float(query_ndcg(scores, part, self.cut).sum())
         return max(values, key=values.__getitem__)
 
 
+class LambdaRankDefaults(LambdaRank):
+    """LightGBM's lambdarank as it comes."""
+
+    settings = ((31, 20, 100),)
+    learning_rate = 0.1
+
+
 def ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
-    """NDCG on the test queries; with `held_out` on a quarter of the training queries."""
+    """Both metrics on the test queries; with `held_out` on a quarter of the training queries."""
     train = _items(name, "train")
     if held_out:
         split = GroupShuffleSplit(1, test_size=0.25, random_state=0)
@@ -208,34 +222,73 @@ def ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
         test = _items(name, "test")
     if rows is not None:
         train, test = train.take(np.arange(rows)), test.take(np.arange(rows))
-    ours = StructuredPredictor("ndcg", random_state=0)
-    seconds, _ = timed(lambda: ours.fit(train.X, train.y, groups=train.groups))
-    scores = np.asarray(ours.decision_function(test.X, groups=test.groups))
-    outcomes = [
-        Outcome(
-            "consistruct, defaults",
-            "ours",
-            query_ndcg(scores, test),
-            seconds,
-            f"alpha {ours.alpha_:.2g}",
-        )
-    ]
-    features, features_test, kernel = own_features(ours.feature_map_, train.X, test.X)
+    ours, ridge = Ours("auto"), Ours("ridge")
+    outcomes = [_measured("consistruct, defaults", "ours", ours, train, test)]
+    outcomes.append(_measured("consistruct, Items('ridge')", "features", ridge, train, test))
+    features, features_test, kernel = own_features(ridge.feature_map, train.X, test.X)
     raw, own = (train.X, test.X), (features, features_test)
     peers: list[tuple[str, str, RankingPeer, tuple[Any, Any]]] = [
         ("linear ridge regression of the grade", "linear", LinearRidge(), raw),
         ("linear RankSVM (differences of pairs)", "linear", RankSVM(), raw),
         ("RBF support vector regression of the grade", "kernel", SupportVectorRegression(), raw),
         ("LightGBM lambdarank", "boosting", LambdaRank(), raw),
+        (LAMBDARANK_DEFAULTS, "boosting", LambdaRankDefaults(), raw),
     ]
     if kernel:
         peers.insert(2, ("ridge of the grade on our features", "kernel", KernelRidge(), own))
-    for title, kind, peer, (inputs, inputs_test) in peers:
-        items = train._replace(X=inputs)
-        seconds, (setting, scorer) = timed(lambda p=peer, i=items: p.tune_and_fit(i))  # type: ignore[misc]
-        values = query_ndcg(scorer(inputs_test), test)
-        outcomes.append(Outcome(title, kind, values, seconds, _written(setting)))
-    return compare(name, "ndcg", outcomes)
+    for title, kind, peer, inputs in peers:
+        outcomes.append(_measured(title, kind, peer, train, test, inputs))
+    tuned = _measured("LightGBM lambdarank", "boosting", LambdaRank(10), train, test)
+    at_ten = [found for found in outcomes if found[0].model != tuned[0].model] + [tuned]
+    return compare(name, "ndcg", [whole for whole, _ in outcomes]) + compare(
+        name, "ndcg10", [top for _, top in at_ten if top.kind in ("ours", "features", "boosting")]
+    )
+
+
+class Ours(RankingPeer):
+    """Our estimator with one of the models of items; nothing is tuned from outside."""
+
+    settings = (None,)
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def fit(self, setting: Any, items: Items) -> Scorer:
+        self.fitted = StructuredPredictor("ndcg", ItemsModel(self.model), random_state=0)
+        self.fitted.fit(items.X, items.y, groups=items.groups)
+        # scores of items do not depend on their query, up to a constant that changes no order
+        return lambda new: np.asarray(self.fitted.decision_function(new))
+
+    @property
+    def feature_map(self) -> Any:
+        """Of a single ridge."""
+        (member,) = self.fitted.model_.members_
+        return member.feature_map
+
+    @property
+    def chosen(self) -> str:
+        """Weights of the members, or the penalty of a single ridge."""
+        tried = self.fitted.model_.portfolio_
+        if tried:
+            return ", ".join(f"{line['name']} {line.get('weight', 0):.2f}" for line in tried)
+        return f"alpha {self.fitted.model_.members_[0].alpha:.2g}"
+
+
+def _measured(
+    title: str,
+    kind: str,
+    peer: RankingPeer,
+    train: Items,
+    test: Items,
+    inputs: tuple[Any, Any] | None = None,
+) -> tuple[Outcome, Outcome]:
+    """NDCG and NDCG@10 of one fit; `inputs` in place of the items, where a peer takes others."""
+    own, new = inputs or (train.X, test.X)
+    seconds, (setting, scorer) = timed(lambda: peer.tune_and_fit(train._replace(X=own)))
+    scores = scorer(new)
+    chosen = peer.chosen if isinstance(peer, Ours) else _written(setting)
+    whole, top = query_ndcg(scores, test), query_ndcg(scores, test, 10)
+    return Outcome(title, kind, whole, seconds, chosen), Outcome(title, kind, top, seconds, chosen)
 
 
 def _items(name: str, part: str) -> Items:

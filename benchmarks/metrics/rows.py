@@ -32,6 +32,7 @@ METRICS = {
     "hamming": Metric("Hamming loss", False, 5),
     "mae": Metric("mean absolute error", False),
     "ndcg": Metric("NDCG", True),
+    "ndcg10": Metric("NDCG@10", True),
     "tau": Metric("Kendall's tau", True),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.metrics.multilabel import LOGISTIC_AT_HALF, RIDGE_THRESHOLD
+from benchmarks.metrics.ranking import LAMBDARANK_DEFAULTS
 from benchmarks.metrics.rows import METRICS, Row
 
 __all__ = ["Verdict", "judge"]
@@ -13,6 +14,7 @@ __all__ = ["Verdict", "judge"]
 F1_LEVELS = {"yeast": 0.66, "scene": 0.76, "bibtex": 0.48}
 F1_SLACK, F1_GAIN = 0.002, {"bibtex": 0.02}
 HAMMING_SLACK = 0.002
+NDCG_LEVEL, MOST_TIMES_LAMBDARANK = 0.847, 10
 ORDINAL_LEVELS = {"ordinal_era": 1.217, "ordinal_swd": 0.443}
 
 
@@ -105,6 +107,36 @@ def _ranks(data: str, rows: list[Row]) -> list[Verdict]:
     return [_within_interval(data, rows, ("linear", "kernel"), "the best linear or kernel peer")]
 
 
+def _ndcg(data: str, rows: list[Row]) -> list[Verdict]:
+    ours = _ours(rows)
+    level = Verdict(
+        f"{data}: NDCG no worse than {NDCG_LEVEL}, that of the first version",
+        f"{ours.mean:.4f}",
+        round(ours.mean, 3) >= NDCG_LEVEL,
+    )
+    return [*_ranks(data, rows), level]
+
+
+def _ndcg10(data: str, rows: list[Row]) -> list[Verdict]:
+    ours, peer = _ours(rows), best(rows, ("boosting",), "ndcg10")
+    plain = _named(rows, LAMBDARANK_DEFAULTS)
+    return [
+        Verdict(
+            f"{data}: NDCG@10 at least that of lambdarank, the better of tuned and by defaults",
+            f"{ours.mean:.4f} against {peer.mean:.4f} ({peer.model}), gain {peer.gain:+.4f} "
+            f"[{peer.low:+.4f}, {peer.high:+.4f}]",
+            ours.mean >= peer.mean,
+        ),
+        Verdict(
+            f"{data}: fitted in at most {MOST_TIMES_LAMBDARANK} times the time of lambdarank by "
+            f"defaults",
+            f"{ours.seconds:.2f} s against {plain.seconds:.2f} s: "
+            f"{ours.seconds / plain.seconds:.1f} times",
+            ours.seconds <= MOST_TIMES_LAMBDARANK * plain.seconds,
+        ),
+    ]
+
+
 def _mae(data: str, rows: list[Row]) -> list[Verdict]:
     known = ORDINAL_LEVELS[data]
     whom = f"the best of logistic regression and mord ({known} known)"
@@ -114,7 +146,8 @@ def _mae(data: str, rows: list[Row]) -> list[Verdict]:
 _JUDGES: dict[str, Callable[[str, list[Row]], list[Verdict]]] = {
     "f1": _f1,
     "hamming": _hamming,
-    "ndcg": _ranks,
+    "ndcg": _ndcg,
+    "ndcg10": _ndcg10,
     "tau": _ranks,
     "mae": _mae,
 }

@@ -1,15 +1,16 @@
 """consistruct: train for the loss you are judged by, and know beforehand how hard it is."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from consistruct import decoding, exceptions, labels, losses, scores, surrogates
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from consistruct import audit, calibration, guarantees, learning
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
-    from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics
+    from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics, models
     from consistruct.report import learning_report
 
 __version__ = "0.1.0.dev0"
@@ -30,6 +31,7 @@ __all__ = [
     "learning_report",
     "losses",
     "metrics",
+    "models",
     "sample_complexity",
     "scores",
     "surrogates",
@@ -45,15 +47,20 @@ _LAZY = {
     "learning": ("consistruct.learning", None),
     "learning_report": ("consistruct.report", "learning_report"),
     "metrics": ("consistruct.learning.metrics", None),
+    "models": ("consistruct.learning.models", None),
     "sample_complexity": ("consistruct.guarantees", "sample_complexity"),
     "StructuredPredictor": ("consistruct.learning", "StructuredPredictor"),
     "TaskLossClassifier": ("consistruct.learning", "TaskLossClassifier"),
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _LAZY[name]
-    found = import_module(module)
+    found = _import_module(module)
     return found if attribute is None else getattr(found, attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

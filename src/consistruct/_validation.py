@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
+    "check_cost_scale",
     "check_count",
     "check_counts",
     "check_embedding",
@@ -24,7 +25,12 @@ __all__ = [
     "check_theta",
     "check_weights",
     "integer_labels",
+    "read_integer",
+    "read_number",
 ]
+
+
+SMALLEST_COST, LARGEST_COST = 1e-150, 1e150
 
 
 def check_count(value: object, name: str, *, minimum: int = 1) -> int:
@@ -68,6 +74,44 @@ def check_number(
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must be a finite number in {bracket}{low}, {high}], got {value}")
     return number
+
+
+def read_number(text: str) -> float:
+    """A decimal number as files and options write it; ValueError for anything else.
+
+    Python's own `float` also takes ``1_000`` and the digits of every script.
+
+    >>> read_number(" -1.5e3 ")
+    -1500.0
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"not a number: {text!r}")
+    return float(text)
+
+
+def read_integer(text: str, most_digits: int = 18) -> int:
+    """An integer in ASCII digits, with a sign or without; ValueError for anything else.
+
+    The default number of digits keeps it within 64 bits.
+    """
+    word = text.strip()
+    if not word.isascii() or not word.removeprefix("-").removeprefix("+").isdigit():
+        raise ValueError(f"not an integer: {text!r}")
+    if len(word.lstrip("+-0")) > most_digits:
+        raise ValueError(f"an integer of more than {most_digits} digits: {text[:24]!r}…")
+    return int(word)
+
+
+def check_cost_scale(largest: float) -> None:
+    """Refuse costs whose squares no float holds; `largest` is the greatest cost of a loss.
+
+    >>> check_cost_scale(20.0)
+    """
+    if largest != 0.0 and not SMALLEST_COST <= largest <= LARGEST_COST:
+        raise ValueError(
+            f"the largest of the costs must be between {SMALLEST_COST:g} and {LARGEST_COST:g}, "
+            f"got {largest:g}; divide all costs by a common factor, which changes no decision"
+        )
 
 
 def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) -> FloatArray:

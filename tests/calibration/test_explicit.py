@@ -14,7 +14,7 @@ from scipy.optimize import linprog, minimize_scalar
 from consistruct.calibration.explicit import explicit_curve, verify
 from consistruct.calibration.explicit._dual import pair_lower_bounds
 from consistruct.calibration.explicit._gauge import best_multiplier, gauge
-from consistruct.calibration.explicit.curve import best_scores
+from consistruct.calibration.explicit.curve import best_level
 from consistruct.exceptions import CertificateError
 
 RELATIVE = 1e-7
@@ -331,21 +331,18 @@ def moved_law(curve, at):
     return replace(curve, laws=laws)
 
 
-def unnormalised_law(curve, at):
-    return replace(curve, laws=scaled(curve.laws, at, 1 + 1e-5))
+def negative_law(curve, at):
+    return replace(curve, laws=scaled(curve.laws, at, -1.0))
 
 
-def raised_score(curve, at):
-    scores = curve.scores.copy()
-    j = curve.pair[at, 1]
-    scores[at, (j + 1) % scores.shape[1]] = scores[at, j] + 1e-5
-    return replace(curve, scores=scores)
+def no_level(curve, at):
+    return replace(curve, levels=scaled(curve.levels, at, np.nan))
 
 
-def lowered_scores(curve, at):
-    scores = curve.scores.copy()
-    scores[at] -= 1e-4
-    return replace(curve, scores=scores)
+def lowered_level(curve, at):
+    levels = curve.levels.copy()
+    levels[at] -= 1e-4
+    return replace(curve, levels=levels)
 
 
 def no_points(curve, at):
@@ -368,12 +365,12 @@ def hidden_width(curve, at):
     ("tamper", "message"),
     [
         (raised_lower, "a lower end is above its upper end"),
-        (raised_interval, "the primal point has the value"),
+        (raised_interval, "is bounded below by"),
         (lowered_upper, "the primal point has the value"),
         (moved_law, "excess|the primal point has the value"),
-        (unnormalised_law, "no probability vector"),
-        (raised_score, "has not the largest score"),
-        (lowered_scores, "the primal point has the value"),
+        (negative_law, "no probability distribution"),
+        (no_level, "not finite"),
+        (lowered_level, "the primal point has the value"),
         (no_points, "is bounded below by"),
         (finite_above, "is no pair of predictions"),
         (hidden_width, "is wider than the tolerance"),
@@ -400,9 +397,9 @@ def test_verify_rejects_a_raised_lower_end_of_a_loose_curve():
 
 def test_verify_rejects_negative_multipliers_and_other_losses(example):
     L, curve = example
-    with pytest.raises(ValueError, match="a dual point must be non-negative"):
+    with pytest.raises(CertificateError, match="a dual point must be non-negative"):
         verify(L, negative_points(curve, 0))
-    with pytest.raises(CertificateError, match="do not fit L of shape"):
+    with pytest.raises(CertificateError, match="which do not fit 12 values of eps and L of shape"):
         verify(L[:, :5], curve)
     with pytest.raises(CertificateError, match="max_eps is"):
         verify(2 * L, curve)
@@ -460,8 +457,7 @@ def test_gauge_and_scores_solve_their_scalar_problem(seed):
         return 0.5 * (p * (f + expected) ** 2).sum()
 
     reference = minimize_scalar(value, bounds=(-3, 1), method="bounded", options={"xatol": 1e-10})
-    _, from_scores = best_scores(expected, p, j)
-    assert from_scores == pytest.approx(reference.fun, rel=1e-8)
+    assert value(best_level(expected, p, j)) == pytest.approx(reference.fun, rel=1e-8)
     z = expected[j] - expected
     rows, w = np.empty(k, dtype=np.int64), np.empty(k)
     u, count, from_gauge = gauge(z, p, j, 5.0, rows, w)

@@ -22,7 +22,7 @@ def by_name(advice):
 
 
 def test_the_zero_one_loss_has_closed_forms():
-    """H and S from MATH: the quadratic surrogate needs the fewest draws."""
+    """H and S from MATH: among those with ε² the quadratic surrogate needs the fewest draws."""
     eps = 0.5
     found = by_name(choose_surrogate(ZeroOne(K), eps=eps))
     entropy = (1 + eps) * math.log(1 + eps) + (1 - eps) * math.log(1 - eps)
@@ -31,15 +31,21 @@ def test_the_zero_one_loss_has_closed_forms():
     # S = (k − 1)/2 by Wilks, H = ½[…]
     assert found["log, Bayes decoding"].draws_most == pytest.approx((K - 1) / 2 / (entropy / 2))
     assert found["logistic"].lower == pytest.approx(entropy / K)
+    smooth = [entry for entry in found.values() if entry.name != "linear-regret"]
+    assert min(smooth, key=lambda entry: entry.draws_most).name == "quadratic"
+    # S = (k − 1)/2k; two other labels tie with the best one, so H = ε/3 + ε²/3 at ε = ½
+    linear = found["linear-regret"]
+    assert linear.draws_most == pytest.approx((K - 1) / (2 * K) / (eps / 3 + eps**2 / 3))
     best = choose_surrogate(ZeroOne(K), eps=eps).recommended
     assert best is not None
-    assert best.name == "quadratic"
+    assert best.name == "linear-regret"
 
 
 def test_it_is_what_the_engine_compares():
     loss = Ordinal(5)
     advice = choose_surrogate(loss, eps=0.7)
-    engine = compare_surrogates(loss, eps=[0.7])
+    choices = ("quadratic", "logistic", ("log", "bayes"), "linear-regret")
+    engine = compare_surrogates(loss, choices, eps=[0.7])
     assert [entry.name for entry in advice.entries] == [curve.name for curve in engine.curves]
     for entry, curve in zip(advice.entries, engine.curves, strict=True):
         assert (entry.draws_least, entry.draws_most) == curve.draws[0]
@@ -111,10 +117,11 @@ def test_the_command_prints_it_as_text_and_json(monkeypatch):
     run = CliRunner().invoke(cli.app, ["advise", "mixed:20x5:0.1", "--eps", "0.5"])
     assert run.exit_code == 0
     assert "quadratic: n(ε) = S/H(ε) at ε = 0.5 is 24.29 draws" in run.output
+    assert "linear-regret at most 29.84" in run.output
     assert "logistic: bounds: more than 32 labels" in run.output
     run = CliRunner().invoke(cli.app, ["advise", "zero-one:4", "--eps", "0.5", "--json"])
     found = json.loads(run.output)["surrogates"]
-    assert found["recommended"] == "quadratic"
+    assert found["recommended"] == "linear-regret"
     assert {entry["name"] for entry in found["entries"]} >= {"quadratic", "logistic"}
     arguments = ["advise", "zero-one:4", "--eps", "0.5", "--json", "--no-surrogates"]
     assert json.loads(CliRunner().invoke(cli.app, arguments).output)["surrogates"] is None

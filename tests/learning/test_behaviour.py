@@ -12,9 +12,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-import consistruct as cs
-from consistruct.exceptions import LossSpecError
-from consistruct.learning import AveragedSGD, ClosedForm, TaskLossScorer
+from consistruct.exceptions import CapabilityError, LossSpecError
+from consistruct.learning import TaskLossScorer
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses import (
     Abstain,
     Block,
@@ -25,13 +25,14 @@ from consistruct.losses import (
     Ordinal,
     Tree,
 )
+from tests.learning.estimators import classifier, predictor
 
 X, y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
 
 
 def linear(*arguments, **options):
-    return cs.TaskLossClassifier(*arguments, features="linear", random_state=0, **options)
+    return classifier(*arguments, **{"features": "linear", "random_state": 0, **options})
 
 
 def test_class_names_of_any_type():
@@ -78,7 +79,7 @@ def test_sizes_come_from_y_and_wrong_ones_are_refused():
     ):
         linear(3).fit(X, y)
     with pytest.raises(ValueError, match="is a loss over classes and needs y of shape"):
-        cs.StructuredPredictor(Ordinal(3), features="linear").fit(X, np.column_stack([y, y]))
+        predictor(Ordinal(3), features="linear").fit(X, np.column_stack([y, y]))
 
 
 @pytest.mark.parametrize("labels", [NAMES[y], y, y + 5], ids=["names", "codes", "numbers"])
@@ -102,7 +103,7 @@ def test_multilabel_matrices():
 
 
 def test_decision_function_agrees_with_predictions():
-    for model in (linear("ordinal"), linear(surrogate="log", decoding="bayes", alpha=0.01)):
+    for model in (linear("ordinal"), linear(surrogate="log", alpha=0.01)):
         scores = model.fit(X, y).decision_function(X)
         np.testing.assert_array_equal(scores.argmax(axis=1), model.predict(X))
     binary = linear().fit(X[:100], NAMES[y[:100]])
@@ -111,39 +112,60 @@ def test_decision_function_agrees_with_predictions():
     )
 
 
-def test_expected_loss_is_right_on_average():
-    """Least squares with an intercept has residuals of mean zero on its training rows."""
+def test_expected_losses_are_prices_of_decisions():
+    """In the range of the loss; the cheapest is the prediction; right on average."""
     costs = CostMatrix([[0, 3, 3], [1, 0, 1], [2, 4, 0]])
-    model = linear(costs, alpha=0.0).fit(X, y)
-    theta = model.score_parameters(X)
+    model = linear(costs).fit(X, y)
+    prices = model.expected_losses(X)
+    assert prices.shape == (150, 3)
+    assert prices.min() >= 0.0
+    assert prices.max() <= 4.0
+    np.testing.assert_array_equal(model.classes_[prices.argmin(axis=1)], model.predict(X))
+    np.testing.assert_allclose(model.predict_expected_loss(X), prices.min(axis=1))
+    law = model.predict_proba(X)
+    np.testing.assert_allclose(law.sum(axis=1), 1.0)
+    np.testing.assert_allclose(prices, law @ costs.M.T)
     for label in range(3):
-        expected = model.surrogate_.expected_loss(theta, np.full(len(X), label))
-        assert expected.mean() == pytest.approx(costs(np.full(len(X), label), y).mean())
-    np.testing.assert_allclose(
-        model.predict_expected_loss(X), model.surrogate_.expected_loss(theta, model.predict(X))
-    )
+        occurred = costs(np.full(len(X), label), y).mean()
+        assert prices[:, label].mean() == pytest.approx(occurred, rel=0.1)
+
+
+def test_the_loss_can_be_changed_after_fitting():
+    """Probabilities of classes serve every loss over them; targets only their own."""
+    dear = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]])
+    model = linear().fit(X, y)
+    before = model.predict(X)
+    changed = model.set_loss(dear)
+    assert changed is model
+    assert model.loss_ == dear
+    prices = model.predict_proba(X) @ dear.M.T
+    np.testing.assert_array_equal(model.predict(X), prices.argmin(axis=1))
+    assert (model.predict(X) != before).any()
+    assert model.set_loss("ordinal").loss_ == Ordinal(3)
+    with pytest.raises(ValueError, match="not over the 3 classes"):
+        model.set_loss(Ordinal(5))
+    targets = classifier(features="linear", regularizer="weights").fit(X, y)
+    with pytest.raises(CapabilityError, match="fit again with the new loss"):
+        targets.set_loss(dear)
 
 
 def test_unseen_truths_count_as_wrong():
     model = linear("ordinal").fit(X[:100], y[:100])
     np.testing.assert_array_equal(model.task_losses(X[:2], ["never", "seen"]), [1.0, 1.0])
     assert model.score(X[100:], y[100:]) == -1.0
-    parts = cs.StructuredPredictor("hamming", features="linear").fit(
-        X[:100], np.column_stack([y, y])[:100]
-    )
+    parts = predictor("hamming", features="linear").fit(X[:100], np.column_stack([y, y])[:100])
     prediction = parts.predict(X[:1])[0]
     np.testing.assert_array_equal(parts.task_losses(X[:1], [[prediction[0], 9]]), [0.5])
 
 
-def test_grid_search_over_fields_of_loss_and_solver():
+def test_grid_search_over_fields_of_the_loss_and_settings_of_the_model():
     loss = Mixed(None, 0.4, assignment=(0, 1, 1))
     search = GridSearchCV(
         linear(loss), {"loss__eta": [0.1, 0.9]}, scoring=TaskLossScorer("zero_one")
     )
     assert search.fit(X, y).best_estimator_.loss_.eta == search.best_params_["loss__eta"]
-    solver = ClosedForm(alpha=0.1)
-    search = GridSearchCV(linear(solver=solver), {"solver__alpha": [1e-3, 1e3]})
-    assert search.fit(X, y).best_params_ == {"solver__alpha": 1e-3}
+    search = GridSearchCV(linear(), {"model__alpha": [1e-3, 1e3]})
+    assert search.fit(X, y).best_params_ == {"model__alpha": 1e-3}
     model = linear(loss)
     assert model.get_params()["loss__eta"] == 0.4
     assert clone(model).set_params(loss__eta=0.7).loss == Mixed(None, 0.7, assignment=(0, 1, 1))
@@ -164,7 +186,7 @@ def test_pandas_in_and_pipelines():
         model.predict(frame.rename(columns={"a": "z"}))
     pipeline = make_pipeline(StandardScaler(), linear()).set_output(transform="pandas")
     assert pipeline.fit(frame, y).score(frame, y) > -0.2
-    inner = cs.TaskLossClassifier(features=PolynomialFeatures(2).set_output(transform="pandas"))
+    inner = classifier(features=PolynomialFeatures(2).set_output(transform="pandas"))
     assert inner.fit(frame, y).score(frame, y) > -0.05
 
 
@@ -174,47 +196,45 @@ def test_class_weight_shifts_decisions():
     balanced = linear(class_weight="balanced").fit(X[:110], y[:110])
     weights = np.where(y[:110] == 2, 110 / 30, 110 / 150)
     by_hand = linear().fit(X[:110], y[:110], sample_weight=weights)
-    np.testing.assert_allclose(balanced.coef_, by_hand.coef_)
+    np.testing.assert_allclose(balanced.model_.coef_, by_hand.model_.coef_)
 
 
 @pytest.mark.parametrize("labels", [y, np.column_stack([y, y > 0])], ids=["classes", "parts"])
 def test_partial_fit_in_batches_learns(labels):
-    cls = cs.TaskLossClassifier if labels.ndim == 1 else cs.StructuredPredictor
     loss = "zero_one" if labels.ndim == 1 else Hamming(2, 3)
-    model = cls(
-        loss, features="linear", standardize=True, random_state=0, solver=AveragedSGD(batch_size=4)
-    )
+    make = classifier if labels.ndim == 1 else predictor
+    settings = {"features": "linear", "standardize": True, "random_state": 0}
+    model = make(loss, solver=AveragedSGD(batch_size=4), **settings)
     order = np.random.default_rng(0).permutation(150)
     first = {"classes": [0, 1, 2]} if labels.ndim == 1 else {}
     for _ in range(8):
         for batch in np.array_split(order, 3):
             model.partial_fit(X[batch], labels[batch], **first)
-    assert model.n_iter_ == 24
-    closed = cls(loss, features="linear", standardize=True).fit(X, labels)
+    assert model.model_.n_iter_ == 24
+    closed = make(loss, **settings).fit(X, labels)
     assert model.score(X, labels) > closed.score(X, labels) - 0.05
 
 
 def test_partial_fit_announces_what_it_needs():
-    model = linear().partial_fit(X[:100], y[:100])
+    model = linear(solver="sgd").partial_fit(X[:100], y[:100])
     with pytest.raises(ValueError, match="which the first call of partial_fit did not announce"):
         model.partial_fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit"):
         linear(solver="closed_form").partial_fit  # noqa: B018
-    assert not hasattr(linear(solver="lbfgs"), "partial_fit")
+    assert not hasattr(linear(surrogate="log"), "partial_fit")
 
 
 def test_structured_labels_of_other_shapes():
     costs = np.abs(np.subtract.outer(y, np.arange(3))).astype(float)
-    model = cs.StructuredPredictor(CostVectors(3, 2.0), features="linear").fit(X, costs)
-    ordinal = linear("ordinal", solver=ClosedForm(alpha=model.alpha_)).fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), ordinal.predict(X))
-    assert model.score(X, costs) == pytest.approx(ordinal.score(X, y))
+    model = predictor(CostVectors(3, 2.0), features="linear").fit(X, costs)
+    ordinal = predictor("ordinal", features="linear", regularizer="weights").fit(X, y)
+    assert model.score(X, costs) == pytest.approx(ordinal.score(X, y), abs=0.05)
     names = np.array(["B", "I", "O"])[np.column_stack([y, y, 2 - y])]
-    parts = cs.StructuredPredictor(features="linear").fit(X, names)
+    parts = predictor(features="linear").fit(X, names)
     assert parts.loss_ == Hamming(3, 3)
     assert set(np.unique(parts.predict(X))) <= {"B", "I", "O"}
     with pytest.raises(ValueError, match=r"y must hold states in 0\.\.1, got 2"):
-        cs.StructuredPredictor(Hamming(2)).fit(X, np.column_stack([y, y]))
+        predictor(Hamming(2)).fit(X, np.column_stack([y, y]))
 
 
 def test_losses_change_the_decisions_they_should():
@@ -242,10 +262,12 @@ def test_verbose_speaks_through_logging(caplog):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decoding": "max"}, "decoding must be 'argmax' or 'bayes', got 'max'"),
-        ({"surrogate": "hinge"}, "surrogate must be one of"),
+        ({"surrogate": "log", "decoding": "max"}, "decoding must be"),
+        ({"surrogate": "newest"}, "surrogate must be one of"),
         ({"solver": "newton"}, "solver must be 'auto', one of closed_form, sgd"),
         ({"regularizer": "l1"}, "regularizer must be one of"),
+        ({"solver": "sgd", "regularizer": "weights"}, "needs solver='closed_form'"),
+        ({"time_limit": 5.0}, "time_limit is kept by model='auto'"),
     ],
 )
 def test_wrong_options(options, message):
@@ -260,7 +282,6 @@ def test_results_repeat_with_the_same_seed():
         {"features": "random", "n_components": 50},
     ):
         models = [
-            cs.TaskLossClassifier(random_state=3, bandwidth="median", **options).fit(X, y)
-            for _ in range(2)
+            classifier(random_state=3, bandwidth="median", **options).fit(X, y) for _ in range(2)
         ]
-        np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+        np.testing.assert_array_equal(models[0].model_.coef_, models[1].model_.coef_)

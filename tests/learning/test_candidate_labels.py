@@ -7,10 +7,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
-import consistruct as cs
 from consistruct.labels import Ragged
 from consistruct.learning import TaskLossScorer, load, save, task_losses
 from consistruct.losses import CostMatrix, Hamming, Ordinal, PartialLabels, ZeroOne
+from tests.learning.estimators import predictor
 
 X, CODES = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -26,7 +26,7 @@ INFIMUM = "partial-labels:infimum:zero-one"
 @pytest.mark.parametrize("reduce", ["infimum", "average", "supremum"])
 def test_all_ways_to_write_sets_agree(reduce):
     spec = f"partial_labels:{reduce}:zero-one"
-    by_names = cs.StructuredPredictor(spec, random_state=0).fit(X, SETS)
+    by_names = predictor(spec, random_state=0).fit(X, SETS)
     coded = [np.flatnonzero(mask) for mask in MASKS]
     for loss, y in (
         (spec, [sorted(entry) for entry in SETS]),
@@ -36,21 +36,21 @@ def test_all_ways_to_write_sets_agree(reduce):
         (PartialLabels(ZeroOne(3), reduce), coded),
         (spec, Ragged.pack(coded)),
     ):
-        model = cs.StructuredPredictor(loss, random_state=0).fit(X, y)
-        np.testing.assert_array_equal(model.coef_, by_names.coef_)
+        model = predictor(loss, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(model.model_.coef_, by_names.model_.coef_)
         assert model.score(X, y) == by_names.score(X, SETS)
     assert by_names.predict(X)[0] == "setosa"
 
 
 def test_the_true_class_is_found_among_candidates():
-    model = cs.StructuredPredictor(INFIMUM, random_state=0).fit(X, SETS)
+    model = predictor(INFIMUM, random_state=0).fit(X, SETS)
     assert (model.predict(X) == NAMES[CODES]).mean() > 0.9
     # single labels are sets of one
     assert -model.score(X, NAMES[CODES]) == pytest.approx((model.predict(X) != NAMES[CODES]).mean())
 
 
 def test_losses_by_hand():
-    model = cs.StructuredPredictor(PartialLabels(Ordinal(3), "average")).fit(X, MASKS)
+    model = predictor(PartialLabels(Ordinal(3), "average")).fit(X, MASKS)
     pred = model.predict(X)
     expected = [np.abs(p - np.flatnonzero(m)).mean() for p, m in zip(pred, MASKS, strict=True)]
     np.testing.assert_allclose(model.task_losses(X, MASKS), expected)
@@ -66,7 +66,7 @@ def test_losses_by_hand():
 )
 def test_unseen_candidates_are_wrong(reduce, expected):
     loss = f"partial-labels:{reduce}:zero-one"
-    model = cs.StructuredPredictor(loss, random_state=0).fit(X, SETS)
+    model = predictor(loss, random_state=0).fit(X, SETS)
     truth = [{model.predict(X[:1])[0], "rosa"}]
     assert model.task_losses(X[:1], truth).tolist() == [expected]
     assert model.task_losses(X[:1], [{"rosa"}]).tolist() == [1.0]
@@ -75,19 +75,19 @@ def test_unseen_candidates_are_wrong(reduce, expected):
 
 def test_base_losses_with_names_and_structure():
     costs = CostMatrix([[0, 1, 1], [1, 0, 9], [1, 1, 0]], true_names=NAMES, pred_names=NAMES)
-    model = cs.StructuredPredictor(PartialLabels(costs, "average")).fit(X, SETS)
+    model = predictor(PartialLabels(costs, "average")).fit(X, SETS)
     assert set(model.predict(X)) <= set(NAMES)
     bits = PartialLabels(Hamming(2), "average")  # a mask over the four bit vectors
     masks = np.eye(4, dtype=int)[CODES]
-    assert cs.StructuredPredictor(bits).fit(X, masks).predict(X).shape == (len(X), 2)
+    assert predictor(bits).fit(X, masks).predict(X).shape == (len(X), 2)
 
 
 def test_cross_validation_and_model_files(tmp_path):
     scores = cross_val_score(
-        cs.StructuredPredictor(INFIMUM, features="linear"), X, np.array(SETS, dtype=object), cv=3
+        predictor(INFIMUM, features="linear"), X, np.array(SETS, dtype=object), cv=3
     )
     assert len(scores) == 3
-    model = cs.StructuredPredictor(INFIMUM).fit(X, SETS)
+    model = predictor(INFIMUM).fit(X, SETS)
     save(model, tmp_path / "sets.safetensors")
     again = load(tmp_path / "sets.safetensors")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
@@ -108,9 +108,9 @@ def test_cross_validation_and_model_files(tmp_path):
 )
 def test_bad_sets(loss, y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        cs.StructuredPredictor(loss).fit(X, y)
+        predictor(loss).fit(X, y)
 
 
 def test_mixed_types_are_refused():
     with pytest.raises(TypeError, match="labels of one type that can be sorted"):
-        cs.StructuredPredictor(INFIMUM).fit(X, [{1, "a"}] * len(X))
+        predictor(INFIMUM).fit(X, [{1, "a"}] * len(X))

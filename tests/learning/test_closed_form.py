@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning import (
-    ClosedForm,
+from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
-    Kernel,
     KernelFeatures,
     LinearFeatures,
     NystroemFeatures,
-    ScoreMap,
 )
-from consistruct.learning import score_map as score_map_module
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.solvers import score_map as score_map_module
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Tree, ZeroOne
 from consistruct.losses.base import dense_target
-from consistruct.surrogates import QuadraticSurrogate, make_surrogate
+from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import ClosedScores
 
 LOSSES = [ZeroOne(4), Hamming(3), Block((1, 2, 1)), Mixed((2, 2), 0.3), Tree((-1, 0, 0, 1, 1, 2))]
 
@@ -57,7 +59,7 @@ def test_scores_solve_the_naive_normal_equations(loss, form, regularizer, interc
     X, true, weight = problem(loss)
     score_map = ScoreMap(LinearFeatures(5), fit_intercept=intercept)
     surrogate = QuadraticSurrogate(loss)
-    solver = ClosedForm(alpha=0.2, form=form, regularizer=regularizer)
+    solver = ClosedScores(alpha=0.2, form=form, regularizer=regularizer)
     found = solver.solve(
         surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
     )
@@ -78,7 +80,7 @@ def test_chunks_do_not_change_the_result(monkeypatch, loss, sparse):
     X, true, weight = problem(loss)
     inputs = sp.csr_array(np.where(X > 3.5, X, 0.0)) if sparse else X
     score_map = ScoreMap(LinearFeatures(5))
-    run = lambda: ClosedForm(form="primal").solve(  # noqa: E731
+    run = lambda: ClosedScores(form="primal").solve(  # noqa: E731
         QuadraticSurrogate(loss),
         score_map,
         inputs,
@@ -99,7 +101,7 @@ def test_sparse_inputs_give_what_dense_ones_give():
     X = np.where(X > 3.8, X, 0.0)
     for form in ("primal", "dual"):
         results = [
-            ClosedForm(alpha=0.1, form=form)
+            ClosedScores(alpha=0.1, form=form)
             .solve(
                 QuadraticSurrogate(ZeroOne(4)),
                 ScoreMap(LinearFeatures(50)),
@@ -130,7 +132,7 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
     form: Any = "auto" if kind == "kernel" else kind
     score_map, surrogate = ScoreMap(features), QuadraticSurrogate(loss)
     alphas = [0.01, 0.3]
-    solver = ClosedForm(alpha=alphas, form=form, regularizer=regularizer)
+    solver = ClosedScores(alpha=alphas, form=form, regularizer=regularizer)
     path = solver.solve(
         surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
     ).path
@@ -142,7 +144,7 @@ def test_leave_one_out_is_refitting(loss, kind, regularizer, whole_weights):
             rest[i] -= 1.0 if whole_weights else weight[i]
             kept = rest > 0
             # the penalty N·α stays the same while N falls
-            refit = ClosedForm(
+            refit = ClosedScores(
                 alpha=alpha * weight.sum() / rest.sum(), form=form, regularizer=regularizer
             )
             inner: FeatureMap = KernelFeatures(kernel, X[kept]) if kind == "kernel" else linear
@@ -169,7 +171,7 @@ def test_weights_count_repetitions():
         results = []
         for inputs, labels, sample_weight in ((X, true, weight), (X[rows], true[rows], None)):
             map_ = ScoreMap(features or KernelFeatures(Kernel("rbf", 2.0), inputs))
-            found = ClosedForm().solve(
+            found = ClosedScores().solve(
                 QuadraticSurrogate(ZeroOne(3)),
                 map_,
                 inputs,
@@ -185,7 +187,7 @@ def test_weights_count_repetitions():
 def test_generalised_cross_validation_by_its_definition():
     X, true, _ = problem(Hamming(2), n=40)
     alphas = np.array([0.01, 0.1, 1.0])
-    found = ClosedForm(alpha=list(alphas), selection="gcv", form="primal").solve(
+    found = ClosedScores(alpha=list(alphas), selection="gcv", form="primal").solve(
         QuadraticSurrogate(Hamming(2)),
         ScoreMap(LinearFeatures(5)),
         X,
@@ -209,10 +211,10 @@ def test_float32_products_stay_close_to_float64():
     loss = ZeroOne(4)
     X, true, _ = problem(loss, n=5000, d=40)
     surrogate, score_map = QuadraticSurrogate(loss), ScoreMap(LinearFeatures(40))
-    exact = ClosedForm(alpha=0.01).solve(
+    exact = ClosedScores(alpha=0.01).solve(
         surrogate, score_map, X, true, rng=np.random.default_rng(0)
     )
-    single = ClosedForm(alpha=0.01).solve(
+    single = ClosedScores(alpha=0.01).solve(
         surrogate, score_map, X.astype(np.float32), true, rng=np.random.default_rng(0)
     )
     np.testing.assert_allclose(single.weights, exact.weights, atol=2e-5)
@@ -234,7 +236,7 @@ def test_memory_mapped_inputs_are_read_in_chunks(tmp_path, monkeypatch):
             return super().transform(part)
 
     results = [
-        ClosedForm().solve(
+        ClosedScores().solve(
             QuadraticSurrogate(ZeroOne(4)),
             ScoreMap(Watched(20)),
             inputs,
@@ -254,24 +256,46 @@ def test_nystroem_with_all_landmarks_is_the_exact_kernel():
     theta = []
     for features in (KernelFeatures(kernel, X), NystroemFeatures(kernel, X)):
         score_map = ScoreMap(features)
-        found = ClosedForm(alpha=1e-3).solve(
+        found = ClosedScores(alpha=1e-3).solve(
             surrogate, score_map, X, true, sample_weight=weight, rng=np.random.default_rng(0)
         )
         theta.append(score_map.apply(found.weights, X + 0.1))
     np.testing.assert_allclose(theta[0], theta[1], atol=1e-6)
 
 
-def test_other_surrogates_are_refused_before_any_work():
-    with pytest.raises(
-        ValueError, match=r"ClosedForm needs the capability 'QuadraticSurrogate'.*lbfgs"
-    ):
-        ClosedForm().solve(
-            make_surrogate("log", ZeroOne(2)),
-            ScoreMap(LinearFeatures(1)),
-            np.zeros((2, 1)),
-            [0, 1],
-            rng=np.random.default_rng(0),
-        )
+def test_left_out_estimates_are_those_of_refits():
+    """Of every row at the chosen penalty, also where only a sample of rows chose it."""
+    loss = CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])
+    X, true, weight = problem(loss, n=20, d=3)
+    weight = weight + 0.5
+    statistic = ClassProbabilities(loss)
+    values = statistic.values(true).toarray()
+    for features in (LinearFeatures(3), KernelFeatures(Kernel("rbf", 2.0), X)):
+        for selection in ("task_loss", "gcv"):
+            found = ClosedForm(selection=selection).solve(
+                statistic,
+                ScoreMap(features),
+                X,
+                true,
+                alpha=[0.02, 0.5],
+                sample_weight=weight,
+                rng=np.random.default_rng(0),
+            )
+            np.testing.assert_array_equal(found.left_out.rows, np.arange(20))
+            phi = features.transform(X)
+            for i in (0, 7, 19):
+                kept = np.arange(20) != i
+                w = weight[kept]
+                # kernel features: weights are expansion coefficients, penalised by the kernel
+                penalty = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else np.eye(3)
+                Z = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else phi[kept]
+                z = phi[i, kept] if phi.shape[1] == 20 else phi[i]
+                mean_z, mean_y = w @ Z / w.sum(), w @ values[kept] / w.sum()
+                Zc, yc = Z - mean_z, values[kept] - mean_y
+                system = (Zc * w[:, None]).T @ Zc + weight.sum() * found.alpha * penalty
+                coef = np.linalg.lstsq(system, (Zc * w[:, None]).T @ yc, rcond=None)[0]
+                expected = mean_y + (z - mean_z) @ coef
+                np.testing.assert_allclose(found.left_out.expected[i], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -286,5 +310,12 @@ def test_other_surrogates_are_refused_before_any_work():
     ],
 )
 def test_wrong_arguments(arguments, message):
+    X, true, _ = problem(ZeroOne(4))
     with pytest.raises(ValueError, match=message):
-        ClosedForm(**arguments)
+        ClosedScores(**arguments).solve(
+            QuadraticSurrogate(ZeroOne(4)),
+            ScoreMap(LinearFeatures(5)),
+            X,
+            true,
+            rng=np.random.default_rng(0),
+        )

@@ -8,11 +8,13 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-import consistruct as cs
 from consistruct.learning import TaskLossScorer, load, save, task_loss
 from consistruct.losses import CostMatrix, CostVectors
+from tests.learning.estimators import classifier, predictor
 
 X, CODES = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])
@@ -29,7 +31,7 @@ def frame(order=(0, 1, 2), rows="pred"):
 
 
 def fit(loss, y=Y, **settings):
-    return cs.TaskLossClassifier(loss, random_state=0, **settings).fit(X, y)
+    return classifier(loss, random_state=0, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ COSTS = M.T[CODES] * np.random.default_rng(0).uniform(0.5, 2.0, size=(len(X), 1)
 
 
 def test_costs_of_examples(tmp_path):
-    model = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    model = classifier(random_state=0).fit(X, Y, costs=COSTS)
     pred = model.predict(X)
     np.testing.assert_array_equal(model.classes_, NAMES)
     paid = COSTS[np.arange(len(X)), np.searchsorted(NAMES, pred)]
@@ -112,35 +114,40 @@ def test_costs_of_examples(tmp_path):
     np.testing.assert_allclose(model.task_losses(X, costs=COSTS), paid)
     assert TaskLossScorer("cost_vectors:3")(model, X, COSTS) == pytest.approx(-paid.mean())
     # the same as costs for y
-    structured = cs.StructuredPredictor(CostVectors(3), random_state=0).fit(X, COSTS)
+    structured = predictor(CostVectors(3), random_state=0).fit(X, COSTS)
     np.testing.assert_array_equal(NAMES[structured.predict(X)], pred)
     save(model, tmp_path / "costs.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "costs.safetensors").predict(X), pred)
 
 
 def test_constant_costs_are_a_cost_matrix():
-    model = cs.TaskLossClassifier(random_state=0, features="linear", alpha=0.01)
-    by_example = clone(model).fit(X, Y, costs=M.T[CODES]).predict(X)
-    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y).predict(X)
-    np.testing.assert_array_equal(by_example, by_matrix)
+    model = classifier(random_state=0, features="linear", alpha=0.01)
+    by_example = clone(model).fit(X, Y, costs=M.T[CODES])
+    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y)
+    # the first regresses costs, the second probabilities that it keeps in their hull: the costs
+    # that they expect are the same where no estimate leaves it
+    inside = (by_matrix.model_.expected(X) >= 0).all(axis=1)
+    raw = by_matrix.model_.expected(X) @ M.T
+    np.testing.assert_allclose(by_example.model_.expected(X), raw, atol=1e-8)
+    assert inside.any()
 
 
 def test_columns_are_found_by_name():
     named = pd.DataFrame(COSTS, columns=NAMES)[NAMES[[2, 0, 1]]]
-    expected = cs.TaskLossClassifier(random_state=0).fit(X, Y, costs=COSTS)
+    expected = classifier(random_state=0).fit(X, Y, costs=COSTS)
     for y in (None, Y):
-        model = cs.TaskLossClassifier(random_state=0).fit(X, y, costs=named)
+        model = classifier(random_state=0).fit(X, y, costs=named)
         np.testing.assert_array_equal(model.predict(X), expected.predict(X))
         assert model.score(X, costs=named) == expected.score(X, costs=COSTS)
-    numbered = cs.TaskLossClassifier(random_state=0).fit(X, costs=COSTS)
+    numbered = classifier(random_state=0).fit(X, costs=COSTS)
     np.testing.assert_array_equal(NAMES[numbered.predict(X)], expected.predict(X))
 
 
 def test_costs_are_routed():
     with config_context(enable_metadata_routing=True):
-        estimator = cs.TaskLossClassifier(features="linear")
+        estimator = classifier(features="linear")
         estimator.set_fit_request(costs=True).set_score_request(costs=True)
-        search = GridSearchCV(estimator, {"alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
+        search = GridSearchCV(estimator, {"model__alpha": [1e-4, 1e4]}, cv=3).fit(X, Y, costs=COSTS)
     assert isinstance(search.best_estimator_.loss_, CostVectors)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -157,18 +164,67 @@ def test_costs_are_routed():
 )
 def test_bad_costs(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        cs.TaskLossClassifier().fit(X, **arguments)
+        classifier().fit(X, **arguments)
 
 
 def test_costs_and_other_settings():
     with pytest.raises(ValueError, match="costs= take the place of the loss"):
-        cs.TaskLossClassifier("ordinal").fit(X, Y, costs=COSTS)
+        classifier("ordinal").fit(X, Y, costs=COSTS)
     with pytest.raises(ValueError, match="class_weight needs y"):
-        cs.TaskLossClassifier(class_weight="balanced").fit(X, costs=COSTS)
-    model = cs.TaskLossClassifier().fit(X, Y, costs=COSTS)
+        classifier(class_weight="balanced").fit(X, costs=COSTS)
+    model = classifier().fit(X, Y, costs=COSTS)
     with pytest.raises(ValueError, match=r"give costs of shape \(n, 3\)"):
         model.score(X, Y)
     with pytest.raises(ValueError, match="have no column 'setosa'"):
         model.score(X, costs=pd.DataFrame(COSTS, columns=list("abc")))
     with pytest.raises(ValueError, match="give y instead"):
-        cs.TaskLossClassifier().fit(X, Y).score(X, costs=COSTS)
+        classifier().fit(X, Y).score(X, costs=COSTS)
+
+
+# --- what each decision costs for each truth, example by example ---------------------------------
+
+
+def business(n=400, seed=0):
+    """Two classes; a missed 1 costs what is at stake in the row, a false alarm costs 1."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, 3))
+    law = 1.0 / (1.0 + np.exp(-2.0 * features[:, 0]))
+    truth = (rng.random(n) < law).astype(int)
+    stake = rng.lognormal(1.0, 1.0, size=n)
+    costs = np.zeros((n, 2, 2))  # prediction, truth
+    costs[:, 0, 1] = stake
+    costs[:, 1, 0] = 1.0
+    return features, truth, costs, law
+
+
+def test_costs_of_decisions_are_known_at_prediction_time():
+    features, truth, costs, _ = business()
+    model = classifier(random_state=0, features="linear").fit(features, truth, costs=costs)
+    new, new_truth, new_costs, new_law = business(seed=1)
+    prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
+    pred = model.predict(new, costs=new_costs)
+    np.testing.assert_array_equal(pred, prices.argmin(axis=1))
+    rows = np.arange(len(new))
+    paid = new_costs[rows, pred, new_truth]
+    assert model.score(new, new_truth, costs=new_costs) == pytest.approx(-paid.mean())
+    ideal = np.einsum("nkm,nm->nk", new_costs, np.column_stack([1 - new_law, new_law]))
+    best = new_costs[rows, ideal.argmin(axis=1), new_truth].mean()
+    same_for_all = new_costs[rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_truth]
+    assert paid.mean() < 0.7 * same_for_all.mean()
+    assert paid.mean() < 1.15 * best
+    with pytest.raises(ValueError, match="give predict"):
+        model.predict(new)
+    with pytest.raises(ValueError, match=r"must have shape \(400, predictions, 2\)"):
+        model.predict(new, costs=new_costs[:3])
+
+
+def test_costs_of_decisions_are_routed():
+    features, truth, costs, _ = business()
+    with config_context(enable_metadata_routing=True):
+        estimator = classifier(features="linear")
+        estimator.set_fit_request(costs=True).set_score_request(costs=True)
+        scores = cross_val_score(estimator, features, truth, cv=3, params={"costs": costs})
+        pipeline = make_pipeline(StandardScaler(), estimator.set_predict_request(costs=True))
+        pipeline.fit(features, truth, costs=costs)
+        assert pipeline.predict(features, costs=costs).shape == (400,)
+    assert (scores > -costs[np.arange(400), 1, truth].mean()).all()  # better than always alarming

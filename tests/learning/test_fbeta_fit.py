@@ -11,8 +11,10 @@ from sklearn.metrics import fbeta_score
 from sklearn.model_selection import GridSearchCV
 
 import consistruct as cs
-from consistruct.learning import TaskLossScorer, base, load, save, task_loss
+from consistruct.learning import TaskLossScorer, load, save, task_loss
+from consistruct.learning import estimator as base
 from consistruct.losses import FBeta
+from tests.learning.estimators import predictor
 
 X, Y = make_multilabel_classification(
     300, n_features=12, n_classes=6, n_labels=2, random_state=0, allow_unlabeled=True
@@ -36,23 +38,23 @@ def test_sizes_are_filled_from_y(loss, face):
 
 def test_given_sizes_are_kept():
     loss = FBeta(6, sizes=range(7))
-    assert cs.StructuredPredictor(loss).fit(X, Y).loss_ == loss
+    assert predictor(loss).fit(X, Y).loss_ == loss
     with pytest.raises(ValueError, match="y must hold sets of size 1, got a set of size"):
-        cs.StructuredPredictor(FBeta(6, sizes=(1,))).fit(X, Y)
+        predictor(FBeta(6, sizes=(1,))).fit(X, Y)
 
 
 def test_f_beta_is_better_at_what_it_is_judged_by():
-    f1 = cs.StructuredPredictor("fbeta", random_state=0).fit(X[:200], Y[:200])
-    hamming = cs.StructuredPredictor("hamming", random_state=0).fit(X[:200], Y[:200])
+    f1 = predictor("fbeta", random_state=0).fit(X[:200], Y[:200])
+    hamming = predictor("hamming", random_state=0).fit(X[:200], Y[:200])
     test = slice(200, None)
     assert example_f(Y[test], f1.predict(X[test])) > example_f(Y[test], hamming.predict(X[test]))
-    recall = cs.StructuredPredictor("fbeta::3", random_state=0).fit(X[:200], Y[:200])
+    recall = predictor("fbeta::3", random_state=0).fit(X[:200], Y[:200])
     assert recall.predict(X[test]).sum() > f1.predict(X[test]).sum()
 
 
 def test_sets_of_unseen_sizes_are_scored():
     small = Y.sum(axis=1) <= 2
-    model = cs.StructuredPredictor("fbeta", random_state=0).fit(X[small], Y[small])
+    model = predictor("fbeta", random_state=0).fit(X[small], Y[small])
     expected = 1 - example_f(Y, model.predict(X))
     assert -model.score(X, Y) == pytest.approx(expected)
     assert TaskLossScorer("fbeta")(model, X, Y) == pytest.approx(-expected)
@@ -71,7 +73,7 @@ def test_targets_stay_sparse():
 
 
 def test_predictions_do_not_depend_on_chunks(monkeypatch):
-    model = cs.StructuredPredictor("fbeta", random_state=0).fit(X, Y)
+    model = predictor("fbeta", random_state=0).fit(X, Y)
     pred, losses = model.predict(X), model.task_losses(X, Y)
     expected = model.predict_expected_loss(X)
     monkeypatch.setattr(base, "THETA_BYTES", 1)  # a row at a time
@@ -82,7 +84,7 @@ def test_predictions_do_not_depend_on_chunks(monkeypatch):
 
 def test_grid_search_and_model_files(tmp_path):
     search = GridSearchCV(
-        cs.StructuredPredictor(FBeta(6), features="linear"), {"loss__beta": [0.5, 1.0]}, cv=2
+        predictor(FBeta(6), features="linear"), {"loss__beta": [0.5, 1.0]}, cv=2
     ).fit(X, Y)
     assert search.best_params_["loss__beta"] in (0.5, 1.0)
     save(search.best_estimator_, tmp_path / "f.safetensors")
@@ -93,11 +95,11 @@ def test_grid_search_and_model_files(tmp_path):
 
 def test_streams_keep_the_sizes_of_the_first_batch():
     order = np.argsort(-Y.sum(axis=1))
-    model = cs.StructuredPredictor("fbeta", features="linear")
+    model = predictor("fbeta", features="linear")
     model.partial_fit(X[order[100:]], Y[order[100:]])
     with pytest.raises(ValueError, match="add that size to sizes"):
         model.partial_fit(X[order[:100]], Y[order[:100]])
-    every = cs.StructuredPredictor(FBeta(6, sizes=range(7)), features="linear")
+    every = predictor(FBeta(6, sizes=range(7)), features="linear")
     every.partial_fit(X[order[100:]], Y[order[100:]]).partial_fit(X[order[:100]], Y[order[:100]])
     assert every.score(X, Y) > -0.6
 
@@ -120,11 +122,11 @@ def test_streams_keep_the_sizes_of_the_first_batch():
 )
 def test_bad_input(loss, y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        cs.StructuredPredictor(loss).fit(X, y)
+        predictor(loss).fit(X, y)
 
 
 def test_flat_labels_are_refused():
     with pytest.raises(ValueError, match=r"shape \(n, 1\)|must have shape"):
-        cs.StructuredPredictor("fbeta").fit(X, Y[:, 0])
+        predictor("fbeta").fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="beta must be"):
         FBeta(3, 0.0)

@@ -6,16 +6,17 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.preprocessing import PolynomialFeatures
 
-import consistruct as cs
-from consistruct.learning import (
-    Kernel,
+from consistruct.learning.models.features.feature_maps import (
     KernelFeatures,
     LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
+    Scaling,
+    TransformerFeatures,
+    dense_rows,
 )
-from consistruct.learning.feature_maps import Scaling, TransformerFeatures, dense_rows
-from consistruct.learning.kernels import median_bandwidth
+from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
+from tests.learning.estimators import classifier
 
 
 def inputs(n=30, d=3, seed=0):
@@ -81,12 +82,13 @@ def test_standard_scaling_is_weighted_and_keeps_constant_columns():
 
 
 def fitted(X, y, **arguments):
-    return cs.TaskLossClassifier(random_state=0, **arguments).fit(X, y).feature_map_
+    return classifier(random_state=0, **arguments).fit(X, y).model_.feature_map_
 
 
 def test_auto_picks_linear_for_sparse_and_wide_inputs_and_kernels_otherwise():
     X, y = inputs(40), np.arange(40) % 2
-    assert isinstance(fitted(sp.csr_array(X), y), LinearFeatures)
+    wide = sp.csr_array(np.repeat(X, 500, axis=1))
+    assert isinstance(fitted(wide, y), LinearFeatures)
     assert isinstance(fitted(inputs(10, 5000), np.arange(10) % 2), LinearFeatures)
     assert isinstance(fitted(X, y), KernelFeatures)
     assert isinstance(fitted(X, y, n_components=10), NystroemFeatures)

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
-from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap, closed_form
-from consistruct.learning.gcv_path import TridiagonalPath
-from consistruct.learning.normal_equations import accumulate
-from consistruct.learning.ridge_path import OutputPenalty
+from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.ridge import closed_form
+from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
+from consistruct.learning.models.ridge.moments import accumulate
+from consistruct.learning.models.ridge.ridge_path import OutputPenalty
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import ClosedScores
 
 
 def problem(loss, n=50, d=5, seed=0):
@@ -94,19 +98,19 @@ def test_given_penalties_below_rounding_are_decomposed_instead():
     loss = ZeroOne(3)
     X, true, _ = problem(loss)
     X = np.column_stack([X, X[:, 0]])  # dependent: the solution of least norm shares the weight
-    found = solve(ClosedForm(alpha=0.0, form="primal"), loss, X, true).weights
+    found = solve(ClosedScores(alpha=0.0, form="primal"), loss, X, true).weights
     np.testing.assert_allclose(found[0], found[5], atol=1e-8)
 
 
 def test_auto_selects_by_gcv_where_rows_abound(monkeypatch):
     loss = ZeroOne(3)
     X, true, _ = problem(loss, n=400)
-    assert "task_loss" in solve(ClosedForm(), loss, X, true).path
+    assert "task_loss" in solve(ClosedScores(), loss, X, true).path
     monkeypatch.setattr(closed_form, "LEAVE_ONE_OUT_ROWS", 300)
-    assert "gcv" in solve(ClosedForm(), loss, X, true).path
-    assert "task_loss" in solve(ClosedForm(selection="task_loss"), loss, X, true).path
+    assert "gcv" in solve(ClosedScores(), loss, X, true).path
+    assert "task_loss" in solve(ClosedScores(selection="task_loss"), loss, X, true).path
     monkeypatch.setattr(closed_form, "ROWS_PER_FEATURE", 100)
-    assert "task_loss" in solve(ClosedForm(), loss, X, true).path
+    assert "task_loss" in solve(ClosedScores(), loss, X, true).path
 
 
 def test_gcv_agrees_with_leave_one_out_where_it_is_used():
@@ -115,8 +119,8 @@ def test_gcv_agrees_with_leave_one_out_where_it_is_used():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1600, 50))
     true = (X[:, :3] + 1.5 * rng.normal(size=(1600, 3))).argmax(axis=1)
-    path = solve(ClosedForm(selection="surrogate"), loss, X, true).path
-    by_gcv = solve(ClosedForm(selection="gcv"), loss, X, true)
+    path = solve(ClosedScores(selection="surrogate"), loss, X, true).path
+    by_gcv = solve(ClosedScores(selection="gcv"), loss, X, true)
     np.testing.assert_allclose(by_gcv.path["alphas"], path["alphas"])
     risk = path["surrogate_risk"]
     chosen = risk[path["alphas"] == by_gcv.alpha]
@@ -131,9 +135,9 @@ def test_products_keep_their_digits_with_and_without_a_shift(mean):
     X, true, weight = problem(loss, n=300)
     X = X - X.mean(axis=0) + mean * X.std(axis=0)
     sums = accumulate(
-        ScoreMap(LinearFeatures(5)), QuadraticSurrogate(loss), X, true, weight, keep=np.arange(7)
+        ScoreMap(LinearFeatures(5)), TargetValues(loss), X, true, weight, keep=np.arange(7)
     )
-    Xc, yc = centred(X, -dense_target(loss.target(true)), weight, True)
+    Xc, yc = centred(X, dense_target(loss.target(true)), weight, True)
     scale = np.sqrt(np.outer(*2 * (np.diag(Xc.T @ Xc),)))
     assert (np.abs(sums.second_moment - (Xc * weight[:, None]).T @ Xc) < 1e-10 * scale).all()
     np.testing.assert_allclose(sums.cross_moment, (Xc * weight[:, None]).T @ yc, atol=1e-6)

@@ -3,23 +3,20 @@
 import numpy as np
 import pytest
 
-import consistruct as cs
-from consistruct.learning import (
-    ClosedForm,
-    Kernel,
-    KernelFeatures,
-    ScoreMap,
-    closed_form,
-    feature_choice,
-    feature_options,
-)
-from consistruct.learning.dual_ridge import DualRidge
-from consistruct.learning.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.ridge_path import LeftOut, OutputPenalty, left_out_share
-from consistruct.learning.selection import Selection
+from consistruct.learning.models.features import feature_choice, feature_options
+from consistruct.learning.models.features.feature_maps import KernelFeatures
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.ridge import closed_form
+from consistruct.learning.models.ridge.dual_ridge import DualRidge
+from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
+from consistruct.learning.models.ridge.ridge_path import JudgedRows, OutputPenalty, left_out_share
+from consistruct.learning.models.ridge.selection import Selection
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import ClosedScores, classifier
 
 KERNEL = Kernel("rbf", 2.0)
 LOSSES = [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])]
@@ -64,7 +61,7 @@ def refitted(X, y, weight, new, strength, fit_intercept):
 def test_leave_one_out_is_refitting_without_the_row(loss, fit_intercept, weights):
     X, true, weight = problem(loss, n=12)
     weight = {"ones": np.ones(12), "whole": weight, "real": weight + 0.25}[weights]
-    y = -dense_target(loss.target(true))
+    y = dense_target(loss.target(true))
     found = ridge(X, loss, true, weight, fit_intercept=fit_intercept)
     alpha = 0.02
     theta, _, _ = found.leave_one_out(alpha, left_out_share(weight))
@@ -86,7 +83,7 @@ def test_solution_and_intercept_are_the_stationary_point(fit_intercept):
     expansion = found.expansion(0.02)
     new = X + 0.3
     theta = KERNEL(new, X) @ expansion + found.intercept(expansion)
-    y = -dense_target(loss.target(true))
+    y = dense_target(loss.target(true))
     expected = refitted(X, y, weight, new, weight.sum() * 0.02, fit_intercept)
     np.testing.assert_allclose(theta, expected, atol=1e-9)
 
@@ -112,7 +109,7 @@ def test_generalised_cross_validation_by_its_definition():
     centring = np.eye(n) - 1.0 / n
     K = centring @ KERNEL(X, X) @ centring
     hat = K @ np.linalg.inv(K + n * alpha * np.eye(n)) + 1.0 / n
-    y = -dense_target(loss.target(true))
+    y = dense_target(loss.target(true))
     expected = ((y - hat @ y) ** 2).sum() / n / (1 - np.trace(hat) / n) ** 2
     found = ridge(X, loss, true, np.ones(n)).generalised_cross_validation(alpha)
     assert found == pytest.approx(expected, rel=1e-9)
@@ -127,7 +124,7 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
     for limit in (3072, 10):
         monkeypatch.setattr(closed_form, "EIGEN_ROWS", limit)
         score_map = ScoreMap(KernelFeatures(KERNEL, X))
-        found = ClosedForm(alpha=alphas, selection=selection).solve(
+        found = ClosedScores(alpha=alphas, selection=selection).solve(
             QuadraticSurrogate(loss),
             score_map,
             X,
@@ -137,7 +134,7 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
         )
         results.append((found, score_map.apply(found.weights, X + 0.1)))
     (eigen, eigen_theta), (cholesky, cholesky_theta) = results
-    assert (cholesky.alpha, cholesky.contrast) == (eigen.alpha, eigen.contrast)
+    assert cholesky.alpha == eigen.alpha
     for name, values in eigen.path.items():
         np.testing.assert_allclose(cholesky.path[name], values, rtol=2e-3, atol=1e-6)
     np.testing.assert_allclose(cholesky_theta, eigen_theta, atol=1e-6)
@@ -149,7 +146,7 @@ def test_one_given_penalty_is_factorised_once(monkeypatch):
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 10)
     monkeypatch.setattr(closed_form, "DualRidge", None)  # nothing is decomposed
     score_map = ScoreMap(KernelFeatures(KERNEL, X))
-    found = ClosedForm(alpha=0.02).solve(
+    found = ClosedScores(alpha=0.02).solve(
         QuadraticSurrogate(loss),
         score_map,
         X,
@@ -157,8 +154,8 @@ def test_one_given_penalty_is_factorised_once(monkeypatch):
         sample_weight=weight,
         rng=np.random.default_rng(0),
     )
-    y = -dense_target(loss.target(true))
-    expected = refitted(X, y, weight, X + 0.3, weight.sum() * 0.02, True)
+    y = dense_target(loss.target(true))
+    expected = -refitted(X, y, weight, X + 0.3, weight.sum() * 0.02, True)
     np.testing.assert_allclose(score_map.apply(found.weights, X + 0.3), expected, atol=1e-9)
 
 
@@ -170,14 +167,14 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
     true = (X[:, 0] > 3.0).astype(int) + (X[:, 1] > 3.5)
     weight = np.ones(80)
     surrogate = QuadraticSurrogate(loss)
-    choice = choose_by_factors(
+    choice, estimates = choose_by_factors(
         ridge(X, loss, true, weight, largest=1e9),
-        Selection("auto", selection, "auto"),
+        Selection(None, selection),
         start,
-        LeftOut.of(surrogate, true, weight),
+        JudgedRows.of(TargetValues(loss), true, weight),
     )
     alpha, path = choice.alpha, choice.path
-    assert choice.contrast == 1.0  # no task loss was compared
+    assert estimates.shape == (80, 3)
     scores = path["gcv" if selection == "gcv" else "surrogate_risk"]
     place = int(np.flatnonzero(path["alphas"] == alpha)[0])
     assert 0 < place < len(scores) - 1
@@ -188,9 +185,9 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
     )
     for tried in path["alphas"]:
         theta = whole.spectrum.leave_one_out(
-            whole.rows, weight, weight, -dense_target(loss.target(true)), float(tried)
+            whole.rows, weight, weight, dense_target(loss.target(true)), float(tried)
         )
-        risk = surrogate.value_and_gradient(theta, true)[0].mean()
+        risk = surrogate.value_and_gradient(-theta, true)[0].mean()
         if selection == "surrogate":
             at = int(np.flatnonzero(path["alphas"] == tried)[0])
             assert scores[at] == pytest.approx(risk, rel=1e-6)
@@ -222,11 +219,11 @@ def test_auto_features_are_exact_above_the_number_of_landmarks(monkeypatch):
     monkeypatch.setattr(feature_choice, "EXACT_ROWS", 50)
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 30)
     X, true, _ = problem(ZeroOne(3), n=60)
-    exact = cs.TaskLossClassifier(random_state=0).fit(X[:50], true[:50])
-    assert isinstance(exact.feature_map_, KernelFeatures)
+    exact = classifier(random_state=0).fit(X[:50], true[:50])
+    assert isinstance(exact.model_.feature_map_, KernelFeatures)
     assert len(exact.path_["alphas"]) < 21  # walked, not decomposed
     for options in ({"n_components": 20}, {"features": "nystroem"}, {"solver": "sgd"}):
-        other = cs.TaskLossClassifier(random_state=0, **options).fit(X[:50], true[:50])
-        assert not isinstance(other.feature_map_, KernelFeatures)
-    above = cs.TaskLossClassifier(random_state=0).fit(X, true)
-    assert not isinstance(above.feature_map_, KernelFeatures)
+        other = classifier(random_state=0, **options).fit(X[:50], true[:50])
+        assert not isinstance(other.model_.feature_map_, KernelFeatures)
+    above = classifier(random_state=0).fit(X, true)
+    assert not isinstance(above.model_.feature_map_, KernelFeatures)

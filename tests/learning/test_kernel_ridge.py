@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from consistruct.learning import ClosedForm, Kernel, KernelFeatures, ScoreMap
+from consistruct.learning.models.features.feature_maps import KernelFeatures
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses import Block, Hamming, Ordinal, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import ClosedScores
 
 BANDWIDTH = 0.7
 
@@ -20,7 +23,7 @@ def data(loss, n=40):
 def ours(loss, regularizer, alpha):
     X, true, new = data(loss)
     score_map = ScoreMap(KernelFeatures(Kernel("rbf", BANDWIDTH), X), fit_intercept=False)
-    solver = ClosedForm(alpha=alpha, regularizer=regularizer)
+    solver = ClosedScores(alpha=alpha, regularizer=regularizer)
     found = solver.solve(QuadraticSurrogate(loss), score_map, X, true, rng=np.random.default_rng(0))
     return score_map.apply(found.weights, new)
 

@@ -4,10 +4,10 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import hamming_loss, mean_absolute_error, zero_one_loss
 from sklearn.tree import DecisionTreeClassifier
 
-import consistruct as cs
 from consistruct.learning import TaskLossScorer, task_loss
 from consistruct.losses import LOSSES, CostMatrix, Hamming, Ordinal
 from consistruct.losses.base import dense_target
+from tests.learning.estimators import classifier, predictor
 
 X, y = load_iris(return_X_y=True)
 
@@ -40,12 +40,12 @@ def test_there_is_a_scorer_for_every_loss(name):
         rng = np.random.default_rng(1)
         truths = loss.truths.sample(12, rng)
         features = rng.normal(size=(12, 2))
-        model = cs.StructuredPredictor(loss, features="linear", alpha=0.1).fit(features, truths)
-        theta = model.score_parameters(features)
-        direct = loss(loss.score_space.decoder()(theta), truths)
+        model = predictor(loss, features="linear", alpha=0.1).fit(features, truths)
+        pred = model._codes(model._read(features))
+        direct = loss(pred, truths)
         assert TaskLossScorer(loss)(model, features, truths) == pytest.approx(-direct.mean())
         # and through the decomposition, which is independent of the direct formula
-        embedded = loss.score_space.embed(loss.score_space.decoder()(theta))
+        embedded = loss.score_space.embed(pred)
         values = (embedded * dense_target(loss.target(truths))).sum(axis=1) + loss.offset(truths)
         assert -values.mean() == pytest.approx(model.score(features, truths))
 
@@ -61,7 +61,7 @@ def test_scorers_take_other_estimators():
 
 
 def test_scorers_count_unseen_truths_as_wrong():
-    model = cs.TaskLossClassifier(features="linear").fit(X[:100], y[:100])
+    model = classifier(features="linear").fit(X[:100], y[:100])
     assert TaskLossScorer("zero_one")(model, X[100:], y[100:]) == -1.0
 
 

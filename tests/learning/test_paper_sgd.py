@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from consistruct.learning import Kernel, KernelFeatures, LinearFeatures, PaperSGD, ScoreMap
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.models.features.feature_maps import KernelFeatures, LinearFeatures
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.solvers.paper_sgd import PaperSGD
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import Hamming, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate
@@ -84,3 +89,23 @@ def test_other_surrogates_need_a_bound():
             [0, 1],
             rng=np.random.default_rng(0),
         )
+
+
+def test_targets_are_minus_the_scores_of_the_quadratic_surrogate():
+    rng = np.random.default_rng(2)
+    X, true = rng.normal(size=(20, 3)), rng.integers(3, size=20)
+    score_map = ScoreMap(LinearFeatures(3))
+    found = [
+        PaperSGD(radius=0.5).solve(objective, score_map, X, true, rng=np.random.default_rng(3))
+        for objective in (TargetValues(ZeroOne(3)), QuadraticSurrogate(ZeroOne(3)))
+    ]
+    np.testing.assert_array_equal(found[0].weights, -found[1].weights)
+
+
+def test_a_penalty_is_refused_not_ignored():
+    given = (ScoreMap(LinearFeatures(1)), np.zeros((2, 1)), [0, 1])
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="has no penalty but a ball of radius D"):
+        PaperSGD().solve(QuadraticSurrogate(ZeroOne(2)), *given, alpha=5.0, rng=rng)
+    with pytest.raises(CapabilityError, match="give a surrogate, or TargetValues"):
+        PaperSGD().solve(ClassProbabilities(ZeroOne(2)), *given, rng=rng)

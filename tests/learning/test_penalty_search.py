@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning import ClosedForm, LinearFeatures, ScoreMap, penalty_search
-from consistruct.learning.normal_equations import accumulate
-from consistruct.learning.penalty_search import FactoredRidge, selection_rows, valley_search
+from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.ridge import penalty_search
+from consistruct.learning.models.ridge.moments import accumulate
+from consistruct.learning.models.ridge.penalty_search import (
+    FactoredRidge,
+    selection_rows,
+    valley_search,
+)
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import FBeta
 from consistruct.surrogates import QuadraticSurrogate
+from tests.learning.estimators import ClosedScores
 
 rng = np.random.default_rng(0)
 N, D, T = 700, 260, 20
@@ -29,10 +37,10 @@ def solve(solver, intercept=True):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_search_agrees_with_the_eigenbasis(intercept, selection):
     assert SURROGATE.score_space.width >= D  # so that the search is what runs
-    searched = solve(ClosedForm(selection=selection), intercept)
+    searched = solve(ClosedScores(selection=selection), intercept)
     assert 5 <= len(searched.path["alphas"]) <= 12
     tried = tuple(searched.path["alphas"].tolist())
-    whole = solve(ClosedForm(alpha=tried, selection=selection), intercept)
+    whole = solve(ClosedScores(alpha=tried, selection=selection), intercept)
     np.testing.assert_allclose(
         searched.path["surrogate_risk"], whole.path["surrogate_risk"], rtol=1e-8
     )
@@ -45,8 +53,8 @@ def test_left_out_rows_are_predicted_without_themselves():
     score_map = ScoreMap(LinearFeatures(D))
     weight = np.ones(N)
     rows = np.array([3, 50])
-    sums = accumulate(score_map, SURROGATE, X, Y, weight, keep=rows)
-    y = -SURROGATE.target(Y).toarray()
+    sums = accumulate(score_map, TargetValues(SURROGATE.loss), X, Y, weight, keep=rows)
+    y = SURROGATE.target(Y).toarray()
     ridge = FactoredRidge(sums, fit_intercept=True)
     predicted = ridge.leave_one_out(sums.kept_rows, np.ones(2), np.ones(2), y[rows], 0.05)
     dense = np.column_stack([X.toarray(), np.ones(N)])
@@ -60,7 +68,7 @@ def test_left_out_rows_are_predicted_without_themselves():
 
 def test_single_precision_chooses_the_same(monkeypatch):
     """Large problems are searched in float32; the weights of what was chosen are float64."""
-    plain = solve(ClosedForm())
+    plain = solve(ClosedScores())
     monkeypatch.setattr(penalty_search, "SINGLE_PRECISION_SIZE", 100)
     used = []
     choose = FactoredRidge._moments_for
@@ -70,9 +78,9 @@ def test_single_precision_chooses_the_same(monkeypatch):
         return choose(ridge, strength)
 
     monkeypatch.setattr(FactoredRidge, "_moments_for", recorded)
-    found = solve(ClosedForm())
+    found = solve(ClosedScores())
     assert used.count(np.float32) >= 4
-    assert (found.alpha, found.contrast) == (plain.alpha, plain.contrast)
+    assert found.alpha == plain.alpha
     for name, values in plain.path.items():
         np.testing.assert_allclose(found.path[name], values, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found.weights, plain.weights, atol=1e-12)

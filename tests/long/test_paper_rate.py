@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from consistruct.learning import LinearFeatures, PaperSGD, ScoreMap
+from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.solvers.paper_sgd import PaperSGD
+from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate

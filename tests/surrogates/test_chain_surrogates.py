@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from consistruct.decoding import ChainScores, boundary_scores
+from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
+from consistruct.surrogates import SURROGATES, chain_surrogate
 from consistruct.surrogates.chain import (
-    CHAIN_SURROGATES,
     ChainHinge,
     ChainLogLoss,
     ChainQuadratic,
     ChainSoftmaxMargin,
-    chain_surrogate,
 )
 from tests.decoding.chain_reference import score_all
 
+CHAIN_SURROGATES = {
+    name: entry.chain for name, entry in SURROGATES.items() if entry.chain is not None
+}
 LENGTHS = [3, 1, 0, 4]
 S = 3
 
@@ -32,7 +35,7 @@ def definition(name, cost, unary, edges, true):
         return np.logaddexp.reduce(scores) - own
     if name == "hinge":
         return augmented.max() - own
-    if name == "softmax_margin":
+    if name == "softmax-margin":
         return np.logaddexp.reduce(augmented) - own
     return unary.shape[1] / 2 * augmented.var()
 
@@ -89,7 +92,7 @@ def test_gradients_are_slopes(name, shared):
         np.testing.assert_allclose(gradient, slopes, atol=2e-8)
 
 
-@pytest.mark.parametrize("name", ["log", "hinge", "softmax_margin"])
+@pytest.mark.parametrize("name", ["log", "hinge", "softmax-margin"])
 def test_forbidden_transitions_are_never_pushed(name):
     unary, edges, true, _ = problem(True, seed=2)
     seen = np.zeros((S, S), dtype=bool)
@@ -141,7 +144,80 @@ def test_bad_input_is_named():
         ChainLogLoss().value_and_gradient(ChainScores(unary, forbidden, true.offsets), true)
     with pytest.raises(ValueError, match="quadratic surrogate needs finite scores"):
         ChainQuadratic().value_and_gradient(ChainScores(unary, forbidden, true.offsets), true)
-    with pytest.raises(ValueError, match="surrogate must be one of 'log', 'hinge'"):
+    with pytest.raises(ValueError, match="'exponential' does not work on chains: it sums"):
         chain_surrogate("exponential")
+    with pytest.raises(ValueError, match="surrogate must be one of quadratic, log, hinge"):
+        chain_surrogate("perceptron")
+    with pytest.raises(TypeError, match="a name or a chain surrogate class, got 3"):
+        chain_surrogate(3)
     with pytest.raises(ValueError, match="part_cost must be a finite number"):
         ChainHinge(part_cost=0.0)
+
+
+def test_the_registry_names_chain_surrogates_like_the_listed_ones():
+    for name, cls in CHAIN_SURROGATES.items():
+        assert cls.name == name
+        assert cls.smooth == SURROGATES[name].cls.smooth
+    assert chain_surrogate("softmax_margin") == ChainSoftmaxMargin()
+    assert chain_surrogate(ChainHinge) == ChainHinge()
+    for entry in SURROGATES.values():
+        assert entry.on_chains == (not entry.not_on_chains)
+
+
+def expected_costs(p, states, n_states):
+    """κ = 1: P(y_t ≠ a) of every part and state, from the probabilities of all sequences."""
+    return np.stack(
+        [1 - np.array([p @ (states[:, t] == a) for a in range(n_states)]) for t in range(3)]
+    )
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_expected_target_of_the_log_loss_is_one_minus_the_marginals(shared):
+    unary, edges, _, _ = problem(shared, seed=6)
+    unary, edges = unary[:3], edges if shared else edges[:3]
+    scores = ChainScores(unary, edges, np.array([0, 3]))
+    states, values = score_all(unary, np.broadcast_to(edges, (3, S, S)))
+    p = np.exp(values - np.logaddexp.reduce(values))
+    expected = expected_costs(p, states, S)
+    np.testing.assert_allclose(ChainLogLoss().expected_target(scores), expected, atol=1e-12)
+    np.testing.assert_allclose(ChainLogLoss(2.0).expected_target(scores), 2 * expected, atol=1e-12)
+    decoded = ChainLogLoss().decode(scores, "bayes").values
+    np.testing.assert_array_equal(decoded, expected.argmin(axis=1))
+    best = ChainLogLoss().decode(scores).values
+    np.testing.assert_array_equal(best, states[values.argmax()])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_expected_target_of_the_quadratic_one_is_exact_at_its_minimum(shared):
+    """Minus the expected loss of a law, spread over unary and edge scores in an arbitrary way."""
+    rng = np.random.default_rng(7)
+    T = 4
+    law = rng.dirichlet(np.ones(S), size=T)  # P(y_t = a)
+    unary = -(1 - law)
+    edges = np.zeros((S, S) if shared else (T, S, S))
+    for a in range(S):  # a function of one end, moved from the unary scores into the edges
+        moved = rng.normal()
+        if shared:
+            edges[a, :] += moved
+            unary[:-1, a] -= moved
+        else:
+            edges[1, a, :] += moved
+            unary[1, a] -= moved
+            edges[0, :, a] += 2 * moved
+            unary[1, a] -= 2 * moved
+    scores = ChainScores(unary, edges, np.array([0, T]))
+    np.testing.assert_allclose(ChainQuadratic().expected_target(scores), 1 - law, atol=1e-12)
+    decoded = ChainQuadratic().decode(scores, "bayes").values
+    np.testing.assert_array_equal(decoded, law.argmax(axis=1))
+    np.testing.assert_array_equal(ChainQuadratic().decode(scores).values, law.argmax(axis=1))
+
+
+@pytest.mark.parametrize("cls", [ChainHinge, ChainSoftmaxMargin])
+def test_margins_on_chains_tell_no_expected_loss(cls):
+    unary, edges, true, _ = problem(True, seed=8)
+    scores = ChainScores(unary, edges, true.offsets)
+    assert not cls().has_link
+    with pytest.raises(CapabilityError, match="'expected_target'"):
+        cls().decode(scores, "bayes")
+    with pytest.raises(ValueError, match="decoding must be 'argmax' or 'bayes'"):
+        cls().decode(scores, "viterbi")

@@ -11,7 +11,7 @@ import pytest
 from consistruct._members import ArrayField
 from consistruct.decoding import LabelArgmax, PerPart, Viterbi
 from consistruct.labels import Classes, Product
-from consistruct.losses import Block, CostMatrix, Hamming, ZeroOne
+from consistruct.losses import Block, CostMatrix, Hamming, PartialLabels, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.scores import Chain, Dense, Full, Predictable, Separable
 from consistruct.scores.base import EffectiveClasses
@@ -79,6 +79,22 @@ class TooLargeSpan(Block):
         return super(Block, self).worst_truth(direction, offset_weight)
 
 
+class OverlappingGroups(Hamming):
+    def target_groups(self):
+        return (np.arange(4), np.arange(3, 6))
+
+
+class CarelessGroups(Hamming):
+    def target_groups(self):
+        return super().target_groups()[1:]
+
+
+class UnevenCandidates(PartialLabels):
+    def single_truths(self, true):
+        single, rows, share = super().single_truths(true)
+        return single, rows, np.ones_like(share)
+
+
 class Mutating(CostMatrix):
     def target(self, true):
         if isinstance(true, np.ndarray) and len(true) > 1:
@@ -96,6 +112,9 @@ class Mutating(CostMatrix):
         (WrongWorstTruth((1, 2)), "worst_truth names a truth"),
         (NegativeLoss(3), "finite and non-negative"),
         (TooLargeSpan((2, 3)), "smallest with the constant"),
+        (OverlappingGroups(3), "disjoint columns"),
+        (CarelessGroups(3), "columns in no group"),
+        (UnevenCandidates(ZeroOne(3), "average"), "weighted mean over single_truths"),
     ],
 )
 def test_broken_losses_are_caught(loss, contract):

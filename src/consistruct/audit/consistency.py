@@ -8,12 +8,13 @@ import numpy as np
 
 from consistruct.audit.model import Effort, Entry, Evidence, claim
 from consistruct.audit.numerics import Worst, certified, laws, printed_value, projection, relative
-from consistruct.calibration import ABSurrogate, calibration_function
+from consistruct.calibration import calibration_function
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import ABSurrogate
 
 
 def catalogue() -> list[tuple[Loss, BaseScoreSpace]]:
@@ -291,13 +292,16 @@ def scale(effort: Effort) -> Evidence:
     return Evidence((worst.deviation,), "factors 0.01 and 100; ε = 0.3 and 0.9; full scores")
 
 
-def _scaled_quadratic(c: float) -> ABSurrogate:
+def _scaled_quadratic(c: float) -> type[ABSurrogate]:
     """a = c·f, b = c·f²/2."""
-    return ABSurrogate(
-        lambda f: c * f,
-        lambda f: c * f**2 / 2,
-        lambda f: np.full_like(f, c),
-        lambda f: c * f,
-        "scaled",
-        jointly_convex=True,
-    )
+
+    class Scaled(ABSurrogate):
+        jointly_convex = True
+
+        def a(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return c * f, np.full_like(f, c)
+
+        def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return c * f**2 / 2, c * f
+
+    return Scaled

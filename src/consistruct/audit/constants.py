@@ -356,9 +356,10 @@ def easy_and_hard(effort: Effort) -> Evidence:
         corrected=(value.deviation,),
         correction="With sharp constants N* ≈ 16 ξ(QR)²/ε⁴ for the 0-1 and the block loss and 4 "
         f"ξ(QR)²/ε⁴ for Hamming (exponents {sharp['zero-one']:.2g}, {sharp['block']:.2g}, "
-        f"{sharp['hamming']:.2g}): at equal Q no loss is harder. What separates them is the "
-        "norm of the functions to be learnt, which hides in Q (Q = k where each of k "
-        "orthonormal inputs has its own label).",
+        f"{sharp['hamming']:.2g}): at equal Q these guarantees do not tell the three losses apart "
+        "but for a factor 4. They are upper bounds on what is needed, so they do not prove the "
+        "losses equally hard. A difference may sit in Q, the norm of the functions to be learnt "
+        "(Q = k where each of k orthonormal inputs has its own label).",
     )
 
 

@@ -10,11 +10,13 @@ from consistruct.audit import (
     exact,
     figures,
     hamming,
+    introduction,
     kernel_related,
     mixed,
     mixed_blocks,
     optimisation,
     quadratic,
+    readings,
     related,
     setup,
     surrogates,
@@ -25,6 +27,7 @@ from consistruct.audit.model import Entry
 __all__ = ["ENTRIES", "NOT_CLAIMS"]
 
 PARTS = (
+    introduction,
     setup,
     consistency,
     figures,
@@ -34,6 +37,7 @@ PARTS = (
     upper_bounds,
     related,
     kernel_related,
+    readings,
     surrogates,
     exact,
     blocks,

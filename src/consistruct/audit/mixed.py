@@ -56,9 +56,9 @@ def proposition(effort: Effort) -> Evidence:
             Deviation("relative deviation for one block", lone, 1e-6, "s = 3, η = 0.4, ε = 0.8"),
         ),
         corrected=(library.deviation, numeric.deviation),
-        correction="For at least two blocks: one block is η times the 0-1 loss, whose largest "
-        f"excess is η, so H(ε) = +∞ above {one.max_eps:g} at η = 0.4. The bound η/(1−η) is +∞ "
-        "at η = 1.",
+        correction="It fails for one block alone, which nothing in the paper excludes, and there "
+        f"for ε > η only: the loss is η times the 0-1 loss, so H(ε) = +∞ above {one.max_eps:g} at "
+        "η = 0.4. The bound η/(1−η) is to be read as +∞ at η = 1.",
     )
 
 

@@ -60,8 +60,8 @@ def proposition(effort: Effort) -> Evidence:
         "2 to 4 blocks of 2 to 4 labels; η in [0, 1]; ε = 0.05, 0.61, 1",
         edge=(Deviation("H(0.1) for one block, printed 0", one, 1e-9, "s = 3, η = 0.4"),),
         corrected=(library.deviation, numeric.deviation, level.deviation),
-        correction="For at least two blocks: with one block only one label can be predicted and "
-        "H(ε) = +∞ for every ε > 0.",
+        correction="It fails for one block alone, which nothing in the paper excludes: only one "
+        "label can be predicted then, and H(ε) = +∞ for ε > 0 by definition.",
     )
 
 

@@ -16,7 +16,7 @@ from consistruct.audit.numerics import (
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full
-from consistruct.surrogates import SURROGATES, QuadraticSurrogate
+from consistruct.surrogates import QuadraticSurrogate, make_surrogate
 
 
 @claim(
@@ -93,7 +93,7 @@ def common_surrogates(effort: Effort) -> Evidence:
     steep = Worst("|Φ(f) − Φ(g)| − 2 max|f − g|", 1e-10)
     for loss in (ZeroOne(4), Hamming(2), Mixed((2, 3), 0.4)):
         L = loss.matrix()
-        library = SURROGATES["log"](loss, Full(loss))
+        library = make_surrogate("log", loss, Full(loss))
         labels = loss.predictions.enumerate()
         for _ in range(effort.pick(20, 200)):
             f, g = rng.normal(scale=3, size=(2, len(L)))

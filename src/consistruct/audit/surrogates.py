@@ -14,7 +14,7 @@ from consistruct.calibration import calibration_function, check_conditions, pape
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.scores import Full
-from consistruct.surrogates import SURROGATES
+from consistruct.surrogates import make_surrogate
 
 NAMES = {"quadratic": "square", "exponential": "exponential", "logistic": "logistic"}
 
@@ -40,7 +40,7 @@ def family(effort: Effort) -> Evidence:
         k, labels = len(L), loss.predictions.enumerate()
         f = rng.normal(size=(effort.pick(10, 60), k))
         for name, (a, b, da, db) in _functions().items():
-            surrogate = SURROGATES[NAMES[name]](loss, Full(loss))
+            surrogate = make_surrogate(NAMES[name], loss, Full(loss))
             for row in f:
                 found, gradient = surrogate.value_and_gradient(np.repeat(row[None], k, 0), labels)
                 printed = (L.T * a(row) + b(row)).mean(axis=1)

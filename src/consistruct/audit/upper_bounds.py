@@ -112,8 +112,8 @@ def upper_proof(effort: Effort) -> Evidence:
     "Section 4, eq. (15)",
     "formula",
     "For the 0-1, block and Hamming losses with free scores, ε²/4k ≤ H(ε) ≤ ε²/2k.",
-    "certified intervals on a grid; ε above the largest loss and a single block, which the formula "
-    "does not exclude",
+    "certified intervals for six losses of up to 8 labels; ε above the largest loss and a single "
+    "block, which the printed line does not exclude",
     expected="holds with correction",
     covers=("eq:lowerUpperBounds",),
 )
@@ -134,8 +134,10 @@ def both_bounds(effort: Effort) -> Evidence:
         "k up to 8, ε in (0, 1]",
         edge=(beyond.deviation,),
         corrected=(inside.deviation,),
-        correction="For 0 ≤ ε ≤ 1 and, for the block loss, at least two blocks: Theorem 8 asks ε ≤ "
-        "Lmax and Lmax > 0; beyond, H = +∞.",
+        correction="The printed line has no range; Theorem 8, from which its right half follows, "
+        "has 0 ≤ ε ≤ Lmax and Lmax > 0, that is ε ≤ 1 and, for the block loss, at least two "
+        "blocks. Elsewhere H(ε) = +∞ for ε > 0, by definition: there the left half holds and the "
+        "right half fails.",
     )
 
 

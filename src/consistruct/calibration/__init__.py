@@ -19,7 +19,6 @@ from consistruct.calibration.distributions import (
 )
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
-from consistruct.calibration.nonquadratic import SURROGATES, ABSurrogate
 from consistruct.calibration.nonquadratic.comparison import (
     SurrogateComparison,
     SurrogateCurve,
@@ -34,8 +33,6 @@ from consistruct.calibration.nonquadratic.conditions import (
 from consistruct.calibration.point import CurvePoint
 
 __all__ = [
-    "SURROGATES",
-    "ABSurrogate",
     "Bound",
     "CalibrationFunction",
     "Capped",

@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.methods import choose_method, restricted_method
-from consistruct.calibration.nonquadratic import ABSurrogate, check_surrogate, choose
-from consistruct.calibration.nonquadratic.choice import default_scores
+from consistruct.calibration.methods.rescaled import LARGEST, SMALLEST, Rescaled, cost_unit
+from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
+from consistruct.surrogates import BaseSurrogate, SurrogateLike, make_surrogate
 
 __all__ = ["LabelOrderWarning", "calibration_function"]
 
@@ -29,9 +32,9 @@ class LabelOrderWarning(UserWarning):
 
 
 def calibration_function(
-    loss: Loss,
+    loss: Loss | str,
     scores: BaseScoreSpace | str | Any = None,
-    surrogate: str | ABSurrogate = "quadratic",
+    surrogate: SurrogateLike = "quadratic",
     decoding: str = "argmax",
     *,
     distributions: Distributions | str | None = None,
@@ -45,14 +48,16 @@ def calibration_function(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or str
+        A spec such as "zero-one:3" names a loss with its sizes.
     scores : None, "full", ScoreSpace or (k, r) array
-        None: the loss's own span (always consistent); for other surrogates than the quadratic,
-        what they are trained with: full scores, or one score per part and state for the log loss
-        on `Hamming`. "full": one score per label. An array is F itself, one row per prediction.
-    surrogate : str or ABSurrogate
-        "quadratic", "logistic", "exponential", "log" (CRF), "sparsemax", "hinge" (Crammer–Singer,
-        structured SVM), "max-min-margin", or functions a and b.
+        None: what the surrogate is trained with. For the quadratic one the loss's own span (always
+        consistent); for others full scores, or one score per part and state for the log loss on
+        `Hamming`. "full": one score per label. An array is F itself, one row per prediction.
+    surrogate : str, surrogate class or surrogate
+        A name of `surrogates.SURROGATES`: "quadratic", "logistic", "exponential", "square", "log"
+        (CRF), "sparsemax", "hinge" (Crammer–Singer, structured SVM), "max-min-margin"; or a class
+        of your own, derived from `surrogates.ABSurrogate`.
     decoding : "argmax" or "bayes"
         "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
     distributions : Distributions or str, optional
@@ -84,12 +89,14 @@ def calibration_function(
     >>> round(H.consistency_level, 9), round(H(0.75), 9)
     (0.5, 0.5)
     """
+    if isinstance(loss, str):
+        loss = parse_loss(loss)
     if not isinstance(loss, Loss):
         raise TypeError(
-            f"loss must be a consistruct loss, got {type(loss).__name__}; "
-            f"wrap a matrix in losses.CostMatrix"
+            f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
+            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
         )
-    name = check_surrogate(surrogate, decoding)
+    cls = check_surrogate(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if loss.n_labels is None:
@@ -99,13 +106,26 @@ def calibration_function(
             f"the calibration function needs finitely many truths, but those of {loss!r} are "
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
-    other = surrogate != "quadratic"
+    check_cost_scale(loss.max_value)
+    unit = cost_unit(loss.max_value)
+    other = cls.excess != "square"
+    if unit != 1.0 and (other or distributions is not None):
+        what = f"the surrogate {cls.name!r}" if other else "restricted distributions"
+        raise ValueError(
+            f"costs for {what} must be between {SMALLEST:.0e} and {LARGEST:.0e}, got "
+            f"{loss.max_value:g}; divide all costs by a common factor"
+        )
     if other and distributions is not None:
         raise ConsistructError(
             f"distributions= is for the quadratic surrogate, whose excess risk depends on the "
-            f"expected losses alone; got {name!r}"
+            f"expected losses alone; got {cls.name!r}"
         )
-    space = default_scores(loss, name) if other and scores is None else _as_space(loss, scores)
+    if scores is not None:
+        space = _as_space(loss, scores)
+    elif isinstance(surrogate, BaseSurrogate):
+        space = make_surrogate(surrogate, loss).score_space
+    else:
+        space = cls.default_scores(loss)
     if space.predictions.size is None:
         raise FamilyError(space, "be compared with a loss")
     if space.predictions.size != loss.n_labels:
@@ -114,22 +134,22 @@ def calibration_function(
         )
     _warn_of_label_order(loss, space)
     if other:
-        method, refusals = choose(
-            loss, space, name if isinstance(surrogate, str) else surrogate, decoding
-        )
-        return CalibrationFunction(loss, space, method, refusals, name, decoding)
+        built = make_surrogate(surrogate, loss, None if scores is None else space)
+        method, refusals = choose(built, decoding)
+        return CalibrationFunction(loss, space, method, refusals, cls.name, decoding)
     if distributions is not None:
         restricted = restricted_method(loss, space, distributions, jobs)
         return CalibrationFunction(
             loss, space, restricted, (), distributions=restricted.distributions
         )
+    if unit != 1.0:
+        method, refusals = choose_method(loss * (1.0 / unit), space, jobs)
+        return CalibrationFunction(loss, space, Rescaled(method, unit), refusals)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 
 
 def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:
-    if scores is None:
-        return loss.score_space
     if isinstance(scores, BaseScoreSpace):
         return scores
     if isinstance(scores, str):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
+
+from consistruct.calibration.proofs.rounding import down, log_down, log_up, up
 
 __all__ = ["CurvePoint", "Status", "status_of"]
 
@@ -15,7 +18,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """H(ε) within [lower, upper] · exp(log_scale).
+    """H(ε) within [scaled_lower, scaled_upper] · scale.
 
     Attributes
     ----------
@@ -27,6 +30,8 @@ class CurvePoint:
         Which method answered.
     pair : tuple or None
         The labels (i, j): j is predicted though i is better.
+    scale : Fraction or None
+        exp(log_scale) where that is a rational, as 1/k is: then all ends are rounded outward.
     """
 
     eps: float
@@ -36,21 +41,30 @@ class CurvePoint:
     method: str
     status: Status
     pair: tuple[Any, Any] | None = None
+    scale: Fraction | None = None
 
     @property
     def log_lower(self) -> float:
+        if self.scale is not None and math.isfinite(self.scaled_lower):
+            return log_down(Fraction(self.scaled_lower) * self.scale)
         return _log(self.scaled_lower, self.log_scale)
 
     @property
     def log_upper(self) -> float:
+        if self.scale is not None and math.isfinite(self.scaled_upper):
+            return log_up(Fraction(self.scaled_upper) * self.scale)
         return _log(self.scaled_upper, self.log_scale)
 
     @property
     def lower(self) -> float:
+        if self.scale is not None and math.isfinite(self.scaled_lower):
+            return down(Fraction(self.scaled_lower) * self.scale)
         return _value(self.scaled_lower, self.log_scale)
 
     @property
     def upper(self) -> float:
+        if self.scale is not None and math.isfinite(self.scaled_upper):
+            return up(Fraction(self.scaled_upper) * self.scale)
         return _value(self.scaled_upper, self.log_scale)
 
 

@@ -20,7 +20,7 @@ from consistruct.calibration.problem import ExplicitProblem, PairProblem
 from consistruct.calibration.symmetry import Symmetry
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["ExplicitPairs", "ListedPairs", "PairPool", "PairSource", "PoolPoint"]
+__all__ = ["ExplicitPairs", "PairPool", "PairSource", "PoolPoint"]
 
 
 class Lines:
@@ -122,35 +122,6 @@ class ExplicitPairs(PairSource):
             return lower
         lower[feasible] = self._first_lines.lower(eps)[feasible]
         return lower
-
-
-@dataclass(eq=False)
-class ListedPairs(PairSource):
-    """One problem per orbit of pairs, as structured losses give them."""
-
-    problems: list[PairProblem]
-    own_row: list[int]  # which constraint of each problem is that of i
-    log_scale: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.limits = np.array([problem.max_eps for problem in self.problems])
-
-    def problem(self, number: int) -> tuple[PairProblem, bytes]:
-        return self.problems[number], b"%d" % number
-
-    def start_line(self, number: int, eps: float) -> Line:
-        pair, row = self.problems[number], self.own_row[number]
-        w = np.zeros(len(pair.order))
-        w[row] = 1.0
-        return dual_line(pair, w, hull_slope(pair.gap, -pair.order_rhs[row], eps))
-
-    def start_lower(self, eps: float) -> FloatArray:
-        return np.array(
-            [
-                self.start_line(number, eps).lower(eps) if eps <= limit else math.inf
-                for number, limit in enumerate(self.limits)
-            ]
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from consistruct.cli.plan import one_line, read_loss, show
+from consistruct.cli.plan import read_loss, show
 from consistruct.cli.progress import progress_bar
 
 __all__ = ["advise", "register"]
@@ -35,18 +35,17 @@ def advise(
     from consistruct.report import advice_dict, advice_text
     from consistruct.scores.spec import parse_scores
 
-    with one_line():
-        task = read_loss(loss, rows)
-        with progress_bar("score families") as step:
-            advice = find_advice(
-                task,
-                n_samples=n_samples,
-                eps=eps,
-                candidates=tuple(parse_scores(spec, task) for spec in candidate),
-                radius=radius,
-                q_bound=q_bound,
-                total=total,
-                surrogates=surrogates,
-                progress=step,
-            )
+    task = read_loss(loss, rows)
+    with progress_bar("score families") as step:
+        advice = find_advice(
+            task,
+            n_samples=n_samples,
+            eps=eps,
+            candidates=tuple(parse_scores(spec, task) for spec in candidate),
+            radius=radius,
+            q_bound=q_bound,
+            total=total,
+            surrogates=surrogates,
+            progress=step,
+        )
     show(advice_dict(advice) if json_output else advice_text(advice))

@@ -11,7 +11,10 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from consistruct.cli.plan import one_line, read_loss
+from consistruct._budgets import SPECS
+from consistruct._validation import read_number
+from consistruct.cli.output import loss_file
+from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 from consistruct.exceptions import LossSpecError
@@ -44,7 +47,10 @@ def analyze(
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
     eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
     points: int | None = typer.Option(
-        None, min=2, help="Number of grid values from 0 to max_eps; 21, more for exact pictures."
+        None,
+        min=2,
+        max=SPECS.points,
+        help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
     ),
     at: float | None = typer.Option(
         None,
@@ -80,10 +86,9 @@ def analyze(
         chart_picture,
     )
 
-    check_targets(html=html, plot=plot, csv=csv)
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
-    with one_line():
-        curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
+    curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
         report = calibration_report(
@@ -117,12 +122,11 @@ def _curve(
 ) -> tuple[CalibrationFunction, list[str]]:
     """The curve, and what the result depends on, which is also told in one line on stderr.
 
-    Own scores of another surrogate than the quadratic are those that it is trained with.
+    Own scores are those that the surrogate is trained with.
     """
     from consistruct.calibration import LabelOrderWarning, calibration_function
 
-    other = surrogate != "quadratic"
-    space = None if other and scores == "own" else parse_scores(scores, task)
+    space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
         curve = calibration_function(
@@ -145,7 +149,7 @@ def _values(text: str) -> np.ndarray | None:
     if not text:
         return None
     try:
-        values = np.array([float(part) for part in text.split(",")])
+        values = np.array([read_number(part) for part in text.split(",")])
     except ValueError:
         raise LossSpecError(f"--eps must be numbers separated by commas, got {text!r}") from None
     if not np.isfinite(values).all() or (values < 0).any():

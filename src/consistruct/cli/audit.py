@@ -1,4 +1,4 @@
-"""``consistruct audit``: every claim of the paper, checked now."""
+"""``consistruct audit``: the claims of the paper, checked now."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from consistruct._atomic import atomic_write
-from consistruct.cli.output import check_writable, one_line_errors
+from consistruct.cli.output import check_writable
 from consistruct.cli.plan import show
 from consistruct.cli.progress import progress_bar
 
@@ -39,16 +39,15 @@ def audit(
         for entry in ENTRIES.values():
             typer.echo(f"{entry.name:<34}{entry.kind:<14}{entry.place}")
         return
-    with one_line_errors():
-        if write_docs is not None:
-            check_writable(write_docs)
-            if only:
-                raise ValueError("--write-docs needs all entries; leave out --only")
-        with progress_bar("claims") as step:
-            report = run_audit(only or None, quick=quick, progress=step)
-        if write_docs is not None:
-            with atomic_write(write_docs) as stream:
-                stream.write(audit_page(report).encode())
+    if write_docs is not None:
+        check_writable(write_docs)
+        if only:
+            raise ValueError("--write-docs needs all entries; leave out --only")
+    with progress_bar("claims") as step:
+        report = run_audit(only or None, quick=quick, progress=step)
+    if write_docs is not None:
+        with atomic_write(write_docs) as stream:
+            stream.write(audit_page(report).encode())
     show(audit_dict(report) if json_output else audit_text(report))
     if not report.passed:
         raise typer.Exit(1)

@@ -1,24 +1,25 @@
-"""From the options of `fit` to losses, solvers and estimators."""
+"""From the options of `fit` to losses, models and estimators."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consistruct._validation import read_integer
 from consistruct.cli.output import check_writable
 from consistruct.losses import parse_loss
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
-    from consistruct.learning.data_files import DataSet
+    from consistruct.learning.files.data import DataSet
 
 __all__ = [
     "choose_estimator",
     "choose_loss",
-    "choose_solver",
+    "choose_model",
     "count_or_file",
-    "parse_alpha",
     "query_arguments",
 ]
 
@@ -37,7 +38,7 @@ def choose_loss(spec: str, rows: str | None) -> Any:
 def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
     """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
-    from consistruct.learning.rankings.relevance import takes_queries
+    from consistruct.learning.encoding.relevance import takes_queries
 
     y = examples.y
     assert y is not None
@@ -57,47 +58,78 @@ def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
 def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
     """What `fit`, `predict` and `task_losses` take besides X and y: the queries of a ranking."""
     from consistruct.learning import StructuredPredictor
-    from consistruct.learning.rankings.estimator import ranks_queries
-    from consistruct.learning.rankings.relevance import takes_queries
+    from consistruct.learning.encoding.relevance import takes_queries
 
-    fitted = ranks_queries(estimator)
+    fitted = getattr(getattr(estimator, "kind_", None), "name", "") == "queries"
     starting = isinstance(estimator, StructuredPredictor) and takes_queries(
         estimator.loss, examples.X, examples.y, examples.groups
     )
     return {"groups": examples.groups} if fitted or starting else {}
 
 
-def choose_solver(
-    name: str, alpha: str | float, epochs: int | None, checkpoint: Path | None
+def choose_model(
+    learner: str, settings: list[str] | None, epochs: int | None, checkpoint: Path | None
 ) -> Any:
-    """A solver by name, or averaged SGD with the options that only it has."""
-    if epochs is None and checkpoint is None:
-        return name
-    if name != "sgd":
-        option = "--epochs" if epochs is not None else "--checkpoint"
-        raise ValueError(f"{option} needs --solver sgd, got --solver {name}")
-    from consistruct.learning import AveragedSGD
+    """The model that ``--learner`` names, with the settings that ``--set name=value`` gives it."""
+    given = dict(_setting(text) for text in settings or ())
+    if learner == "auto":
+        if given or epochs is not None or checkpoint is not None:
+            raise ValueError(
+                "--set, --epochs and --checkpoint are settings of one learner; name it, for "
+                "example --learner ridge"
+            )
+        return "auto"
+    from consistruct.learning.models.choice import make_model, model_class, set_names
+
+    if learner not in set_names():
+        make_model(learner, "rows")  # raises, with the names
+    model = model_class(learner)()
+    known = sorted(model.get_params(deep=False))
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(
+            f"--learner {learner} has no setting {unknown[0]!r}; its settings are "
+            f"{', '.join(known)}"
+        )
+    if epochs is not None or checkpoint is not None:
+        given["solver"] = _stochastic(learner, given, epochs, checkpoint)
+    return model.set_params(**given)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """``name=value``: a number, true, false or null as JSON writes them, else a string."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"--set takes name=value, for example --set alpha=0.1, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _stochastic(
+    learner: str, given: dict[str, Any], epochs: int | None, checkpoint: Path | None
+) -> Any:
+    """Averaged SGD with the options that only it has."""
+    option = "--epochs" if epochs is not None else "--checkpoint"
+    if learner not in ("ridge", "linear") or given.get("solver") != "sgd":
+        raise ValueError(
+            f"{option} needs --learner ridge (or linear) with --set solver=sgd, got --learner "
+            f"{learner}"
+        )
+    from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 
     if checkpoint is not None:
         check_writable(checkpoint)
     options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
-    return AveragedSGD(
-        alpha=alpha, checkpoint=None if checkpoint is None else str(checkpoint), **options
-    )
-
-
-def parse_alpha(text: str) -> str | float:
-    """The penalty as it was typed."""
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--alpha must be auto or a number, got {text!r}") from None
+    return AveragedSGD(checkpoint=None if checkpoint is None else str(checkpoint), **options)
 
 
 def count_or_file(labels: str | None) -> int | Path | None:
     """How many labels, or the file that names them."""
     if labels is None:
         return None
-    return int(labels) if labels.lstrip("-").isdigit() else Path(labels)
+    try:
+        return read_integer(labels)
+    except ValueError:
+        return Path(labels)

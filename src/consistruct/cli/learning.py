@@ -6,8 +6,6 @@ Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 a che
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,13 +14,13 @@ import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
+from consistruct._csv import csv_text
 from consistruct.cli import sequences
 from consistruct.cli.choices import (
     choose_estimator,
     choose_loss,
-    choose_solver,
+    choose_model,
     count_or_file,
-    parse_alpha,
     query_arguments,
 )
 from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
@@ -40,14 +38,14 @@ from consistruct.cli.options import (
     Template,
     Transitions,
 )
-from consistruct.cli.output import check_writable, one_line_errors, show
+from consistruct.cli.output import check_distinct, check_writable, loss_file, show
 from consistruct.cli.progress import activity
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.data_files import Layout
-    from consistruct.learning.persistence import ModelFile
+    from consistruct.learning.files.data import Layout
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["read_like_training", "register"]
 
@@ -75,34 +73,31 @@ def fit(
         str | None,
         typer.Option(help="What the rows of a cost file are: pred or true."),
     ] = None,
-    surrogate: Annotated[
-        str | None,
+    learner: Annotated[
+        str,
         typer.Option(
-            help="quadratic (default), logistic, log, …; for column files log (default), hinge, "
-            "softmax_margin or quadratic."
+            help="auto (several models, chosen on left-out rows), ridge, linear, probabilities, "
+            "regressor, items; for column files chain."
         ),
-    ] = None,
-    decoding: Annotated[
-        str | None,
-        typer.Option(
-            help="argmax (default) or bayes; for column files viterbi (default) or marginals."
-        ),
-    ] = None,
-    features: Annotated[
-        str, typer.Option(help="auto, linear, rbf, laplace, poly, nystroem or random.")
     ] = "auto",
-    n_components: Annotated[int | None, typer.Option(help="Landmarks or random features.")] = None,
-    solver: Annotated[str, typer.Option(help="auto, closed_form, sgd, paper_sgd, lbfgs.")] = "auto",
-    alpha: Annotated[str, typer.Option(help="Penalty: auto or a number.")] = "auto",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Setting of the learner, name=value: --learner ridge --set alpha=0.1."
+        ),
+    ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Most passes over the data, for --solver sgd.")
+        int | None, typer.Option(help="Most passes over the data, for stochastic solvers.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="For --solver sgd: file that keeps the state after every epoch; the same command "
-            "goes on from it after an interruption, to the identical result."
+            help="For stochastic solvers: file that keeps the state after every epoch; the same "
+            "command goes on from it after an interruption, to the identical result."
         ),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds after which --learner auto tries nothing more.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
@@ -126,66 +121,66 @@ def fit(
     Sequences: consistruct fit train.conll --template chunking.txt --tag-scheme bio --model
     chunks.safetensors
     """
-    from consistruct.learning.data_files import read_data
-    from consistruct.learning.persistence import save
+    from consistruct.learning.files.data import read_data
+    from consistruct.learning.files.persistence import save
 
-    with one_line_errors():
-        if sequences.is_column_file(data, format):
-            allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.fit_columns(
-                data,
-                model,
-                template=template,
-                target=target,
-                checkpoint=checkpoint,
-                solver=solver,
-                alpha=parse_alpha(alpha),
-                epochs=epochs,
-                surrogate=surrogate or "log",
-                decoding=decoding or "viterbi",
-                random_state=seed,
-                tag_scheme=tag_scheme,
-                transitions=transitions,
-                hash_bits=hash_bits,
-            )
-            show(result, as_json)
-            return
-        others = set(context.params) - set(sequences.COLUMN_OPTIONS)
-        sequences.refuse_options(
-            context, others, "is about column files (.conll, or --format conll)"
-        )
-        check_writable(model)
-        with activity(f"reading {data.name}"):
-            examples = read_data(
-                data,
-                format=format,
-                target=target or (),
-                groups=groups,
-                ignore=ignore or (),
-                labels=count_or_file(labels),
-                labels_at=labels_at,
-                part=part,
-            )
-        estimator = choose_estimator(
-            examples,
-            loss=choose_loss(loss, rows),
-            surrogate=surrogate or "quadratic",
-            decoding=decoding or "argmax",
-            features=features,
-            n_components=n_components,
-            solver=choose_solver(solver, parse_alpha(alpha), epochs, checkpoint),
-            alpha=parse_alpha(alpha),
+    if sequences.is_column_file(data, format):
+        allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.fit_columns(
+            data,
+            model,
+            template=template,
+            target=target,
+            learner=learner,
+            settings=settings,
+            checkpoint=checkpoint,
+            epochs=epochs,
             random_state=seed,
-            n_jobs=jobs,
+            tag_scheme=tag_scheme,
+            transitions=transitions,
+            hash_bits=hash_bits,
         )
-        start = time.perf_counter()
-        with activity(f"fitting {shape_of(examples)}"):
-            queries = query_arguments(estimator, examples)
-            estimator.fit(examples.X, examples.y, **queries)
-        seconds = time.perf_counter() - start
-        save(estimator, model, notes={"layout": examples.layout.as_dict()})
-        losses = estimator.task_losses(examples.X, examples.y, **queries)
+        show(result, as_json)
+        return
+    others = set(context.params) - set(sequences.COLUMN_OPTIONS)
+    sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
+    check_distinct(model=model, checkpoint=checkpoint)
+    listed = count_or_file(labels)
+    read = {
+        "data": data,
+        "loss": loss_file(loss),
+        "list_of_labels": listed if isinstance(listed, Path) else None,
+    }
+    check_writable(model, **read)
+    if checkpoint is not None:
+        check_writable(checkpoint, **read)
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data,
+            format=format,
+            target=target or (),
+            groups=groups,
+            ignore=ignore or (),
+            labels=listed,
+            labels_at=labels_at,
+            part=part,
+        )
+    estimator = choose_estimator(
+        examples,
+        loss=choose_loss(loss, rows),
+        model=choose_model(learner, settings, epochs, checkpoint),
+        time_limit=time_limit,
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    start = time.perf_counter()
+    with activity(f"fitting {shape_of(examples)}"):
+        queries = query_arguments(estimator, examples)
+        estimator.fit(examples.X, examples.y, **queries)
+    seconds = time.perf_counter() - start
+    save(estimator, model, notes={"layout": examples.layout.as_dict()})
+    losses = estimator.task_losses(examples.X, examples.y, **queries)
     show(
         {
             "command": "fit",
@@ -196,13 +191,23 @@ def fit(
             "n_examples": int(examples.X.shape[0]),
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
-            "alpha": float(estimator.alpha_),
-            "n_iter": int(estimator.n_iter_),
+            **_what_was_learnt(estimator),
             "training_loss": float(losses.mean()),
             "seconds": seconds,
         },
         as_json,
     )
+
+
+def _what_was_learnt(estimator: Any) -> dict[str, Any]:
+    """The models behind an estimator, with their weights, or the penalty of a single one."""
+    if hasattr(estimator, "portfolio_"):
+        used = [entry for entry in estimator.portfolio_ if entry["weight"] > 0]
+        return {"models": {entry["name"]: round(entry["weight"], 3) for entry in used}}
+    found: dict[str, Any] = {"models": {type(estimator.model_).__name__: 1.0}}
+    if hasattr(estimator.model_, "alpha_"):
+        found["alpha"] = float(estimator.model_.alpha_)
+    return found
 
 
 def predict(
@@ -227,35 +232,34 @@ def predict(
 
     Example: consistruct predict animals.safetensors new.csv --out predictions.csv
     """
-    from consistruct.learning.data_files import read_data
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.data import read_data
+    from consistruct.learning.files.persistence import read_model
 
     predictions: Any
     expected = None
-    with one_line_errors():
-        stored = read_model(model)
-        if out is not None:
-            check_writable(out)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            text, predictions = sequences.predict_columns(stored, model, data)
-        else:
-            layout = layout_of(stored, model)
-            with activity(f"reading {data.name}"):
-                examples = read_data(
-                    data, format=format or format_of(layout, data), part=part, like=layout,
-                    with_target=False,
-                )  # fmt: skip
-            with activity(f"predicting {shape_of(examples)}"):
-                queries = query_arguments(stored.estimator, examples)
-                predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
-                if expected_loss:
-                    expected = stored.estimator.predict_expected_loss(examples.X)
-            text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
-        if out is not None:
-            with atomic_write(out) as stream:
-                stream.write(text.encode())
+    stored = read_model(model)
+    if out is not None:
+        check_writable(out, model=model, data=data)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        text, predictions = sequences.predict_columns(stored, model, data)
+    else:
+        layout = layout_of(stored, model)
+        with activity(f"reading {data.name}"):
+            examples = read_data(
+                data, format=format or format_of(layout, data), part=part, like=layout,
+                with_target=False,
+            )  # fmt: skip
+        with activity(f"predicting {shape_of(examples)}"):
+            queries = query_arguments(stored.estimator, examples)
+            predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
+            if expected_loss:
+                expected = stored.estimator.predict_expected_loss(examples.X)
+        text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
+    if out is not None:
+        with atomic_write(out) as stream:
+            stream.write(text.encode())
     if as_json:
         result: dict[str, Any] = {
             "command": "predict",
@@ -296,18 +300,17 @@ def evaluate(
 
     Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
     """
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.persistence import read_model
 
-    with one_line_errors():
-        stored = read_model(model)
-        if sequences.is_sequence_model(stored, model, data, format):
-            allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
-            sequences.refuse_options(context, allowed, reason)
-            result = sequences.evaluate_columns(stored, model, data)
-            name, judged = "token error", result["token_error"]
-        else:
-            result = _evaluate_rows(stored, model, data, target, part, format)
-            name, judged = "mean loss", result["mean_loss"]
+    stored = read_model(model)
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        result = sequences.evaluate_columns(stored, model, data)
+        name, judged = "token error", result["token_error"]
+    else:
+        result = _evaluate_rows(stored, model, data, target, part, format)
+        name, judged = "mean loss", result["mean_loss"]
     passed = at_most is None or judged <= at_most
     if at_most is not None:
         result |= {"at_most": at_most, "passed": passed}
@@ -357,9 +360,8 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: 
         header = list(names)
     else:
         header = [f"prediction_{part}" for part in range(columns.shape[1])]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*header, "expected_loss"] if expected is not None else header)
-    for row, cells in enumerate(columns.tolist()):
-        writer.writerow(cells if expected is None else [*cells, repr(float(expected[row]))])
-    return text.getvalue()
+    rows = columns.tolist()
+    if expected is not None:
+        header = [*header, "expected_loss"]
+        rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
+    return csv_text(header, rows)

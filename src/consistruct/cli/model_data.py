@@ -9,8 +9,8 @@ from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
-    from consistruct.learning.data_files import DataSet, Layout
-    from consistruct.learning.persistence import ModelFile
+    from consistruct.learning.files.data import DataSet, Layout
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["format_of", "layout_of", "read_like_training", "shape_of"]
 
@@ -24,7 +24,7 @@ def read_like_training(
     format: str | None,  # noqa: A002
 ) -> tuple[DataSet, Layout]:
     """Rows with truths, read as the model's training file was."""
-    from consistruct.learning.data_files import read_data
+    from consistruct.learning.files.data import read_data
 
     layout = layout_of(stored, model)
     with activity(f"reading {data.name}"):
@@ -37,7 +37,7 @@ def read_like_training(
 
 def layout_of(stored: ModelFile, path: Path) -> Layout:
     """How the training file was laid out, as the model file notes it."""
-    from consistruct.learning.data_files import Layout
+    from consistruct.learning.files.data import Layout
 
     try:
         return Layout.from_dict(stored.notes["layout"])

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
-from consistruct.exceptions import ConsistructError, LossSpecError
+from consistruct.exceptions import LossSpecError
 
 # solvers and tables take longer to import than `consistruct --help` may: inside the commands
 if TYPE_CHECKING:
     from consistruct.losses.base import Loss
 
-__all__ = ["one_line", "plan", "read_loss", "register", "show"]
+__all__ = ["plan", "read_loss", "register", "show"]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,26 +47,16 @@ def plan(
     from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
     from consistruct.scores.spec import parse_scores
 
-    with one_line():
-        if table:
-            if eps is None:
-                raise LossSpecError("--table compares losses at one accuracy: give it by --eps")
-            lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
-            show(plan_table_dict(lines) if json_output else plan_table_text(lines))
-            return
-        task = read_loss(loss, rows)
-        family = parse_scores(scores, task)
-        found = sample_complexity(task, family, eps=eps, radius=radius, q_bound=q_bound)
+    if table:
+        if eps is None:
+            raise LossSpecError("--table compares losses at one accuracy: give it by --eps")
+        lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
+        show(plan_table_dict(lines) if json_output else plan_table_text(lines))
+        return
+    task = read_loss(loss, rows)
+    family = parse_scores(scores, task)
+    found = sample_complexity(task, family, eps=eps, radius=radius, q_bound=q_bound)
     show(plan_dict(found) if json_output else plan_text(found))
-
-
-@contextmanager
-def one_line() -> Iterator[None]:
-    """A bad number becomes one line, without a traceback."""
-    try:
-        yield
-    except ValueError as error:
-        raise error if isinstance(error, ConsistructError) else ConsistructError(error) from None
 
 
 def read_loss(spec: str, rows: str) -> Loss:

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from consistruct.cli.model_data import read_like_training
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
-from consistruct.cli.output import one_line_errors
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 
@@ -54,7 +53,7 @@ def report(
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
     """
-    from consistruct.learning.persistence import read_model
+    from consistruct.learning.files.persistence import read_model
     from consistruct.report import (
         chart_picture,
         learning_charts,
@@ -64,34 +63,33 @@ def report(
         learning_text,
     )
 
-    with one_line_errors():
-        check_targets(html=html, plot=plot, csv=csv)
-        stored = read_model(model)
-        examples, layout = read_like_training(stored, model, data, target, part, format)
-        options: dict[str, Any] = {}
-        if train is not None:
-            rows, _ = read_like_training(stored, model, train, target, train_part, format)
-            options = {"X_train": rows.X, "y_train": rows.y}
-        with progress_bar("fits for the report") as step:
-            found = learning_report(
-                stored.estimator,
-                examples.X,
-                examples.y,
-                **options,
-                learning_curve=not quick,
-                bandwidths=not quick,
-                label_names=layout.label_names,
-                random_state=seed,
-                progress=step,
-            )
-        written = []
-        if html is not None:
-            written += [write_file(html, learning_html(found))]
-        if plot is not None:
-            picture = chart_picture(learning_charts(found), plot.suffix[1:].lower())
-            written += [write_file(plot, picture)]
-        if csv is not None:
-            written += write_tables(csv, learning_tables(found))
+    check_targets(html=html, plot=plot, csv=csv, model=model, data=data, training_data=train)
+    stored = read_model(model)
+    examples, layout = read_like_training(stored, model, data, target, part, format)
+    options: dict[str, Any] = {}
+    if train is not None:
+        rows, _ = read_like_training(stored, model, train, target, train_part, format)
+        options = {"X_train": rows.X, "y_train": rows.y}
+    with progress_bar("fits for the report") as step:
+        found = learning_report(
+            stored.estimator,
+            examples.X,
+            examples.y,
+            **options,
+            learning_curve=not quick,
+            bandwidths=not quick,
+            label_names=layout.label_names,
+            random_state=seed,
+            progress=step,
+        )
+    written = []
+    if html is not None:
+        written += [write_file(html, learning_html(found))]
+    if plot is not None:
+        picture = chart_picture(learning_charts(found), plot.suffix[1:].lower())
+        written += [write_file(plot, picture)]
+    if csv is not None:
+        written += write_tables(csv, learning_tables(found))
     if as_json:
         typer.echo(json.dumps(found.as_dict(), allow_nan=False))
         return

@@ -6,21 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from consistruct._atomic import atomic_write
-from consistruct.cli.output import check_writable
+from consistruct.cli.output import check_distinct, check_writable
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["check_targets", "write_file", "write_tables"]
 
 
-def check_targets(*, html: Path | None, plot: Path | None, csv: Path | None) -> None:
-    """Refuse names and places that could not be written, before anything is computed."""
+def check_targets(
+    *, html: Path | None, plot: Path | None, csv: Path | None, **read: Path | None
+) -> None:
+    """Refuse names and places that could not be written, before anything is computed.
+
+    `read` are the files that the command reads, by what they are.
+    """
     from consistruct.report import picture_kind
 
     if plot is not None:
         picture_kind(str(plot))
+    check_distinct(html=html, plot=plot, csv=csv)
     for path in (html, plot, csv):
         if path is not None:
-            check_writable(path)
+            check_writable(path, **read)
 
 
 def write_file(path: Path, content: str | bytes) -> Path:

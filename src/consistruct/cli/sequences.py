@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from consistruct.cli.output import check_writable
+from consistruct._budgets import irregular_file, unreadable_table
+from consistruct._validation import read_integer
+from consistruct.cli.choices import choose_model
+from consistruct.cli.output import check_distinct, check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
-    from consistruct.learning.persistence import ModelFile
-    from consistruct.learning.sequences.column_layout import ColumnLayout
-    from consistruct.learning.sequences.conll import ColumnFile
+    from consistruct.learning.files.column_layout import ColumnLayout
+    from consistruct.learning.files.conll import ColumnFile
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = [
     "evaluate_columns",
@@ -40,10 +43,8 @@ FIT_OPTIONS = (
     "format",
     "as_json",
     "target",
-    "surrogate",
-    "decoding",
-    "solver",
-    "alpha",
+    "learner",
+    "settings",
     "epochs",
     "checkpoint",
     "seed",
@@ -65,11 +66,11 @@ def is_sequence_model(
     format: str | None,  # noqa: A002
 ) -> bool:
     """Whether the model reads column files; a model and data of different kinds are refused."""
-    from consistruct.learning.data_files import SUFFIXES
-    from consistruct.learning.sequences import SequencePredictor
+    from consistruct.learning.files.data import SUFFIXES
 
     kind = type(stored.estimator).__name__
-    reads_columns = isinstance(stored.estimator, SequencePredictor)
+    examples = getattr(stored.estimator, "kind_", None)
+    reads_columns = getattr(examples, "name", "") == "sequences"
     if is_column_file(data, format) and not reads_columns:
         raise ModelFileError(
             f"{model} holds a {kind}, which does not read column files; fit a model on a .conll "
@@ -100,16 +101,18 @@ def fit_columns(
     *,
     template: Path | None,
     target: list[str] | None,
+    learner: str,
+    settings: list[str] | None,
     checkpoint: Path | None,
-    solver: str,
-    alpha: str | float,
     epochs: int | None,
+    random_state: int,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Fit a `SequencePredictor`, save it with its layout, and say how it went."""
-    from consistruct.learning.persistence import save
-    from consistruct.learning.sequences import SequencePredictor, token_error
-    from consistruct.learning.sequences.column_layout import ColumnLayout
+    """Fit a chain, save it with its layout, and say how it went."""
+    from consistruct.learning import StructuredPredictor
+    from consistruct.learning.files.column_layout import ColumnLayout
+    from consistruct.learning.files.persistence import save
+    from consistruct.learning.sequence_metrics import token_error
 
     if template is None:
         raise ValueError(
@@ -117,28 +120,23 @@ def fit_columns(
         )
     text = _template_text(template)
     column = _tag_column(target)
-    check_writable(model)
-    solver = "sgd" if solver == "auto" else solver
+    check_distinct(model=model, checkpoint=checkpoint)
+    check_writable(model, data=data, template=template)
+    if learner not in ("auto", "chain"):
+        raise ValueError(f"column files are learnt by --learner chain, got --learner {learner}")
     if checkpoint is not None:
-        if solver != "sgd":
-            raise ValueError(f"--checkpoint needs --solver sgd, got --solver {solver}")
-        check_writable(checkpoint)
-    if isinstance(alpha, str):  # "auto"; the reference solver needs some penalty to end
-        alpha = 0.0 if solver == "sgd" else 1.0
-    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
+        check_writable(checkpoint, data=data, template=template)
+        parameters["checkpoint"] = str(checkpoint)
+    if epochs is not None:
+        parameters["max_epochs"] = epochs
+    chain = choose_model("chain", settings, None, None).set_params(**parameters)
     file = _read(data)
     file.column(column)  # refuses a number that the file does not have
     try:
         layout = ColumnLayout(text, column % file.n_columns, file.n_columns)
     except ValueError as error:
         raise ValueError(f"{template}: {error}") from None
-    estimator = SequencePredictor(
-        solver=solver,
-        alpha=alpha,
-        checkpoint=None if checkpoint is None else str(checkpoint),
-        **options,
-        **parameters,
-    )
+    estimator = StructuredPredictor("hamming", chain, random_state=random_state)
     start = time.perf_counter()
     with activity(f"fitting {_size(file)}"):
         X, y = layout.features(file), layout.tags(file)
@@ -149,13 +147,14 @@ def fit_columns(
         "command": "fit",
         "data": str(data),
         "model": str(model),
-        "estimator": "SequencePredictor",
-        "surrogate": estimator.surrogate,
-        "decoding": estimator.decoding,
+        "estimator": "Chain",
+        "surrogate": chain.surrogate,
+        "decoding": chain.decoding,
         **_counts(file),
-        "n_features": int(estimator.n_features_in_),
-        "n_tags": len(estimator.classes_),
-        "n_iter": int(estimator.n_iter_),
+        "n_features": int(estimator.model_.n_features_in_),
+        "n_tags": len(estimator.label_encoding_),
+        "alpha": float(estimator.model_.alpha_),
+        "n_iter": int(estimator.model_.n_iter_),
         "training_token_error": token_error(y, _predict(estimator, X)),
         "seconds": seconds,
     }
@@ -163,7 +162,7 @@ def fit_columns(
 
 def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, list[list[str]]]:
     """The columns of the file with the predicted tags as a further one, and the tags alone."""
-    from consistruct.learning.sequences.conll import columns_text
+    from consistruct.learning.files.conll import columns_text
 
     layout, file = _layout(stored, model), _read(data)
     with activity(f"predicting {_size(file)}"):
@@ -173,8 +172,12 @@ def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, li
 
 def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, Any]:
     """Errors on tokens and sequences, and F1 of chunks where the tags follow a chunk scheme."""
-    from consistruct.learning.sequences import chunk_score, sequence_error, token_error
-    from consistruct.learning.sequences.sequence_metrics import chunk_scheme
+    from consistruct.learning.sequence_metrics import (
+        chunk_scheme,
+        chunk_score,
+        sequence_error,
+        token_error,
+    )
 
     layout, file = _layout(stored, model), _read(data)
     try:
@@ -203,20 +206,24 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
 
 
 def _read(data: Path) -> ColumnFile:
-    from consistruct.learning.sequences.conll import read_columns
+    from consistruct.learning.files.conll import read_columns
 
     if not data.exists():
         raise DataFileError(f"there is no file {str(data)!r}")
-    if data.is_dir():
-        raise DataFileError(f"{data} is a folder; give a column file")
+    irregular = irregular_file(data)
+    if irregular is not None:
+        raise DataFileError(f"{data} is {irregular}; give a column file")
     with activity(f"reading {data.name}"):
         return read_columns(data)
 
 
 def _template_text(path: Path) -> str:
     """The text of a template file that can be parsed."""
-    from consistruct.learning.sequences.conll import FeatureTemplate
+    from consistruct.learning.files.conll import FeatureTemplate
 
+    fault = unreadable_table(path)
+    if fault is not None:
+        raise DataFileError(f"{path} is no template: {fault}")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -239,7 +246,7 @@ def _tag_column(target: list[str] | None) -> int:
     if len(target) > 1:
         raise ValueError(f"a column file has one column of tags, got --target {len(target)} times")
     try:
-        return int(target[0])
+        return read_integer(target[0])
     except ValueError:
         raise ValueError(
             f"--target must be the number of a column (0 is the first, -1 the last), "
@@ -248,7 +255,7 @@ def _tag_column(target: list[str] | None) -> int:
 
 
 def _layout(stored: ModelFile, model: Path) -> ColumnLayout:
-    from consistruct.learning.sequences.column_layout import ColumnLayout
+    from consistruct.learning.files.column_layout import ColumnLayout
 
     try:
         return ColumnLayout.from_dict(stored.notes["columns"])

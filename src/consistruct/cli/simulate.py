@@ -6,11 +6,14 @@ from typing import cast
 
 import typer
 
-from consistruct.cli.plan import one_line, read_loss, show
+from consistruct._validation import read_integer
+from consistruct.cli.plan import read_loss, show
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import LossSpecError
 
 __all__ = ["register", "simulate"]
+
+MOST_STEPS, MOST_REPEATS, MOST_ANCHORS = 10_000_000, 10_000, 1000
 
 
 def register(app: typer.Typer) -> None:
@@ -23,8 +26,8 @@ def simulate(
     scores: str = typer.Option("own", help="own, full, blocks:20x5, separable, chain."),
     constants: str = typer.Option("known-optimum", help="paper, sharp or known-optimum."),
     steps: str = typer.Option("10,100,1000,10000", help="Numbers of examples, comma-separated."),
-    repeats: int = typer.Option(10, min=2, help="Independent runs per number."),
-    anchors: int = typer.Option(4, min=2, help="How many laws are to be learnt."),
+    repeats: int = typer.Option(10, min=2, max=MOST_REPEATS, help="Independent runs per number."),
+    anchors: int = typer.Option(4, min=2, max=MOST_ANCHORS, help="How many laws are to be learnt."),
     noise: float = typer.Option(0.5, help="Share of uniform noise in each law."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     study: bool = typer.Option(False, "--study", help="All losses: what makes one hard?"),
@@ -44,7 +47,7 @@ def simulate(
     from consistruct.scores.spec import parse_scores
 
     variant = cast(Variant, constants.replace("-", " "))
-    with one_line(), progress_bar("simulation") as step:
+    with progress_bar("simulation") as step:
         if study:
             found = hardness_study(
                 eps=eps, variant=variant, repeats=repeats, random_state=seed, progress=step
@@ -75,6 +78,11 @@ def simulate(
 
 def _counts(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.split(","))
+        counts = tuple(read_integer(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--steps must be integers with commas between, got {text!r}") from None
+        raise ValueError(
+            f"--steps must be integers with commas between, got {text[:40]!r}"
+        ) from None
+    if max(counts) > MOST_STEPS:
+        raise ValueError(f"--steps may be at most {MOST_STEPS}, got {max(counts)}")
+    return counts

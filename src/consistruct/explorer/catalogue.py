@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from consistruct import __version__
-from consistruct.calibration import SURROGATES
 from consistruct.explorer.files import FILES, TITLES
 from consistruct.explorer.limits import Limits
 from consistruct.losses import LOSSES
 from consistruct.report import PLOTLY_CONFIG, THEME_COLOURS
+from consistruct.surrogates import SURROGATES
 
 __all__ = ["OFFERS", "Field", "Offer", "catalogue"]
 
@@ -104,15 +104,6 @@ SCORES = (
     ("sortable", "sortable: one score per item"),
     ("blocks", "blocks: one score per group"),
 )
-SURROGATE_NAMES = {
-    "quadratic": "quadratic",
-    "logistic": "logistic",
-    "exponential": "exponential",
-    "log": "log loss (CRF)",
-    "sparsemax": "sparsemax",
-    "hinge": "hinge (structured SVM)",
-    "max-min-margin": "max-min margin",
-}
 DECODINGS = (
     ("argmax", "argmax: the highest score"),
     ("bayes", "Bayes: least expected loss"),
@@ -137,7 +128,11 @@ def catalogue(limits: Limits) -> dict[str, Any]:
         ],
         "specs": [LOSSES[name].spec for name in OFFERS],
         "scores": [{"name": name, "title": title} for name, title in SCORES],
-        "surrogates": [{"name": name, "title": SURROGATE_NAMES[name]} for name in SURROGATES],
+        "surrogates": [
+            {"name": name, "title": entry.title}
+            for name, entry in SURROGATES.items()
+            if entry.analysable
+        ],
         "decodings": [{"name": name, "title": title} for name, title in DECODINGS],
         "files": [{"name": name, "title": TITLES[name]} for name in FILES],
         "theme_colours": THEME_COLOURS,

@@ -107,9 +107,8 @@ class Analyst:
             self._check_size(loss)
         else:
             loss = Upload(matrix["text"], matrix["rows"]).matrix()
-        # own scores of another surrogate than the quadratic are those that it is trained with
-        trained = setting.surrogate != "quadratic" and setting.scores == "own"
-        scores = None if trained else parse_scores(setting.scores, loss)
+        # own scores are those that the surrogate is trained with
+        scores = None if setting.scores == "own" else parse_scores(setting.scores, loss)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LabelOrderWarning)
             curve = calibration_function(loss, scores, setting.surrogate, setting.decoding)

@@ -1,4 +1,4 @@
-"""Which surrogate: quadratic, logistic and log loss compared where the engine takes the loss."""
+"""Which surrogate: four that are consistent, compared where the engine takes the loss."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ CANDIDATES = (
     ("quadratic", "quadratic", "argmax", None),
     ("logistic", "logistic", "argmax", 20),
     ("log, Bayes decoding", "log", "bayes", 30),
+    ("linear-regret", "linear-regret", "argmax", None),
 )
 
 
@@ -71,16 +72,17 @@ def choose_surrogate(loss: Loss, *, eps: float) -> SurrogateAdvice:
     H alone depends on the unit of the surrogate; n(ε) does not (`compare_surrogates` defines S). It
     compares worst-case calibration per draw at the least informative law, and says nothing of
     approximation by a model, of optimisation, or of laws with less noise. The quadratic surrogate
-    has the loss's own scores, the others what they are trained with.
+    has the loss's own scores, the others what they are trained with. For "linear-regret" it also
+    depends on κ, here the largest loss: a larger κ has a lower figure and a stiffer surrogate.
 
     Examples
     --------
     >>> from consistruct.losses import ZeroOne
     >>> found = choose_surrogate(ZeroOne(10), eps=0.5)
     >>> [(entry.name, round(entry.draws_most, 1)) for entry in found.entries]
-    [('quadratic', 7.2), ('logistic', 19.1), ('log, Bayes decoding', 34.4)]
+    [('quadratic', 7.2), ('logistic', 19.1), ('log, Bayes decoding', 34.4), ('linear-regret', 1.8)]
     >>> found.recommended.name
-    'quadratic'
+    'linear-regret'
     """
     entries, refused = [], []
     for name, surrogate, decoding, limit in CANDIDATES:

@@ -84,6 +84,18 @@ class Ragged:
         """The same lengths with other values."""
         return type(self)(np.asarray(values), self.offsets)
 
+    def take(self, rows: ArrayLike) -> Self:
+        """The sequences with the given numbers, copied, in that order.
+
+        >>> Ragged.pack([[0, 1], [2], [3, 4]]).take([2, 0]).values.tolist()
+        [3, 4, 0, 1]
+        """
+        numbers = np.asarray(rows, dtype=np.int64)
+        lengths = self.lengths[numbers]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
+        return type(self)(self.values[np.repeat(self.offsets[numbers], lengths) + within], offsets)
+
     def same_lengths(self, other: Ragged) -> bool:
         return np.array_equal(self.offsets, other.offsets)
 

@@ -8,37 +8,31 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from consistruct.labels import Classes, Product, Subsets
-from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.learning.base import BasePredictor, can_stream
-from consistruct.learning.cost_tables import example_costs
-from consistruct.learning.finite_inputs import known_finite
-from consistruct.learning.label_encoding import (
-    ClassLabels,
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.costs import cost_tensor, example_costs
+from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
+from consistruct.learning.encoding.labels import (
     CostLabels,
-    PartLabels,
+    encode_again,
     loss_class,
+    over_parts,
+    prepare_labels,
 )
-from consistruct.learning.weights import check_sample_weight, combined_weight
-from consistruct.losses import CostVectors, ZeroOne
-from consistruct.losses.base import Loss
+from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
+from consistruct.learning.estimator import TargetEstimator, has_probabilities, streams
+from consistruct.losses import CostMatrix, CostVectors, ZeroOne
 from consistruct.protocols import FloatArray
-from consistruct.scores import Separable
 
 __all__ = ["TaskLossClassifier"]
 
 
-class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
+class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc]
     """Classifier for any task loss over classes, or over multi-label indicator matrices.
 
-    With the quadratic surrogate it regresses minus the loss target u_y on features of x,
-
-        min_W (1/N) Σ_i w_i ½‖Wᵀφ(x_i) + u_{y_i}‖²_Ḡ + (α/2) tr(WᵀḠW),
-
-    and predicts the label with the best score: consistent for the loss, whatever it is. The
-    defaults need no tuning: kernel, bandwidth and penalty are chosen by exact leave-one-out.
+    It estimates the expected target of the loss by any model, and predicts the label of least
+    expected loss: consistent for the loss, whatever it is.
 
     Parameters
     ----------
@@ -47,43 +41,20 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
         be a DataFrame, a dict ``costs[prediction][truth]`` (both matched with the classes by name)
         or a (k, k) array whose rows are predictions, in the order of the sorted classes.
-    surrogate : {"quadratic", "logistic", "exponential", "square", "log"} or class
-        "quadratic" has a closed form; the others sum over listed labels.
-    decoding : {"argmax", "bayes"}
-        Best score, or least expected loss (they differ for "log").
-    scores : ScoreSpace, optional
-        The loss's own scores if not given.
-    features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
-        "auto": linear for sparse or very wide (over 4096 columns) inputs, else kernel features,
-        exact up to 12,288 rows (`n_components` rows if given) and by Nyström above; solvers other
-        than the closed form get Nyström features. "rbf", "laplace" and "poly" are
-        exact whatever the number of rows; "nystroem" and "random" approximate `kernel`.
-    kernel : {"auto", "rbf", "laplace", "poly"}
-        For "auto", "nystroem" and "random". "auto" compares RBF and Laplace (exp(−‖x−z‖₁/h)) by
-        leave-one-out; it is RBF for sparse inputs and where `bandwidth` is a number.
-    bandwidth : "auto", "median" or float
-        "auto" compares six around the median distance by leave-one-out on at most 1024 rows.
-    degree, coef0 : int and float
-        Of the polynomial kernel.
-    n_components : int, optional
-        Landmarks or random features; 3072 if not given.
-    standardize : "auto", bool
-        Whether features are standardised first; "auto" compares both for kernels and leaves
-        linear features as they are.
-    solver : {"auto", "closed_form", "sgd", "paper_sgd", "lbfgs"} or solver object
-        "auto": closed form for the quadratic surrogate while a factorisation is affordable, SGD
-        beyond; L-BFGS for other surrogates.
-    alpha : "auto", float or list of float
-        Penalty. The closed form chooses among several by leave-one-out.
-    regularizer : {"gram", "weights"}
-        tr(WᵀḠW) or the paper's ‖W‖².
-    fit_intercept : bool
+    model : "auto", str or model
+        What estimates the expected target: a model of `consistruct.models` such as
+        ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or
+        its name. "auto" tries several on left-out rows, see `Stack`.
+    cv : int or splitter, optional
+        Folds for left-out estimates, which recalibrate the model and, with "auto", choose between
+        models. None: exact leave-one-out where the model has it, five folds where "auto" needs
+        them, no recalibration for other models.
     class_weight : dict or "balanced", optional
+    time_limit : float, optional
+        Seconds after which model="auto" starts no further model.
     random_state : int, RandomState or Generator, optional
     n_jobs : int, optional
-        Candidates for the bandwidth that are compared at a time, one thread each. Nothing else
-        uses it: products and factorisations take the threads of the linear algebra library, which
-        OMP_NUM_THREADS limits, and sparse SGD takes one.
+        Fits that run at a time; the answer does not depend on it.
     verbose : int
         1 shows progress through `logging`, 2 details.
 
@@ -91,26 +62,30 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     ----------
     classes_ : array
         Class labels (for label matrices: 0..T−1, the columns).
-    loss_, surrogate_ : Loss, Surrogate
+    loss_ : Loss
         With the sizes found in y.
-    coef_, intercept_ : (width, n_features_out) and (width,) arrays
-    alpha_ : float
+    model_ : fitted model
+    statistic_ : Statistic
+        What the model estimates the mean of.
+    recalibration_ : Recalibration
+        What left-out rows corrected.
     path_ : dict
-        Leave-one-out risks of every penalty and contrast that was compared.
-    contrast_ : float
-        Scores are θ̄ + c(θ − θ̄), which undoes shrinkage; the closed form chooses c.
-    centre_ : (width,) array or None
-        θ̄, the mean target.
-    n_iter_, n_features_in_, feature_names_in_
+        What was compared on the way.
+    portfolio_ : list of dict
+        With model="auto": the models that were tried, their left-out losses, weights and seconds.
+    n_features_in_, feature_names_in_
 
     Examples
     --------
     >>> import consistruct as cs
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = cs.TaskLossClassifier(loss=cs.losses.CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]]))
-    >>> model.fit(X, y).predict(X[:2])
+    >>> costs = cs.losses.CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]])
+    >>> model = cs.TaskLossClassifier(costs, cs.models.Ridge()).fit(X, y)
+    >>> model.predict(X[:2])
     array([0, 0])
+    >>> model.expected_losses(X[:2]).shape
+    (2, 3)
     """
 
     classes_: Any
@@ -118,100 +93,86 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
     def __init__(
         self,
         loss: Any = "zero_one",
+        model: Any = "auto",
         *,
-        surrogate: Any = "quadratic",
-        decoding: str = "argmax",
-        scores: Any = None,
-        features: Any = "auto",
-        kernel: str = "auto",
-        bandwidth: Any = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_components: int | None = None,
-        standardize: Any = "auto",
-        solver: Any = "auto",
-        alpha: Any = "auto",
-        regularizer: str = "gram",
-        fit_intercept: bool = True,
+        cv: Any = None,
         class_weight: Any = None,
+        time_limit: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            loss,
-            surrogate,
-            decoding,
-            scores,
-            features,
-            kernel,
-            bandwidth,
-            degree,
-            coef0,
-            n_components,
-            standardize,
-            solver,
-            alpha,
-            regularizer,
-            fit_intercept,
-            random_state,
-            n_jobs,
-            verbose,
-        )
+        super().__init__(loss, model, cv, time_limit, random_state, n_jobs, verbose)
         self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        over_parts = (
-            isinstance(self.loss.truths, Product | Subsets)
-            if isinstance(self.loss, Loss)
-            else isinstance(self.loss, str) and self.loss.partition(":")[0] in ("hamming", "fbeta")
-        )
-        tags.classifier_tags.multi_label = over_parts
-        tags.target_tags.multi_output = over_parts
+        tags.input_tags.allow_nan = self._takes_missing()
+        tags.classifier_tags.multi_label = over_parts(self.loss)
+        tags.target_tags.multi_output = over_parts(self.loss)
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        costs: Any = None,
+        groups: Any = None,
+    ) -> Self:
         """Learn from inputs and labels.
 
         Parameters
         ----------
         X : (n, n_features) array, CSR or DataFrame
         y : (n,) labels of any type, or (n, T) indicator matrix
-            With `costs` only the names of the classes are taken from y, and it may be None: the
-            classes are then the columns of `costs`.
+            With (n, k) `costs` only the names of the classes are taken from y, and it may be None:
+            the classes are then the columns of `costs`.
         sample_weight : (n,) array, optional
             How often each row counts.
-        costs : (n, k) array or DataFrame, optional
-            What each class would cost as the prediction of each row (`CostVectors`), in place of
-            the loss; columns in the order of the sorted classes, or named by them.
+        costs : (n, k) or (n, k, m) array, or DataFrame, optional
+            Costs of each example, in place of the loss. (n, k): what each prediction costs for
+            this row (`CostVectors`); columns in the order of the sorted classes, or named by them.
+            (n, k, m): what prediction c costs if the truth is t; the model learns probabilities,
+            and `predict` takes the costs of new examples.
+        groups : (n,) array, optional
+            Rows of one group are left out together.
 
         Returns
         -------
         self
         """
-        if costs is not None:
-            return self._fit_costs(X, y, sample_weight, costs)
-        X, y = self._validated(X, y, reset=True)
-        codes = self._prepare(y, None, structured=False)
-        self._set_classes()
-        weight = combined_weight(sample_weight, self.class_weight, y)
-        self._fit_weights(X, codes, weight)
+        self._forget()
+        model = self._model_for("rows")
+        X = table_inputs(self, X, model, reset=True)
+        examples = self._examples(X, y, sample_weight, costs, groups)
+        self._fit_model(model, examples)
         return self
 
-    def _fit_costs(self, X: Any, y: Any, sample_weight: Any, costs: Any) -> Self:
-        if loss_class(self.loss) not in (ZeroOne, CostVectors):
-            raise ValueError(
-                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
-            )
-        X = validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not known_finite(X),
-        )
+    def _examples(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any = None
+    ) -> Examples:
+        if costs is not None and np.ndim(costs) != 3:
+            return self._cost_vectors(X, y, sample_weight, costs, groups)
+        y = self._checked_labels(X, y)
+        loss = self.loss
+        if costs is not None:
+            self._refuse_two_losses()
+            classes = np.unique(y)
+            tensor = cost_tensor(costs, len(y), len(classes))
+            mean = tensor.mean(axis=0)
+            loss = CostMatrix(mean - mean.min(axis=0))  # gains are negative costs
+            self.example_costs_ = True
+        found, encoding, codes = prepare_labels(loss, y, classes=None, structured=False)
+        self.classes_ = encoding.class_names(found)
+        weight = combined_weight(sample_weight, self.class_weight, y)
+        return Examples(Rows(found, encoding), X, codes, weight, _checked_groups(groups, X))
+
+    def _cost_vectors(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any
+    ) -> Examples:
+        self._refuse_two_losses()
         if y is not None:
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
@@ -219,19 +180,23 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
             raise ValueError("class_weight needs y, the classes of the rows, got y=None")
         values, classes = example_costs(costs, y)
         check_consistent_length(X, values)
-        self.loss_ = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
-        self.label_encoding_ = CostLabels(classes)
-        codes = self.label_encoding_.encode(values, self.loss_)
-        self._settle_surrogate()
-        self._set_classes()
+        loss = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
+        encoding = CostLabels(classes)
+        codes = encoding.encode(values, loss)
+        self.classes_ = encoding.class_names(loss)
         if y is None:
             weight = check_sample_weight(sample_weight, len(codes))
         else:
             weight = combined_weight(sample_weight, self.class_weight, y)
-        self._fit_weights(X, codes, weight)
-        return self
+        return Examples(Rows(loss, encoding), X, codes, weight, _checked_groups(groups, X))
 
-    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    def _refuse_two_losses(self) -> None:
+        if loss_class(self.loss) not in (ZeroOne, CostVectors):
+            raise ValueError(
+                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
+            )
+
+    @streams  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 
@@ -247,42 +212,81 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         -------
         self
         """
-        first = not hasattr(self, "sgd_state_")
-        X, y = self._validated(X, y, reset=first)
+        first = not hasattr(self, "stream_")
         if first:
-            codes = self._prepare(y, classes if y.ndim == 1 else None, structured=False)
-            self._set_classes()
+            self._forget()
+        model = self._model_for("rows") if first else self.model_
+        X = table_inputs(self, X, model, reset=first)
+        y = self._checked_labels(X, y)
+        if first:
+            loss, encoding, codes = prepare_labels(
+                self.loss, y, classes=classes if y.ndim == 1 else None, structured=False
+            )
+            self.classes_ = encoding.class_names(loss)
+            self.kind_ = Rows(loss, encoding)
         else:
-            codes = self._encode_again(y)
-        self._partial_fit_weights(X, codes, combined_weight(sample_weight, self.class_weight, y))
+            codes = encode_again(self.kind_.labels, self.kind_.loss, y)
+        weight = combined_weight(sample_weight, self.class_weight, y)
+        self._stream(model, Examples(self.kind_, X, codes, weight))
         return self
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not known_finite(X),
-            multi_output=True,
-        )
+    def _checked_labels(self, X: Any, y: Any) -> Any:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
         check_classification_targets(y)
         if type_of_target(y).startswith("multilabel"):
-            return X, np.asarray(y.todense() if hasattr(y, "todense") else y).astype(np.int64)
-        return X, column_or_1d(y, warn=True)
-
-    def _set_classes(self) -> None:
-        encoding = self.label_encoding_
-        if isinstance(encoding, ClassLabels):
-            self.classes_ = encoding.classes
-        elif isinstance(encoding, CostLabels):
-            self.classes_ = encoding.predictions
-        elif isinstance(encoding, PartLabels) and encoding.flat:
-            self.classes_ = np.unique(encoding.states)
+            y = np.asarray(y.todense() if hasattr(y, "todense") else y).astype(np.int64)
         else:
-            self.classes_ = np.arange(self.loss_.truths.shape[0])
+            y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        return y
+
+    # --- predicting ---
+
+    def predict(self, X: Any, costs: Any = None) -> Any:
+        """The class of least expected loss, or the label set, for each row.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+        costs : (n, k, m) array, optional
+            What prediction c costs if the truth is t, for each of these rows.
+
+        Returns
+        -------
+        y : (n,) or (n, T) array
+        """
+        if costs is None and not getattr(self, "example_costs_", False):
+            return super().predict(X)
+        return self.classes_[self._prices(X, costs).argmin(axis=1)]
+
+    def _prices(self, X: Any, costs: Any) -> FloatArray:
+        """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
+        if costs is None:
+            raise ValueError(
+                "the model was fitted with the costs of each example; give predict(X, costs=…) "
+                "those of the new ones, or use set_loss for costs that are the same for all"
+            )
+        probabilities = self.predict_proba(X)
+        tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
+        return np.einsum("nkm,nm->nk", tensor, probabilities)
+
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """P(class | x), (n, classes), recalibrated on left-out rows.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+
+        Returns
+        -------
+        probabilities : (n, classes) array
+        """
+        expected = self.recalibration_.for_reports(self.model_.expected(self._read(X)))
+        return self.statistic_.project(expected)
 
     def task_losses(self, X: Any, y: Any = None, costs: Any = None) -> FloatArray:
         """Task loss of each row, (n,); a truth never seen in training counts as wrong.
@@ -291,18 +295,24 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         ----------
         X : (n, n_features) array or CSR
         y : (n,) labels or (n, T) indicator matrix
-        costs : (n, k) array or DataFrame, optional
-            For a model that was fitted with costs, in place of y.
+        costs : (n, k) or (n, k, m) array, optional
+            For a model that was fitted with such costs; (n, k) in place of y.
 
         Returns
         -------
         losses : (n,) array
         """
-        if costs is not None:
-            if not isinstance(self.label_encoding_, CostLabels):
-                raise ValueError("costs= judge a model that was fitted with costs=; give y instead")
-            y = example_costs(costs, None, self.label_encoding_.predictions)[0]
-        return BasePredictor.task_losses(self, X, y)
+        if costs is None:
+            return super().task_losses(X, y)
+        labels = self.label_encoding_
+        if np.ndim(costs) == 3:
+            chosen = self._prices(X, costs).argmin(axis=1)
+            codes = labels.encode(y, self.loss_)
+            tensor = cost_tensor(costs, len(chosen), len(self.classes_))
+            return tensor[np.arange(len(chosen)), chosen, codes]
+        if not isinstance(labels, CostLabels):
+            raise ValueError("costs= judge a model that was fitted with costs=; give y instead")
+        return super().task_losses(X, example_costs(costs, None, labels.predictions)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> float:
         """Minus the mean task loss (not the accuracy): greater is better, 0 is perfect.
@@ -313,8 +323,8 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         y : (n,) labels or (n, T) indicator matrix
             A class never seen in training counts as wrong.
         sample_weight : (n,) array, optional
-        costs : (n, k) array or DataFrame, optional
-            For a model that was fitted with costs, in place of y.
+        costs : (n, k) or (n, k, m) array, optional
+            For a model that was fitted with such costs.
 
         Returns
         -------
@@ -332,20 +342,32 @@ class TaskLossClassifier(ClassifierMixin, BasePredictor):  # type: ignore[misc]
         Returns
         -------
         scores : array
-            (n, k), one column per prediction; (n,) for two classes, positive for the second;
-            (n, T) for label matrices, positive where the label is predicted. With
-            ``decoding="bayes"`` minus the expected loss (by the scores with their contrast).
+            Minus the expected loss as decisions use it: (n, k), one column per prediction; (n,)
+            for two classes, positive for the second; (n, T) for label matrices judged part by
+            part, positive where the label is predicted.
         """
-        theta = self.score_parameters(X)
-        space = self.surrogate_.score_space
-        if self.decoding == "bayes":
-            space, theta = self.loss_.score_space, -self.surrogate_.expected_target(theta)
-        one_part = isinstance(self.label_encoding_, PartLabels) and self.label_encoding_.flat
-        if isinstance(space.predictions, Classes) or one_part:
-            scores = theta @ space.matrix(limit=max(space.width, ENUMERATION_LIMIT)).T
-            scores = scores[:, : len(self.classes_)] if one_part else scores
-            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-        if isinstance(space, Separable) and space.n_states == 2:
-            parts = theta.reshape(len(theta), -1, 2)
-            return np.asarray(parts[:, :, 1] - parts[:, :, 0])
-        raise ValueError(f"{space!r} has no score per label; score_parameters gives its parameters")
+        inputs = self._read(X)
+        self._require_estimates("decision_function")
+        expected = self.recalibration_.for_decisions(self.model_.expected(inputs))
+        parts = self.statistic_.part_scores(expected)
+        if parts is not None:
+            return parts[:, 0] if getattr(self.label_encoding_, "flat", False) else parts
+        if self.loss_.predictions.shape != ():
+            raise CapabilityError(
+                self.loss_,
+                "scores per part",
+                "decision_function",
+                "expected_target gives what its decisions are made of",
+            )
+        scores = -self.statistic_.expected_losses(expected)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _checked_groups(groups: Any, X: Any) -> Any:
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    n = X.shape[0]
+    if array.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
+    return array

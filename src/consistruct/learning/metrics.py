@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
-from consistruct.learning.candidate_labels import CandidateLabels, candidate_sets
-from consistruct.learning.cost_tables import cost_table, is_cost_table
-from consistruct.learning.label_encoding import (
+from consistruct.learning.cost_metrics import (
+    ProfitCurve,
+    example_losses,
+    profit_curve,
+    savings,
+)
+from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
+from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.labels import (
     ClassLabels,
     LabelEncoding,
     PartLabels,
@@ -19,17 +25,24 @@ from consistruct.learning.label_encoding import (
     loss_class,
     prepare_labels,
 )
-from consistruct.learning.label_names import lookup_codes
-from consistruct.learning.order_labels import OrderLabels, RankLabels
-from consistruct.learning.rankings.estimator import ranks_queries
-from consistruct.learning.rankings.queries import is_query_list
-from consistruct.learning.rankings.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.encoding.names import lookup_codes
+from consistruct.learning.encoding.orders import OrderLabels, RankLabels
+from consistruct.learning.encoding.queries import is_query_list
+from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
 from consistruct.losses import FBeta, PartialLabels, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
-__all__ = ["TaskLossScorer", "task_loss", "task_losses"]
+__all__ = [
+    "ProfitCurve",
+    "TaskLossScorer",
+    "example_losses",
+    "profit_curve",
+    "savings",
+    "task_loss",
+    "task_losses",
+]
 
 
 def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> FloatArray:
@@ -163,7 +176,10 @@ class TaskLossScorer(Member):
         return -float(np.average(values, weights=sample_weight))
 
     def _losses(self, estimator: Any, X: Any, y: Any, groups: Any) -> FloatArray:
-        if ranks_queries(estimator):
+        kind = getattr(getattr(estimator, "kind_", None), "name", "")
+        if kind == "sequences":  # judged by the Hamming family, whatever its number of states
+            return np.asarray(estimator.task_losses(X, y, groups))
+        if kind == "queries":
             if groups is None and not is_query_list(X):
                 groups = np.zeros(len(y), dtype=np.int64)  # one query
             return query_losses(y, estimator.predict(X, groups), self.loss, groups)

@@ -1,4 +1,4 @@
-"""StructuredPredictor: the same learning for labels of any fixed shape."""
+"""StructuredPredictor: the same learning for sequences, rankings and labels of any shape."""
 
 from __future__ import annotations
 
@@ -6,98 +6,72 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length
 
-from consistruct.decoding import ChainScores
-from consistruct.exceptions import ConsistructError
-from consistruct.labels import Classes
-from consistruct.learning.base import BasePredictor, can_stream, verbosity
-from consistruct.learning.finite_inputs import known_finite
-from consistruct.learning.label_encoding import takes_any_labels
-from consistruct.learning.rankings.estimator import (
-    fit_queries,
-    item_scores,
-    query_task_losses,
-    rank_items,
-    ranks_queries,
+from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
+from consistruct.learning.encoding.labels import (
+    encode_again,
+    prepare_labels,
+    takes_any_labels,
 )
-from consistruct.learning.rankings.relevance import takes_queries
-from consistruct.learning.sequences.delegation import (
-    fit_sequences,
-    refuse_sequence_settings,
-    takes_sequences,
-)
-from consistruct.learning.weights import check_sample_weight
-from consistruct.losses.base import Loss
-from consistruct.protocols import FloatArray
+from consistruct.learning.encoding.rankings import read_queries, takes_queries
+from consistruct.learning.encoding.sequences import read_sequences, takes_sequences
+from consistruct.learning.encoding.weights import check_sample_weight
+from consistruct.learning.estimator import TargetEstimator, streams
 
 __all__ = ["StructuredPredictor"]
 
 
-def _is_chain(estimator: Any) -> bool:
-    """Marginals exist for sequences only."""
-    return hasattr(estimator, "sequence_predictor_")
+def _has_marginals(estimator: Any) -> bool:
+    """Marginals exist for chains that were trained by the log loss."""
+    return hasattr(getattr(estimator, "model_", None), "marginals")
 
 
 def _ranks_items(estimator: Any) -> bool:
     """Scores of items exist for rankings only."""
-    return ranks_queries(estimator)
+    return getattr(getattr(estimator, "kind_", None), "name", "") == "queries"
 
 
-def _refuse_groups(groups: Any) -> None:
-    if groups is not None:
-        raise ValueError(
-            "groups mark the sequences of a Hamming loss without a fixed length (loss='hamming' "
-            "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); leave "
-            "groups out for other losses"
-        )
-
-
-class StructuredPredictor(BasePredictor):
+class StructuredPredictor(TargetEstimator):
     """Predicts label sets, rankings, orders, matchings, classes or sequences for a task loss.
 
-    It minimises the same risk as `TaskLossClassifier`, over the label set of the loss; `score` is
-    minus the mean task loss. Given sequences of different lengths and a Hamming loss ("hamming" or
-    the family ``Hamming(None, s)``) it fits a chain, see `consistruct.learning.sequences`. Given
-    items of queries and a ranking loss ("ndcg", "precision_at::5", ``NDCG(None)``) it fits one
-    score per item, see `consistruct.learning.rankings`.
+    It estimates the expected target of the loss by any model, and predicts the label of least
+    expected loss; `score` is minus the mean task loss. What the examples are follows from loss and
+    data: *sequences* of different lengths with a Hamming loss ("hamming" or the family
+    ``Hamming(None, s)``), *items of queries* with a ranking loss ("ndcg", "precision_at::5",
+    ``NDCG(None)``), *rows* with one label of fixed shape each otherwise.
 
     Parameters
     ----------
     loss : Loss or str
         A spec ("hamming", "fbeta", "kendall", "ndcg") takes its sizes from y, whose states may
-        then be of any type; a Loss object takes labels as its label set writes them. Losses on
-        items of queries that need a score per pair (average precision, graded pairs) are refused
-        unless scores="items" accepts item scores, which are not consistent for them in general.
-    surrogate : "auto", str or class
-        "auto": quadratic for labels of fixed shape, log loss for sequences. Sequences also take
-        "hinge", "softmax_margin" and "quadratic".
-    decoding, scores, features, kernel, bandwidth, degree, coef0, n_components, \
-standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, verbose
-        As in `TaskLossClassifier`. For sequences decoding="argmax" is Viterbi and "bayes" takes the
-        state of largest marginal; features are "auto" (linear), "linear" or "random".
-    window, transitions, tag_scheme, forbidden_transitions
-        For sequences, as in `SequencePredictor`: features of so many neighbours on each side;
-        transitions "shared" or "features"; "bio" or "iobes"; pairs of tags never seen in a row.
+        then be of any type; a Loss object takes labels as its label set writes them.
+    model : "auto", str or model
+        What estimates the expected target. "auto": `Stack` for rows, `Chain` for sequences,
+        `Items` for items of queries.
+    cv, time_limit, random_state, n_jobs, verbose
+        As in `TaskLossClassifier`.
 
     Attributes
     ----------
-    loss_, surrogate_, coef_, intercept_, alpha_, path_, contrast_, centre_, n_iter_, n_features_in_
+    loss_, model_, statistic_, recalibration_, path_, portfolio_, n_features_in_
         As in `TaskLossClassifier`.
-    sequence_predictor_ : SequencePredictor
-        The chain, where sequences were given.
+    kind_ : Kind
+        What the examples are.
 
     Examples
     --------
     >>> import numpy as np, consistruct as cs
     >>> X = np.linspace(0, 1, 40)[:, None]
     >>> y = np.column_stack([X[:, 0] > 0.3, X[:, 0] > 0.6]).astype(int)
-    >>> cs.StructuredPredictor(loss="hamming").fit(X, y).predict([[0.1], [0.45], [0.9]])
+    >>> model = cs.StructuredPredictor("hamming", cs.models.Ridge()).fit(X, y)
+    >>> model.predict([[0.1], [0.45], [0.9]])
     array([[0, 0],
            [1, 0],
            [1, 1]])
     >>> relevance = (4 * X[:, 0]).astype(int)
-    >>> ranker = cs.StructuredPredictor("ndcg").fit(X, relevance, groups=np.arange(40) % 8)
+    >>> ranker = cs.StructuredPredictor("ndcg", cs.models.Items("ridge"))
+    >>> ranker = ranker.fit(X, relevance, groups=np.arange(40) % 8)
     >>> ranker.predict([[0.2], [0.9], [0.5]])  # ranks of the items of one query
     array([3, 1, 2])
     """
@@ -105,57 +79,20 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
     def __init__(
         self,
         loss: Any = "hamming",
+        model: Any = "auto",
         *,
-        surrogate: Any = "auto",
-        decoding: str = "argmax",
-        scores: Any = None,
-        features: Any = "auto",
-        kernel: str = "auto",
-        bandwidth: Any = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_components: int | None = None,
-        standardize: Any = "auto",
-        solver: Any = "auto",
-        alpha: Any = "auto",
-        regularizer: str = "gram",
-        fit_intercept: bool = True,
+        cv: Any = None,
+        time_limit: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        window: int = 0,
-        transitions: str = "shared",
-        tag_scheme: str | None = None,
-        forbidden_transitions: Any = None,
     ) -> None:
-        super().__init__(
-            loss,
-            surrogate,
-            decoding,
-            scores,
-            features,
-            kernel,
-            bandwidth,
-            degree,
-            coef0,
-            n_components,
-            standardize,
-            solver,
-            alpha,
-            regularizer,
-            fit_intercept,
-            random_state,
-            n_jobs,
-            verbose,
-        )
-        self.window = window
-        self.transitions = transitions
-        self.tag_scheme = tag_scheme
-        self.forbidden_transitions = forbidden_transitions
+        super().__init__(loss, model, cv, time_limit, random_state, n_jobs, verbose)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
@@ -176,27 +113,40 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
             How often each row, sequence or query counts.
         groups : (N,) array, optional
             The sequence or query that each row of X belongs to; rows of a sequence stand together.
-            For queries also their sizes in turn.
+            For queries also their sizes in turn. With single rows: rows of one group are left out
+            together.
 
         Returns
         -------
         self
         """
-        self.__dict__.pop("sequence_predictor_", None)
+        self._forget()
         if takes_sequences(self.loss, X, groups):
-            return fit_sequences(self, X, y, groups, sample_weight)
-        refuse_sequence_settings(self)
-        if takes_queries(self.loss, X, y, groups):
-            with verbosity(self.verbose):
-                fit_queries(self, X, y, groups, sample_weight)
-            return self
-        _refuse_groups(groups)
-        X, y = self._validated(X, y, reset=True)
-        codes = self._prepare(y, None, structured=True)
-        self._fit_weights(X, codes, check_sample_weight(sample_weight, len(codes)))
+            model = self._model_for("sequences")
+            examples = read_sequences(self, model, X, y, groups, sample_weight)
+        elif takes_queries(self.loss, X, y, groups):
+            model = self._model_for("queries")
+            examples = read_queries(self, model, X, y, groups, sample_weight)
+        else:
+            model = self._model_for("rows")
+            examples = self._rows(model, X, y, sample_weight, groups)
+        self._fit_model(model, examples)
         return self
 
-    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    def _rows(self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Examples:
+        X = table_inputs(self, X, model, reset=True)
+        y = self._checked_labels(X, y)
+        loss, encoding, codes = prepare_labels(self.loss, y, classes=None, structured=True)
+        weight = check_sample_weight(sample_weight, len(codes))
+        if groups is not None:
+            groups = np.asarray(groups)
+            if groups.shape != (len(codes),):
+                raise ValueError(
+                    f"groups must have shape ({len(codes)},), one per row, got {groups.shape}"
+                )
+        return Examples(Rows(loss, encoding), X, codes, weight, groups)
+
+    @streams  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 
@@ -211,94 +161,21 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         -------
         self
         """
-        first = not hasattr(self, "sgd_state_")
-        X, y = self._validated(X, y, reset=first)
-        codes = self._prepare(y, None, structured=True) if first else self._encode_again(y)
-        self._partial_fit_weights(X, codes, check_sample_weight(sample_weight, len(y)))
+        first = not hasattr(self, "stream_")
+        if first:
+            self._forget()
+        model = self._model_for("rows") if first else self.model_
+        X = table_inputs(self, X, model, reset=first)
+        y = self._checked_labels(X, y)
+        if first:
+            loss, encoding, codes = prepare_labels(self.loss, y, classes=None, structured=True)
+            self.kind_ = Rows(loss, encoding)
+        else:
+            codes = encode_again(self.kind_.labels, self.kind_.loss, y)
+        self._stream(
+            model, Examples(self.kind_, X, codes, check_sample_weight(sample_weight, len(y)))
+        )
         return self
-
-    def predict(self, X: Any, groups: Any = None) -> Any:
-        """Predictions written like the labels of `fit`; for sequences a list, flat with `groups`.
-
-        For items of queries the rank of each item, 1 is best: in the order of the rows of X, or a
-        list with an array per query. Without `groups` the rows of X are the items of one query.
-
-        Parameters
-        ----------
-        X, groups
-            As in `fit`.
-        """
-        if hasattr(self, "sequence_predictor_"):
-            return self.sequence_predictor_.predict(X, groups)
-        if ranks_queries(self):
-            return rank_items(self, X, groups)
-        _refuse_groups(groups)
-        return super().predict(X)
-
-    def score_parameters(self, X: Any, groups: Any = None) -> Any:
-        """θ(x), (n, width); for sequences `ChainScores`: unary scores, transitions, offsets.
-
-        For items of queries one score per item, packed by query (`Ragged`).
-
-        Parameters
-        ----------
-        X, groups
-            As in `fit`.
-        """
-        if hasattr(self, "sequence_predictor_"):
-            scores: ChainScores = self.sequence_predictor_.score_parameters(X, groups)
-            return scores
-        if ranks_queries(self):
-            return item_scores(self, X, groups)[1]
-        _refuse_groups(groups)
-        return super().score_parameters(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-        """Minus the mean task loss: greater is better, 0 is perfect.
-
-        Parameters
-        ----------
-        X, y, sample_weight, groups
-            As in `fit`.
-        """
-        if hasattr(self, "sequence_predictor_"):
-            return float(self.sequence_predictor_.score(X, y, groups, sample_weight))
-        if ranks_queries(self):
-            losses = query_task_losses(self, X, y, groups)
-            return -float(np.average(losses, weights=sample_weight))
-        _refuse_groups(groups)
-        return super().score(X, y, sample_weight)
-
-    def task_losses(self, X: Any, y: Any, groups: Any = None) -> FloatArray:
-        """Task loss of each row or query, (n,); a truth never seen in training counts as wrong.
-
-        Parameters
-        ----------
-        X, y, groups
-            As in `fit`.
-
-        Returns
-        -------
-        losses : (n,) array
-        """
-        if ranks_queries(self):
-            return query_task_losses(self, X, y, groups)
-        _refuse_groups(groups)
-        return super().task_losses(X, y)
-
-    def predict_expected_loss(self, X: Any) -> FloatArray:
-        """Estimated loss E[L(ŷ, y) | x] of each prediction, (n,); not for items of queries.
-
-        Parameters
-        ----------
-        X : (n, n_features) array or CSR
-        """
-        if ranks_queries(self):
-            raise ConsistructError(
-                "scores of items are comparable within a query only, so they do not tell the "
-                "expected loss of a query; decision_function gives the scores"
-            )
-        return super().predict_expected_loss(X)
 
     @available_if(_ranks_items)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, groups: Any = None) -> Any:
@@ -313,10 +190,11 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         -------
         scores : (N,) array in the order of the items, or a list of arrays
         """
-        batch, scores = item_scores(self, X, groups)
-        return batch.unpack(scores)
+        inputs = self._read(X, groups)
+        expected = self.model_.expected(inputs)
+        return inputs.unpack(expected.with_values(-np.asarray(expected.values).ravel()))
 
-    @available_if(_is_chain)  # type: ignore[untyped-decorator]
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_marginals(self, X: Any, groups: Any = None) -> Any:
         """P(tag of each token), a list of (T_i, s) arrays; flat with `groups`. Needs log loss.
 
@@ -325,27 +203,21 @@ standardize, solver, alpha, regularizer, fit_intercept, random_state, n_jobs, ve
         X, groups
             As in `fit`.
         """
-        return self.sequence_predictor_.predict_marginals(X, groups)
+        inputs = self._read(X, groups)
+        marginals = self.model_.marginals(inputs)  # type: ignore[attr-defined]
+        return marginals.values if groups is not None else list(marginals)
 
-    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+    def _checked_labels(self, X: Any, y: Any) -> Any:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=not known_finite(X),
-        )
         if not takes_any_labels(self.loss):
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
             )
         check_consistent_length(X, y)
-        over_classes = isinstance(self.loss, Loss) and isinstance(self.loss.truths, Classes)
-        if over_classes and y.shape[1:] == (1,):
+        plain = getattr(getattr(self.loss, "truths", None), "shape", None) == ()
+        if plain and y.shape[1:] == (1,):
             y = y[:, 0]
-        return X, y
+        return y

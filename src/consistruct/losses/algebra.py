@@ -20,7 +20,7 @@ from consistruct.exceptions import (
 from consistruct.labels import Ragged
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.explicit import span_of
-from consistruct.protocols import FloatArray, LabelArray, LabelSet, LinearMap, Target
+from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, LinearMap, Target
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["Combination", "mixture"]
@@ -152,6 +152,24 @@ class Combination(Loss):
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.terms[0][1].truth_as_prediction(true)
+
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        # terms that share their score space and their questions; others are mapped, which mixes
+        if any(loss.score_space != self.score_space for _, loss in self.terms):
+            return None
+        first, *rest = (loss.target_groups() for _, loss in self.terms)
+        if first is None or any(groups is None or not _equal(first, groups) for groups in rest):
+            return None
+        return first
+
+    def single_truths(
+        self, true: ArrayLike | Ragged
+    ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
+        return self.terms[0][1].single_truths(true)
+
+
+def _equal(one: tuple[IntArray, ...], other: tuple[IntArray, ...]) -> bool:
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
 def _same_labels(one: LabelSet, other: LabelSet) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct.exceptions import CapabilityError, FamilyError
 from consistruct.losses.base import Sizes
 from consistruct.losses.orders import RelevanceLoss
@@ -119,4 +120,8 @@ class MeanAveragePrecision(RelevanceLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("map", arguments, 1, "map:5")
-        return cls(count_field("map", arguments, 0, sizes.n_parts, "number of items"))
+        return cls(
+            count_field(
+                "map", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+            )
+        )

@@ -15,7 +15,7 @@ from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, LossSpecError
 from consistruct.labels import Ragged
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
+from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
 from consistruct.scores.base import BaseScoreSpace
 
 if TYPE_CHECKING:
@@ -60,6 +60,11 @@ class Loss(Member, ABC):
     def target(self, true: ArrayLike) -> Target: ...
 
     # --- with a default ---
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """Least and largest value of the loss."""
+        return 0.0, self.max_value
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
@@ -123,6 +128,25 @@ class Loss(Member, ABC):
                 "use the quadratic surrogate, which does not need it",
             )
         return self.truths.check(true, "true")
+
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        """Columns of the target by the question about the truth that settles them.
+
+        A question has few answers (the state of a part, whether a label belongs to a set of this
+        or that size), so that a classifier can be asked it. Columns in no group are the same for
+        every truth. None where the target does not come apart so.
+        """
+        return None
+
+    def single_truths(
+        self, true: ArrayLike | Ragged
+    ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
+        """Truths that stand for one label each: truths, the example of each and its share.
+
+        A truth that is a mean over several (candidate sets) is taken apart into them. Examples
+        and shares are None where every truth is single already.
+        """
+        return true, None, None
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

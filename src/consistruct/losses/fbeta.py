@@ -10,15 +10,18 @@ import numpy as np
 import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
 from consistruct.labels import Ragged, Subsets
 from consistruct.labels.subsets import check_set_sizes
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, count_field, number_field
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.scores import SetSizes
 
 __all__ = ["FBeta"]
+
+LARGEST_BETA = 1e150  # its square is still a float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +63,7 @@ class FBeta(Loss):
 
     def __post_init__(self) -> None:
         T = check_count(self.T, "T")
-        beta = check_number(self.beta, "beta", low=0.0, open_low=True)
+        beta = check_number(self.beta, "beta", low=0.0, high=LARGEST_BETA, open_low=True)
         empty = check_number(self.empty, "empty", low=0.0, high=1.0)
         sizes = self.sizes
         if sizes is not None:
@@ -145,9 +148,19 @@ class FBeta(Loss):
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.truths.check(true, "true")
 
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        space = self.score_space
+        n_blocks = len(space.block_sizes)
+        # for each label: not in the set, or in a set of this size
+        members = np.arange(n_blocks * self.T).reshape(n_blocks, self.T).T
+        ends = np.arange(n_blocks * self.T, space.width - 1)  # the full set, the empty set
+        return (*(tuple(members) if n_blocks else ()), *((ends,) if len(ends) else ()))
+
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("fbeta", arguments, 2, "fbeta:14 or fbeta:14:2")
-        T = count_field("fbeta", arguments, 0, sizes.n_parts, "number of labels")
+        T = count_field(
+            "fbeta", arguments, 0, sizes.n_parts, "number of labels", most=SPECS.set_labels
+        )
         beta = number_field("fbeta", arguments, 1, "beta") if len(arguments) > 1 else 1.0
         return cls(T, beta, sizes=sizes.set_sizes)

@@ -10,6 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from consistruct._budgets import FILES, unreadable_table
+from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.cost_matrix import CostMatrix, orient
 from consistruct.losses.tree import Tree
@@ -88,9 +90,14 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
     names = [line[0].strip() for line in table[1:]]
     if not names:
         raise LossSpecError(f"{path}: the tree has no nodes; add one line node,parent per node")
+    if len(names) > FILES.tree_nodes:
+        raise LossSpecError(
+            f"{path}: a tree may have at most {FILES.tree_nodes} nodes, got {len(names)}; merge "
+            f"labels, or leave out nodes with a single child"
+        )
     number = {name: position for position, name in enumerate(names)}
     if len(number) != len(names):
-        double = next(name for name in names if names.count(name) > 1)
+        double = next(name for place, name in enumerate(names) if number[name] != place)
         raise LossSpecError(f"{path}: node {double!r} is listed twice")
     parents = []
     for line_number, line in zip(lines[1:], table[1:], strict=True):
@@ -110,6 +117,9 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
 
 
 def _text(path: str | Path) -> str:
+    fault = unreadable_table(path)
+    if fault is not None:
+        raise LossSpecError(f"{path} could not be read as a CSV file: {fault}")
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             return file.read()
@@ -144,7 +154,7 @@ def _table(path: str | Path, text: str) -> tuple[list[int], list[list[str]]]:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        read_number(cell)
     except ValueError:
         return False
     return True

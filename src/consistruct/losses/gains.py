@@ -11,6 +11,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import FamilyError
 from consistruct.losses.base import Sizes
@@ -154,7 +155,7 @@ class PrecisionAt(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("precision-at", arguments, 3, "precision-at:10:3 or precision-at:10:3:5")
-        n = count_field("precision-at", arguments, 0, sizes.n_parts, "number of items")
+        n = _items("precision-at", arguments, sizes)
         q = count_field("precision-at", arguments, 1, None, "cut-off q")
         return cls(n, q, n_grades=_grades("precision-at", arguments, 2, sizes))
 
@@ -233,7 +234,7 @@ class NDCG(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("ndcg", arguments, 3, "ndcg:10, ndcg:10:5 or ndcg:10:5:3")
-        n = count_field("ndcg", arguments, 0, sizes.n_parts, "number of items")
+        n = _items("ndcg", arguments, sizes)
         cut = len(arguments) > 1 and bool(arguments[1])
         q = count_field("ndcg", arguments, 1, None, "cut-off q") if cut else None
         return cls(n, q, n_grades=_grades("ndcg", arguments, 2, sizes))
@@ -294,7 +295,7 @@ class ExpectedRankUtility(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("eru", arguments, 3, "eru:10, eru:10:5 or eru:10:5:3")
-        n = count_field("eru", arguments, 0, sizes.n_parts, "number of items")
+        n = _items("eru", arguments, sizes)
         given = len(arguments) > 1 and bool(arguments[1])
         half_life = number_field("eru", arguments, 1, "half-life") if given else 5.0
         return cls(n, half_life, n_grades=_grades("eru", arguments, 2, sizes))
@@ -307,5 +308,11 @@ def _check_cutoff(q: object, n: int | None) -> int:
     return cutoff
 
 
+def _items(name: str, arguments: tuple[str, ...], sizes: Sizes) -> int:
+    return count_field(name, arguments, 0, sizes.n_parts, "number of items", most=SPECS.items)
+
+
 def _grades(name: str, arguments: tuple[str, ...], position: int, sizes: Sizes) -> int:
-    return count_field(name, arguments, position, sizes.n_states or 2, "number of grades")
+    return count_field(
+        name, arguments, position, sizes.n_states or 2, "number of grades", most=SPECS.grades
+    )

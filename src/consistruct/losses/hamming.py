@@ -9,12 +9,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct._validation import check_count
 from consistruct.exceptions import FamilyError, LossSpecError
 from consistruct.labels import Product, Ragged
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
-from consistruct.losses.spec import at_most, count_field
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.losses.spec import at_most, check_most, count_field
+from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.scores import Separable
 
 __all__ = ["Hamming"]
@@ -116,6 +117,11 @@ class Hamming(Loss):
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
 
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        if self.T is None:
+            return None
+        return tuple(np.arange(self.T * self.n_states).reshape(self.T, self.n_states))  # the parts
+
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("hamming", arguments, 1, "hamming:10 or hamming:10x26")
@@ -125,4 +131,8 @@ class Hamming(Loss):
                 "the spec of hamming must be written as hamming:10 or hamming:10x26"
             )
         n_states = count_field("hamming", (states,), 0, sizes.n_states or 2, "number of states")
-        return cls(count_field("hamming", (parts,), 0, sizes.n_parts, "number of parts"), n_states)
+        n_parts = count_field("hamming", (parts,), 0, sizes.n_parts, "number of parts")
+        if parts or states:
+            width = n_parts * n_states
+            check_most("hamming", width, "parts times states", SPECS.separable_width)
+        return cls(n_parts, n_states)

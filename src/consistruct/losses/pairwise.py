@@ -9,6 +9,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct.decoding import LinearOrdering
 from consistruct.exceptions import CapabilityError, FamilyError
 from consistruct.labels import Permutations, Product
@@ -137,9 +138,14 @@ class PairwiseDisagreement(RelevanceLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("pairwise", arguments, 2, "pairwise:10 or pairwise:10:3")
-        n = count_field("pairwise", arguments, 0, sizes.n_parts, "number of items")
+        n = count_field(
+            "pairwise", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+        )
         return cls(
-            n, count_field("pairwise", arguments, 1, sizes.n_states or 2, "number of grades")
+            n,
+            count_field(
+                "pairwise", arguments, 1, sizes.n_states or 2, "number of grades", most=SPECS.grades
+            ),
         )
 
 
@@ -252,4 +258,8 @@ class Kendall(OrderLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("kendall", arguments, 1, "kendall:6")
-        return cls(count_field("kendall", arguments, 0, sizes.n_parts, "number of items"))
+        return cls(
+            count_field(
+                "kendall", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+            )
+        )

@@ -214,6 +214,24 @@ class PartialLabels(Loss):
             "use the quadratic surrogate, which takes candidate sets",
         )
 
+    def target_groups(self) -> tuple[IntArray, ...] | None:
+        if self.reduce != "average":
+            return None
+        if self.loss.truths.shape == ():
+            return (np.arange(self.score_space.width),)  # which class it is settles everything
+        return self.loss.target_groups()
+
+    def single_truths(
+        self, true: ArrayLike | Ragged
+    ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
+        if self.reduce != "average":
+            return super().single_truths(true)
+        candidates, starts = self._candidates(true)
+        counts = np.diff(np.append(starts, len(candidates)))
+        rows = np.repeat(np.arange(len(counts)), counts)
+        alone = Ragged(candidates, np.arange(len(candidates) + 1))
+        return alone, rows, 1.0 / counts[rows]
+
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         from consistruct.losses.registry import parse_loss

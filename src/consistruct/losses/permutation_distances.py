@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import SPECS
 from consistruct.decoding import Assignment
 from consistruct.exceptions import FamilyError
 from consistruct.labels import Permutations
@@ -95,7 +96,11 @@ class SpearmanFootrule(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("footrule", arguments, 1, "footrule:6")
-        return cls(count_field("footrule", arguments, 0, sizes.n_parts, "number of items"))
+        return cls(
+            count_field(
+                "footrule", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +161,11 @@ class SpearmanRho(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("spearman-rho", arguments, 1, "spearman-rho:6")
-        return cls(count_field("spearman-rho", arguments, 0, sizes.n_parts, "number of items"))
+        return cls(
+            count_field(
+                "spearman-rho", arguments, 0, sizes.n_parts, "number of items", most=SPECS.items
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,4 +220,8 @@ class Matching(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("matching", arguments, 1, "matching:5")
-        return cls(count_field("matching", arguments, 0, sizes.n_parts, "number of items"))
+        return cls(
+            count_field(
+                "matching", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+            )
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from consistruct._budgets import SPECS
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.average_precision import MeanAveragePrecision
@@ -99,6 +100,11 @@ def parse_loss(
     """
     if not isinstance(spec, str):
         raise TypeError(f"a loss spec must be a string, got {type(spec).__name__}")
+    if len(spec) > SPECS.characters:
+        raise LossSpecError(
+            f"a loss spec may have at most {SPECS.characters} characters, got {len(spec)}, "
+            f"{spec[:40]!r}…"
+        )
     head, _, tail = spec.partition(":")
     name = head.strip().lower().replace("_", "-")
     if name not in LOSSES:
@@ -111,6 +117,12 @@ def parse_loss(
         if not tail:
             raise LossSpecError("the spec of cost names a CSV file; write cost:FILE.csv")
         return read_cost_csv(tail, rows=rows)
+    inner = tail.lower().replace("_", "-").split(":").count("partial-labels")
+    if inner >= SPECS.nesting:
+        raise LossSpecError(
+            f"candidate sets of candidate sets may be nested {SPECS.nesting} times in a spec, "
+            f"got {inner + 1} in {spec[:40]!r}…"
+        )
     # a file name may hold colons; everything else is split at them
     arguments = (tail,) if name == "tree" else tuple(tail.split(":")) if tail else ()
     try:

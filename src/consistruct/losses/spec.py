@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+from consistruct._budgets import SPECS
+from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
 
-__all__ = ["at_most", "count_field", "number_field"]
+__all__ = ["at_most", "check_most", "count_field", "number_field"]
+
+SHOWN = 24  # digits of a number that a message repeats
 
 
 def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None:
@@ -19,27 +23,49 @@ def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None
 
 
 def count_field(
-    name: str, arguments: tuple[str, ...], position: int, inferred: int | None, what: str
+    name: str,
+    arguments: tuple[str, ...],
+    position: int,
+    inferred: int | None,
+    what: str,
+    *,
+    most: int | None = None,
 ) -> int:
-    """A positive integer from the spec, or the value inferred from data."""
+    """A positive integer from the spec, or the value inferred from data, which has no limit."""
     if len(arguments) > position and arguments[position]:
         text = arguments[position]
+        if len(text) > SPECS.digits:
+            raise LossSpecError(
+                f"{what} in the spec of {name} must be a positive integer of at most "
+                f"{SPECS.digits} digits, got {len(text)} characters, {text[:SHOWN]!r}…"
+            )
         if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
             raise LossSpecError(
                 f"{what} in the spec of {name} must be a positive integer, got {text!r}"
             )
+        check_most(name, int(text), what, most)
         return int(text)
     if inferred is None:
         raise LossSpecError(f"the spec of {name} lacks the {what}; write for example {name}:5")
     return inferred
 
 
+def check_most(name: str, value: int, what: str, most: int | None) -> None:
+    """Refuse a size above what can be held; larger ones are for Python, where nobody guesses."""
+    if most is not None and value > most:
+        shown = str(value) if value < 10**SHOWN else f"{str(value)[:SHOWN]}…"
+        raise LossSpecError(
+            f"{what} in a spec of {name} may be at most {most}, got {shown}; "
+            f"choose a smaller one, or build the loss in Python, where sizes have no limit"
+        )
+
+
 def number_field(name: str, arguments: tuple[str, ...], position: int, what: str) -> float:
     """A required number."""
     text = arguments[position] if len(arguments) > position else ""
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         raise LossSpecError(
-            f"{what} in the spec of {name} must be a number, got {text!r}"
+            f"{what} in the spec of {name} must be a number, got {text[:SHOWN]!r}"
         ) from None

@@ -9,6 +9,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct._budgets import FILES
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_counts, check_weights
 from consistruct.exceptions import LossSpecError
@@ -89,24 +90,36 @@ class Tree(MatrixLoss):
                 f"parents[{bad}] must be another node in 0..{n - 1}, or -1 for a root, "
                 f"got {parents[bad]}"
             )
-        chains = [np.arange(n)]  # node, parent, grandparent, … ; roots repeat
-        while True:
-            step = np.where(parents[chains[-1]] >= 0, parents[chains[-1]], chains[-1])
-            if np.array_equal(step, chains[-1]):
-                break
-            if len(chains) > n:
-                raise ValueError("parents must form a tree, but some nodes form a cycle")
-            chains.append(step)
-        climb = np.array(chains)  # (height + 1, nodes)
-        depth = (climb[:-1] != climb[1:]).sum(axis=0)
-        levels = np.arange(len(climb))[:, None]
-        return climb[np.maximum(depth - levels, 0), np.arange(n)].T.copy()
+        if n > FILES.tree_nodes:
+            raise ValueError(
+                f"a tree may have at most {FILES.tree_nodes} nodes, got {n}: its tables have nodes "
+                f"x nodes entries; merge labels, or leave out nodes with a single child"
+            )
+        depth = self._depth
+        ancestors = np.empty((n, int(depth.max()) + 1), dtype=np.int32)
+        for node in np.argsort(depth, kind="stable"):  # parents before their children
+            if parents[node] >= 0:
+                ancestors[node] = ancestors[parents[node]]
+            ancestors[node, depth[node] :] = node
+        return ancestors
 
     @cached_property
     def _depth(self) -> IntArray:
-        """Depth of each node; roots have 0."""
-        ancestors = self._ancestors
-        return np.asarray((ancestors[:, 1:] != ancestors[:, :-1]).sum(axis=1))
+        """Depth of each node; roots have 0. Every node is climbed from once."""
+        depth = [-1] * len(self.parents)
+        parents = self.parents.tolist()
+        for start in range(len(parents)):
+            path, node = [], start
+            while node >= 0 and depth[node] == -1:
+                depth[node] = -2  # being climbed from
+                path.append(node)
+                node = parents[node]
+            if node >= 0 and depth[node] == -2:
+                raise ValueError("parents must form a tree, but some nodes form a cycle")
+            below = -1 if node < 0 else depth[node]
+            for step, visited in enumerate(reversed(path), 1):
+                depth[visited] = below + step
+        return np.array(depth)
 
     @cached_property
     def leaves(self) -> IntArray:
@@ -157,20 +170,16 @@ class Tree(MatrixLoss):
                 total += weight * (rows[:, depth, None] != columns[None, :, depth])
             return frozen_array(total)
         # [v is an ancestor of node]: Σ_v w_v ([v∋i] + [v∋j] − 2[v∋i][v∋j])
-        below = self._below
         weights = self._node_weights
-        left, right = below[self._prediction_nodes], below[self.leaves]
+        left, right = self._below(self._prediction_nodes), self._below(self.leaves)
         shared = (left * weights) @ right.T
         own = (left @ weights)[:, None] + (right @ weights)[None, :]
         return frozen_array(np.maximum(own - 2 * shared, 0.0))
 
-    @cached_property
-    def _below(self) -> FloatArray:
-        """[node lies at or below v], (nodes, v)."""
-        n = len(self.parents)
-        indicator = np.zeros((n, n))
-        for ancestors in self._ancestors.T:
-            indicator[np.arange(n), ancestors] = 1.0
+    def _below(self, nodes: IntArray) -> FloatArray:
+        """[node lies at or below v], (nodes given, all v)."""
+        indicator = np.zeros((len(nodes), len(self.parents)))
+        np.put_along_axis(indicator, self._ancestors[nodes], 1.0, axis=1)
         return indicator
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:

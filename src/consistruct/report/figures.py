@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from consistruct._csv import csv_text
 from consistruct.guarantees import Figure, Panel
 
 if TYPE_CHECKING:
@@ -32,12 +32,9 @@ def figure_csv(figure: Figure) -> str:
     >>> figure_csv(figure_data("figure_1b")).splitlines()[0]
     'eps,full scores,block scores'
     """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(figure.columns)
-    for row in zip(*(values.tolist() for values in figure.columns.values()), strict=True):
-        writer.writerow(["" if math.isnan(value) else repr(value) for value in row])
-    return stream.getvalue()
+    rows = zip(*(values.tolist() for values in figure.columns.values()), strict=True)
+    points = ([None if math.isnan(value) else value for value in row] for row in rows)
+    return csv_text(list(figure.columns), points)
 
 
 def figure_picture(figure: Figure, kind: str) -> bytes:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from consistruct._csv import csv_text
 from consistruct.report.calibration import CalibrationReport
 from consistruct.report.charts import Chart, HeatMap
 from consistruct.report.label_names import label_text
 
-__all__ = ["calibration_tables", "chart_csv", "csv_text"]
+__all__ = ["calibration_tables", "chart_csv"]
 
 
 def calibration_tables(report: CalibrationReport) -> dict[str, str]:
@@ -93,17 +92,3 @@ def chart_csv(chart: Chart | HeatMap) -> str:
     )
     header = ["series", chart.x_label, chart.y_label, "upper", "standard_error", "name"]
     return csv_text(header, rows)
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """CSV with all digits; an empty field where there is no value."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow(["" if cell is None else _cell(cell) for cell in row])
-    return stream.getvalue()
-
-
-def _cell(value: Any) -> str:
-    return repr(float(value)) if isinstance(value, float) else str(value)

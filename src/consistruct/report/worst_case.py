@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,18 @@ from consistruct.calibration.methods.restricted import RestrictedCertificate
 from consistruct.calibration.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.calibration.proofs import (
-    CurveCertificate,
-    ExplicitCertificate,
+    Exact,
     HammingCertificate,
+    ListedCertificate,
+    MixedCertificate,
     OracleCertificate,
-    OrbitCertificate,
-    ProblemCertificate,
 )
 from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
-from consistruct.calibration.structured.blocks import as_mixed
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.report.calibration import Label, LawEntry, ReportPoint, WorstCase
+from consistruct.report.calibration import LawEntry, ReportPoint, WorstCase
 from consistruct.report.label_names import label_text, shown_label
 
 __all__ = ["find_worst_case"]
@@ -81,16 +80,16 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
     note = f"certificate at ε = {eps:g}; other laws may be as bad"
-    if isinstance(found, ExplicitCertificate | CurveCertificate):
+    if isinstance(found, ListedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
-        return (pair[0], pair[1]), _listed(curve, found.law), note
+        return (pair[0], pair[1]), _listed(curve, _normalised(found.law)), note
     if isinstance(found, PairsCertificate | RestrictedCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice
-        truths, where = np.unique(found.solution.truths, axis=0, return_inverse=True)
+        truths, where = np.unique(np.array(found.truths), axis=0, return_inverse=True)
         law = np.zeros(len(truths))
-        np.add.at(law, where.ravel(), found.solution.law)
+        np.add.at(law, where.ravel(), found.law)
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
         return found.pair, (names, truths, law), note
     if isinstance(found, ChainCertificate):
@@ -104,10 +103,15 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     if isinstance(found, HammingCertificate):
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note
-    if isinstance(found, OrbitCertificate):
-        return found.pair, (_cell_names(curve, found), None, found.law), note
-    assert isinstance(found, ProblemCertificate)
-    return found.pair, (_block_names(curve), None, found.law), note
+    assert isinstance(found, MixedCertificate)
+    return found.pair, (_cell_names(curve, found), None, _normalised(found.law)), note
+
+
+def _normalised(law: Sequence[Exact]) -> FloatArray:
+    """Exact weights as probabilities in floats."""
+    weights = [Fraction(x) for x in law]
+    total = sum(weights, Fraction(0))
+    return np.array([float(x / total) for x in weights])
 
 
 def _listed(curve: CalibrationFunction, law: FloatArray) -> Truths:
@@ -123,26 +127,26 @@ def _expected(
     return float(curve.loss(repeated, truths) @ law)
 
 
-def _cell_names(curve: CalibrationFunction, found: OrbitCertificate) -> list[str]:
+def _cell_names(curve: CalibrationFunction, found: MixedCertificate) -> list[str]:
     """Cells of labels that the pair cannot tell apart, in words."""
     i, j = (label_text(shown_label(curve.loss.truths, label)) for label in found.pair)
-    _, cells = found.orbits.orbits[found.orbit]
-    one_block = len(found.orbits.partition.block_sizes) == 1
-    words = {
-        "i": lambda size: i,
-        "j": lambda size: j,
-        "their block": lambda size: _others(
-            size, "" if one_block else f"in the block of {i} and {j}"
-        ),
-        "block of i": lambda size: _others(size, f"in the block of {i}"),
-        "block of j": lambda size: _others(size, f"in the block of {j}"),
-    }
-    return [
-        words[cell.name](cell.size)
-        if cell.name in words
-        else f"{_others(cell.size, 'in')} {cell.name}"
-        for cell in cells
-    ]
+    inside = "" if len(found.sizes) == 1 else f"in the block of {i} and {j}"
+    names = []
+    for name, size in found.cells:
+        words = {
+            "i": i,
+            "j": j,
+            "their block": _others(size, inside),
+            "block of i": _others(size, f"in the block of {i}"),
+            "block of j": _others(size, f"in the block of {j}"),
+            # block scores: the first label of a block is the only one that can be predicted
+            "block of i, first label": f"{i} (first of its block)",
+            "block of j, first label": f"{j} (first of its block)",
+            "block of i, other labels": _others(size, f"in the block of {i}"),
+            "block of j, other labels": _others(size, f"in the block of {j}"),
+        }
+        names.append(words.get(name) or f"{_others(size, 'in')} {name}")
+    return names
 
 
 def _counts_name(counts: Sequence[int], groups: Sequence[int]) -> str:
@@ -159,19 +163,3 @@ def _counts_name(counts: Sequence[int], groups: Sequence[int]) -> str:
 def _others(size: int, where: str) -> str:
     number = str(size) if size < 10**6 else f"about 10^{len(str(size)) - 1}"
     return f"{number} other label{'s' if size > 1 else ''} {where}".rstrip()
-
-
-def _block_names(curve: CalibrationFunction) -> list[str]:
-    """Truths of a block are its first label, the only one that can be predicted, or another."""
-    mixed = as_mixed(curve.loss)
-    assert mixed is not None
-    partition, _ = mixed
-    names = []
-    for block, (first, size) in enumerate(
-        zip(partition.first_labels, partition.block_sizes, strict=True)
-    ):
-        label: Label = shown_label(curve.loss.truths, first)
-        names.append(f"{label_text(label)} (first of block {block})")
-        if size > 1:
-            names.append(_others(size - 1, f"of block {block}"))
-    return names

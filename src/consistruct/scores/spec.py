@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from consistruct._budgets import SPECS, unreadable_table
+from consistruct._validation import read_integer
 from consistruct.exceptions import LossSpecError
 from consistruct.labels import Product
 from consistruct.protocols import TaskLoss
@@ -31,6 +33,10 @@ def parse_scores(spec: str, loss: TaskLoss) -> BaseScoreSpace:
     >>> parse_scores("chain", Hamming(5, 3))
     Chain(5, 3)
     """
+    if len(spec) > SPECS.characters:
+        raise LossSpecError(
+            f"a spec of scores may have at most {SPECS.characters} characters, got {len(spec)}"
+        )
     name, _, tail = spec.partition(":")
     name = name.strip().lower()
     predictions = loss.score_space.predictions
@@ -72,20 +78,35 @@ def block_sizes(text: str) -> tuple[int, ...]:
     """
     try:
         if "x" in text:
-            number, size = (int(part) for part in text.split("x"))
+            number, size = (read_integer(part, SPECS.digits) for part in text.split("x"))
+            _check_blocks(number)
             sizes = (size,) * number
         else:
-            sizes = tuple(int(part) for part in text.split(","))
+            sizes = tuple(read_integer(part, SPECS.digits) for part in text.split(","))
+    except LossSpecError:
+        raise
     except ValueError:
         sizes = ()
     if not sizes or min(sizes) < 1:
         raise LossSpecError(
-            f"block sizes must be written as 3,5,2 or as 4x25 (four blocks of 25), got {text!r}"
+            f"block sizes must be written as 3,5,2 or as 4x25 (four blocks of 25), got "
+            f"{text[:40]!r}"
         )
     return sizes
 
 
+def _check_blocks(number: int) -> None:
+    if number > SPECS.blocks:
+        raise LossSpecError(
+            f"a spec may name at most {SPECS.blocks} blocks, got {str(number)[:24]}; "
+            f"choose fewer, or build the loss in Python"
+        )
+
+
 def _read_matrix(path: str) -> np.ndarray:
+    fault = unreadable_table(path)
+    if fault is not None:
+        raise LossSpecError(f"{path} could not be read as a matrix of numbers: {fault}")
     try:
         return np.loadtxt(Path(path), delimiter=",", ndmin=2, encoding="utf-8-sig")
     except (OSError, ValueError) as error:

@@ -7,9 +7,21 @@ from consistruct.surrogates.ab_family import (
     SquareSurrogate,
 )
 from consistruct.surrogates.base import BaseSurrogate, EnumeratedSurrogate
+from consistruct.surrogates.law import LawSurrogate
+from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
+from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
+from consistruct.surrogates.max_min import MaxMinMarginSurrogate
 from consistruct.surrogates.quadratic import QuadraticSurrogate
-from consistruct.surrogates.registry import SURROGATES, make_surrogate
+from consistruct.surrogates.registry import (
+    SURROGATES,
+    SurrogateEntry,
+    SurrogateLike,
+    chain_surrogate,
+    make_surrogate,
+    surrogate_class,
+)
+from consistruct.surrogates.sparsemax import SparsemaxSurrogate
 
 __all__ = [
     "SURROGATES",
@@ -17,9 +29,19 @@ __all__ = [
     "BaseSurrogate",
     "EnumeratedSurrogate",
     "ExponentialSurrogate",
+    "HingeSurrogate",
+    "LawSurrogate",
+    "LinearRegretSurrogate",
     "LogSurrogate",
     "LogisticSurrogate",
+    "MaxMinMarginSurrogate",
     "QuadraticSurrogate",
+    "SoftmaxMarginSurrogate",
+    "SparsemaxSurrogate",
     "SquareSurrogate",
+    "SurrogateEntry",
+    "SurrogateLike",
+    "chain_surrogate",
     "make_surrogate",
+    "surrogate_class",
 ]

@@ -11,18 +11,40 @@ import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.base import EnumeratedSurrogate
+from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
 
 __all__ = ["ABSurrogate", "ExponentialSurrogate", "LogisticSurrogate", "SquareSurrogate"]
 
 
 class ABSurrogate(EnumeratedSurrogate):
-    """Φ(θ, y) = E_c[L(c, y)·a(f_c) + b(f_c)] with f = Fθ. Required: `a`, `b`, `loss_of_score`.
+    """Φ(θ, y) = E_c[L(c, y)·a(f_c) + b(f_c)] with f = Fθ. Required: `a` and `b`.
 
-    Consistent for full scores where ℓ·a + b is convex for every ℓ in [0, L_max] and its minimiser
-    decreases in ℓ. The expectation is a sum over listed labels, or one label drawn from μ
+    Consistent for full scores where ℓ·a + b is convex and bounded below for every ℓ in [0, L_max]
+    and a and b'/a' increase strictly; `calibration.check_conditions` proves or refutes this. The
+    expectation is a sum over listed labels, or one label drawn from μ
     (`sampled_value_and_gradient`), which any number of labels allows.
+
+    Derive from it for functions of your own: what trains the classifier is what
+    `calibration_function` analyses. The optional methods make the analysis faster; without them it
+    bisects. `jointly_convex` claims that 1/G'' is concave, where G(ℓ) = −min_f [ℓa + b]: one
+    tangent plane then proves the lower bound. You answer for that claim.
+
+    Examples
+    --------
+    >>> import numpy as np, consistruct as cs
+    >>> class Squares(cs.surrogates.ABSurrogate):
+    ...     jointly_convex = True
+    ...     def a(self, f):
+    ...         return f, np.ones_like(f)
+    ...     def b(self, f):
+    ...         return f**2 / 2, f
+    >>> H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate=Squares)
+    >>> round(H(0.6), 7)     # the quadratic surrogate: ε²/4k
+    0.03
     """
+
+    excess: ClassVar[ExcessForm | None] = "bregman"
+    jointly_convex: ClassVar[bool] = False
 
     @abstractmethod
     def a(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -32,14 +54,43 @@ class ABSurrogate(EnumeratedSurrogate):
     def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values and derivatives of b."""
 
+    # --- optional: closed forms for the analysis ---
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Scores that are looked at: Φ must have reached its infimum there for ℓ in [0, L_max]."""
+        return -200.0, 200.0
+
+    def minimiser(self, ell: FloatArray) -> FloatArray | None:
+        """f*(ℓ) = argmin_f ℓ·a(f) + b(f)."""
+        return None
+
+    def inverse(self, u: FloatArray) -> FloatArray | None:
+        """f with a(f) = u."""
+        return None
+
+    def entropy(self, ell: FloatArray) -> FloatArray | None:
+        """G(ℓ) = −min_f [ℓ·a(f) + b(f)]."""
+        return None
+
+    def reflected(self, f: FloatArray) -> FloatArray | None:
+        """b + L_max·a, where the sum would cancel: for bounds at large negative scores."""
+        return None
+
+    def variance(self, ell: FloatArray) -> FloatArray | None:
+        """1/G''(ℓ), which must rise up to L_max/2 and fall after it."""
+        return None
+
+    # --- what follows ---
+
+    @property
+    def l_max(self) -> float:
+        """L_max, or 1 for a loss that is always zero."""
+        return self.loss.max_value or 1.0
+
     def loss_of_score(self, f: FloatArray) -> FloatArray:
         """ℓ = −b'(f)/a'(f), the expected loss that makes f the minimiser."""
         return np.asarray(-self.b(f)[1] / self.a(f)[1])
-
-    @property
-    def _scale(self) -> float:
-        """L_max, or 1 for a loss that is always zero."""
-        return self.loss.max_value or 1.0
 
     def value_and_gradient(
         self, theta: FloatArray, true: ArrayLike
@@ -67,6 +118,11 @@ class ABSurrogate(EnumeratedSurrogate):
         return self.loss.score_space.gram().solve(moments)
 
 
+def _log_odds(p: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log1p(-np.clip(p, 0.0, 1.0)) - np.log(np.clip(p, 0.0, 1.0)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class LogisticSurrogate(ABSurrogate):
     """a(f) = f/L_max, b(f) = log(1 + e^{−f}): a logistic regression of the scaled loss per label.
@@ -80,12 +136,30 @@ class LogisticSurrogate(ABSurrogate):
     """
 
     name: ClassVar[str] = "logistic"
+    jointly_convex: ClassVar[bool] = True  # 1/G'' = ℓ(L_max − ℓ)
 
     def a(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return f / self._scale, np.full_like(f, 1.0 / self._scale)
+        return f / self.l_max, np.full_like(f, 1.0 / self.l_max)
 
     def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.logaddexp(0.0, -f), -scipy.special.expit(-f)
+
+    @property
+    def window(self) -> tuple[float, float]:
+        return -40.0, 40.0
+
+    def minimiser(self, ell: FloatArray) -> FloatArray:
+        return _log_odds(ell / self.l_max)
+
+    def inverse(self, u: FloatArray) -> FloatArray:
+        return u * self.l_max
+
+    def entropy(self, ell: FloatArray) -> FloatArray:
+        p = ell / self.l_max
+        return np.asarray(-(scipy.special.entr(p) + scipy.special.entr(1 - p)))
+
+    def reflected(self, f: FloatArray) -> FloatArray:
+        return np.asarray(np.logaddexp(0.0, f))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,11 +180,32 @@ class ExponentialSurrogate(ABSurrogate):
     name: ClassVar[str] = "exponential"
 
     def a(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return 2.0 * np.sinh(f) / self._scale, 2.0 * np.cosh(f) / self._scale
+        return 2.0 * np.sinh(f) / self.l_max, 2.0 * np.cosh(f) / self.l_max
 
     def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         decay = np.exp(-f)
         return decay, -decay
+
+    @property
+    def window(self) -> tuple[float, float]:
+        return -28.0, 28.0
+
+    def minimiser(self, ell: FloatArray) -> FloatArray:
+        return 0.5 * _log_odds(ell / self.l_max)
+
+    def inverse(self, u: FloatArray) -> FloatArray:
+        return np.asarray(np.arcsinh(u * self.l_max / 2))
+
+    def entropy(self, ell: FloatArray) -> FloatArray:
+        p = ell / self.l_max
+        return np.asarray(-2 * np.sqrt(np.clip(p * (1 - p), 0.0, None)))
+
+    def reflected(self, f: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(f))
+
+    def variance(self, ell: FloatArray) -> FloatArray:
+        p = ell / self.l_max
+        return np.asarray(2 * self.l_max**2 * np.clip(p * (1 - p), 0.0, None) ** 1.5)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,9 +223,23 @@ class SquareSurrogate(ABSurrogate):
     """
 
     name: ClassVar[str] = "square"
+    jointly_convex: ClassVar[bool] = True  # 1/G'' = 1
 
     def a(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         return f, np.ones_like(f)
 
     def b(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         return 0.5 * f**2, f
+
+    @property
+    def window(self) -> tuple[float, float]:
+        return -2.0 * self.l_max - 1.0, 1.0
+
+    def minimiser(self, ell: FloatArray) -> FloatArray:
+        return -ell
+
+    def inverse(self, u: FloatArray) -> FloatArray:
+        return u
+
+    def entropy(self, ell: FloatArray) -> FloatArray:
+        return 0.5 * ell**2

@@ -1,41 +1,63 @@
-"""What all surrogates share: a loss, a score space, and how scores become decisions."""
+"""What all surrogates share: a loss, a score space, and how scores become decisions.
+
+A surrogate says about itself what others need to know: whether it is smooth (L-BFGS) or has kinks
+(subgradients), whether its minimiser tells the expected target (`has_link`), which scores it is
+trained with, and which form its excess risk has, so that `calibration` can analyse it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import Member
-from consistruct.exceptions import ConsistructError
+from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
-from consistruct.protocols import FloatArray, LabelArray
+from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["BaseSurrogate", "EnumeratedSurrogate"]
+__all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
+
+# What the excess risk of a surrogate looks like, and with it how its calibration function is found:
+# a square in the metric of the scores, a Bregman divergence per label, a divergence between the law
+# of the truth and an estimated one, one of two polyhedral forms, or a square plus the excess of a
+# mixed decision.
+ExcessForm = Literal["square", "bregman", "law", "hinge", "max-min", "mixed-decision"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseSurrogate(Member, ABC):
     """A convex function Φ(θ, y) of score parameters. Required: `value_and_gradient`.
 
+    Optional: `expected_target`, where the minimiser tells E[u_y | x] (then ``decoding="bayes"``
+    works); `smooth = False` for kinks; `excess`, where `calibration_function` can analyse it.
+
     Parameters
     ----------
     loss : Loss
         The task loss that the surrogate stands for.
     scores : ScoreSpace, optional
-        Where θ lives; the loss's own score space if not given.
+        Where θ lives; `default_scores` if not given.
     """
 
     loss: Loss
     scores: BaseScoreSpace | None = None
 
     name: ClassVar[str]
+    smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
+    excess: ClassVar[ExcessForm | None] = None  # None: not analysed
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):  # a class of one's own needs no more than its own name
+            cls.name = cls.__name__
 
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
@@ -52,14 +74,29 @@ class BaseSurrogate(Member, ABC):
 
     @property
     def score_space(self) -> BaseScoreSpace:
-        return self.loss.score_space if self.scores is None else self.scores
+        return self._default_space if self.scores is None else self.scores
+
+    @cached_property
+    def _default_space(self) -> BaseScoreSpace:
+        return self.default_scores(self.loss)
 
     @abstractmethod
     def value_and_gradient(
         self, theta: FloatArray, true: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]: ...
+    ) -> tuple[FloatArray, FloatArray]:
+        """Values (n,) and gradients in θ (n, width); a subgradient where there is a kink."""
 
     # --- with a default ---
+
+    @classmethod
+    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+        """The scores it is trained with if none are given: those that make it consistent."""
+        return loss.score_space
+
+    @property
+    def has_link(self) -> bool:
+        """Whether `expected_target` exists, and with it ``decoding="bayes"``."""
+        return type(self).expected_target is not BaseSurrogate.expected_target
 
     def sampled_value_and_gradient(
         self, theta: FloatArray, true: ArrayLike, rng: np.random.Generator
@@ -70,16 +107,21 @@ class BaseSurrogate(Member, ABC):
         )
 
     def decode(self, theta: FloatArray, decoding: str = "argmax") -> LabelArray:
-        """Predictions (n, *shape): the best scores, or the least expected loss ("bayes")."""
+        """Predictions (n, *shape): the highest score, or the least expected loss ("bayes")."""
         if decoding == "argmax":
             return self.score_space.decoder()(theta)
         if decoding == "bayes":
             return self.loss.score_space.decoder()(-self.expected_target(theta))
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
 
-    @abstractmethod
     def expected_target(self, theta: FloatArray) -> FloatArray:
         """E[u_y | x] in the loss's own coordinates, as the minimiser θ of the surrogate tells."""
+        raise CapabilityError(
+            self,
+            "expected_target",
+            "an expected loss or decoding='bayes'",
+            "its scores only rank the labels: use decoding='argmax', or 'quadratic' or 'log'",
+        )
 
     def expected_offset(self, theta: FloatArray) -> FloatArray:
         """E[o_y | x], (n,)."""
@@ -106,6 +148,12 @@ class BaseSurrogate(Member, ABC):
 class EnumeratedSurrogate(BaseSurrogate):
     """A surrogate that sums over all predictions, listed once within `ENUMERATION_LIMIT`."""
 
+    @classmethod
+    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+        """One score per label while they can be listed; above that the loss's own scores."""
+        size = loss.n_labels
+        return Full(loss) if size is not None and size <= ENUMERATION_LIMIT else loss.score_space
+
     @cached_property
     def _embedding(self) -> FloatArray:
         """F, (k, width)."""
@@ -126,3 +174,14 @@ class EnumeratedSurrogate(BaseSurrogate):
         target = self.loss.target(true)
         values = dense_target(target @ self._loss_embedding.T)
         return values + self.loss.offset(true)[:, None]
+
+    @cached_property
+    def _truths(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Prediction index (m,), target (m, width) and offset (m,) of every truth."""
+        every = self.loss.truths.enumerate()
+        named = self.score_space.predictions.index(self.loss.truth_as_prediction(every))
+        return named, dense_target(self.loss.target(every)), self.loss.offset(every)
+
+    def _true_labels(self, true: ArrayLike) -> IntArray:
+        """Index of the prediction that names each truth, (n,)."""
+        return self.score_space.predictions.index(self.loss.truth_as_prediction(true))

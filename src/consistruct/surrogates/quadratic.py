@@ -12,7 +12,7 @@ from consistruct._sparse import is_sparse
 from consistruct.exceptions import NotInSpanError
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
-from consistruct.surrogates.base import BaseSurrogate
+from consistruct.surrogates.base import BaseSurrogate, ExcessForm
 
 __all__ = ["QuadraticSurrogate"]
 
@@ -42,6 +42,7 @@ class QuadraticSurrogate(BaseSurrogate):
     """
 
     name: ClassVar[str] = "quadratic"
+    excess: ClassVar[ExcessForm | None] = "square"
 
     def target(self, true: ArrayLike) -> Target:
         """u_y in the coordinates of `score_space`, (n, width): array, or CSR where the loss is."""

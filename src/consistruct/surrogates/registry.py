@@ -1,6 +1,11 @@
-"""One line per surrogate: what names, tests and docs know them by."""
+"""One line per surrogate: what it is called, and what can be done with it.
+
+The command line, the explorer, `calibration`, `learning`, the tests and the docs read this table.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
@@ -10,24 +15,126 @@ from consistruct.surrogates.ab_family import (
     SquareSurrogate,
 )
 from consistruct.surrogates.base import BaseSurrogate
+from consistruct.surrogates.chain.members import (
+    ChainHinge,
+    ChainLogLoss,
+    ChainQuadratic,
+    ChainSoftmaxMargin,
+    ChainSurrogate,
+)
+from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
+from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
+from consistruct.surrogates.max_min import MaxMinMarginSurrogate
 from consistruct.surrogates.quadratic import QuadraticSurrogate
+from consistruct.surrogates.sparsemax import SparsemaxSurrogate
 
-__all__ = ["SURROGATES", "make_surrogate"]
+__all__ = [
+    "SURROGATES",
+    "SurrogateEntry",
+    "SurrogateLike",
+    "chain_surrogate",
+    "make_surrogate",
+    "surrogate_class",
+]
 
-SURROGATES: dict[str, type[BaseSurrogate]] = {
-    "quadratic": QuadraticSurrogate,
-    "logistic": LogisticSurrogate,
-    "exponential": ExponentialSurrogate,
-    "square": SquareSurrogate,
-    "log": LogSurrogate,
+SurrogateLike = str | type[BaseSurrogate] | BaseSurrogate
+
+
+@dataclass(frozen=True)
+class SurrogateEntry:
+    """What there is of one surrogate; a reason stands where there is nothing.
+
+    Attributes
+    ----------
+    cls : type
+        Over listed labels (or any number of them, for the quadratic one): what is trained.
+    title : str
+        For menus and tables.
+    chain : type or None
+        The same surrogate on chains of any length.
+    not_trainable, not_analysable, not_on_chains : str
+        Why not; empty where it is.
+    """
+
+    cls: type[BaseSurrogate]
+    title: str
+    chain: type[ChainSurrogate] | None = None
+    not_trainable: str = ""
+    not_analysable: str = ""
+    not_on_chains: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.cls.name
+
+    @property
+    def trainable(self) -> bool:
+        return not self.not_trainable
+
+    @property
+    def analysable(self) -> bool:
+        return not self.not_analysable
+
+    @property
+    def on_chains(self) -> bool:
+        return self.chain is not None
+
+
+_SUM = "it sums a function of each label's own score, and a chain has no such sum over sequences"
+_PROJECTION = "the projection on distributions over sequences is no dynamic programme"
+_GAME = "the game over laws of sequences is no dynamic programme"
+_NO_FORM = "its excess risk is no divergence that a convex program here could bound"
+
+SURROGATES: dict[str, SurrogateEntry] = {
+    entry.name: entry
+    for entry in (
+        SurrogateEntry(QuadraticSurrogate, "quadratic", ChainQuadratic),
+        SurrogateEntry(LogisticSurrogate, "logistic", not_on_chains=_SUM),
+        SurrogateEntry(ExponentialSurrogate, "exponential", not_on_chains=_SUM),
+        SurrogateEntry(SquareSurrogate, "square (quadratic, label by label)", not_on_chains=_SUM),
+        SurrogateEntry(LogSurrogate, "log loss (CRF)", ChainLogLoss),
+        SurrogateEntry(SparsemaxSurrogate, "sparsemax", not_on_chains=_PROJECTION),
+        SurrogateEntry(HingeSurrogate, "hinge (structured SVM)", ChainHinge),
+        SurrogateEntry(
+            SoftmaxMarginSurrogate, "softmax-margin", ChainSoftmaxMargin, not_analysable=_NO_FORM
+        ),
+        SurrogateEntry(MaxMinMarginSurrogate, "max-min margin", not_on_chains=_GAME),
+        SurrogateEntry(LinearRegretSurrogate, "linear regret", not_on_chains=_PROJECTION),
+    )
 }
 
 
+def _known(name: str, among: dict[str, SurrogateEntry]) -> str:
+    key = name.replace("_", "-")
+    if key not in among:
+        raise ValueError(
+            f"surrogate must be one of {', '.join(among)} or a surrogate class, got {name!r}"
+        )
+    return key
+
+
+def surrogate_class(surrogate: SurrogateLike) -> type[BaseSurrogate]:
+    """The class behind a name (hyphens and underscores alike), a class or an object.
+
+    >>> surrogate_class("max_min_margin").name
+    'max-min-margin'
+    """
+    if isinstance(surrogate, str):
+        return SURROGATES[_known(surrogate, SURROGATES)].cls
+    cls = surrogate if isinstance(surrogate, type) else type(surrogate)
+    if issubclass(cls, BaseSurrogate):
+        return cls
+    raise TypeError(
+        f"surrogate must be a name ({', '.join(SURROGATES)}) or a surrogate class, "
+        f"got {cls.__name__}"
+    )
+
+
 def make_surrogate(
-    surrogate: str | type[BaseSurrogate], loss: Loss, scores: BaseScoreSpace | None = None
+    surrogate: SurrogateLike, loss: Loss, scores: BaseScoreSpace | None = None
 ) -> BaseSurrogate:
-    """Build a surrogate by name, or from a class of one's own.
+    """Build a surrogate by name, from a class of one's own, or take one that was built.
 
     Examples
     --------
@@ -35,11 +142,31 @@ def make_surrogate(
     >>> make_surrogate("log", ZeroOne(3))
     LogSurrogate(ZeroOne(3))
     """
-    if isinstance(surrogate, type) and issubclass(surrogate, BaseSurrogate):
-        return surrogate(loss, scores)
-    if isinstance(surrogate, str) and surrogate in SURROGATES:
-        return SURROGATES[surrogate](loss, scores)
-    raise ValueError(
-        f"surrogate must be one of {', '.join(sorted(SURROGATES))} or a surrogate class, "
-        f"got {surrogate!r}"
-    )
+    cls = surrogate_class(surrogate)
+    if not isinstance(surrogate, BaseSurrogate):
+        return cls(loss, scores)
+    if surrogate.loss != loss or scores not in (None, surrogate.scores):
+        raise ValueError(
+            f"surrogate {surrogate!r} was built for another loss or other scores than "
+            f"{loss!r} and {scores!r}; give its class"
+        )
+    return surrogate
+
+
+def chain_surrogate(name: str | type[ChainSurrogate]) -> ChainSurrogate:
+    """The surrogate of that name on chains, hyphens and underscores alike.
+
+    >>> chain_surrogate("softmax_margin")
+    ChainSoftmaxMargin()
+    """
+    if isinstance(name, type) and issubclass(name, ChainSurrogate):
+        return name()
+    if not isinstance(name, str):
+        raise TypeError(f"surrogate must be a name or a chain surrogate class, got {name!r}")
+    known = SURROGATES.get(name.replace("_", "-"))
+    if known is not None and known.chain is None:
+        raise ValueError(f"surrogate {known.name!r} does not work on chains: {known.not_on_chains}")
+    chains = {key: entry for key, entry in SURROGATES.items() if entry.on_chains}
+    found = chains[_known(name, chains)].chain
+    assert found is not None
+    return found()

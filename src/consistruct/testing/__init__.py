@@ -1,4 +1,4 @@
-"""Public conformance checks: does your loss, score space, decoder or label set keep the contracts?
+"""Public conformance checks: does your loss, score space, decoder or model keep the contracts?
 
 Each check compares a member with an independent dense evaluation over all of its labels and raises
 `AssertionError` with one line that names the broken contract. Run them in your own tests:
@@ -9,7 +9,8 @@ Each check compares a member with an independent dense evaluation over all of it
 
 Use members with few labels (a few hundred at most), including the awkward ones: one label, merged
 labels, unequal sizes. `check_huge_loss` and `check_huge_score_space` then run every product on a
-member with more than 2^200 labels.
+member with more than 2^200 labels. `check_target_model` runs every rule of a model of the expected
+target.
 """
 
 from consistruct.testing.decoders import check_decoder
@@ -17,6 +18,7 @@ from consistruct.testing.huge import check_huge_loss, check_huge_score_space
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.losses import check_loss
 from consistruct.testing.members import check_member
+from consistruct.testing.models import check_target_model, table_examples
 from consistruct.testing.scores import check_score_space
 
 __all__ = [
@@ -27,4 +29,6 @@ __all__ = [
     "check_loss",
     "check_member",
     "check_score_space",
+    "check_target_model",
+    "table_examples",
 ]

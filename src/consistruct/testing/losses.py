@@ -52,6 +52,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     _check_factorisation(loss, predictions, truths, L)
     check_score_space(loss.score_space, random_state=random_state)
     _check_span(loss, L)
+    _check_questions(loss, truths)
     _check_bayes(loss, truths, L, rng)
     if loss.truths.size is not None:
         _check_worst_truth(loss, truths, rng)
@@ -109,6 +110,32 @@ def _check_factorisation(
             dense_target(loss.target(truths[:n])), U[:n], loss, f"target takes a batch of {n}"
         )
         ensure_close(loss.offset(truths[:n]), offset[:n], loss, f"offset takes a batch of {n}")
+
+
+def _check_questions(loss: Loss, truths: LabelArray) -> None:
+    """Groups of target columns, and truths that are means of single ones."""
+    groups = loss.target_groups()
+    target = dense_target(loss.target(truths))
+    if groups is not None:
+        columns = np.concatenate([np.asarray(group) for group in groups])
+        ensure(
+            len(np.unique(columns)) == len(columns)
+            and bool(((columns >= 0) & (columns < target.shape[1])).all()),
+            loss,
+            "target_groups are disjoint columns of the target",
+        )
+        rest = np.setdiff1d(np.arange(target.shape[1]), columns)
+        constant = np.ptp(target[:, rest], axis=0) == 0 if len(truths) else np.ones(0)
+        ensure(bool(constant.all()), loss, "columns in no group are the same for every truth")
+    single, rows, share = loss.single_truths(truths)
+    if rows is None:
+        return
+    assert share is not None
+    for name, values in (("target", target), ("offset", loss.offset(truths)[:, None])):
+        parts = dense_target(getattr(loss, name)(single)).reshape(len(rows), -1)
+        total = np.zeros_like(values)
+        np.add.at(total, rows, share[:, None] * parts)
+        ensure_close(total, values, loss, f"the {name} is the weighted mean over single_truths")
 
 
 def _check_span(loss: Loss, L: FloatArray) -> None:

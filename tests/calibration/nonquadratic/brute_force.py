@@ -30,6 +30,18 @@ def excess_log(L, q, theta):
     return float(logsumexp(theta) - q @ theta) - entropy
 
 
+def excess_linear_regret(L, q, f, kappa):
+    """⟨f, ℓ⟩ + (κ/2)dist²(f, simplex), less its minimum; the projection by bisection on τ."""
+    ell = L @ q
+    low, high = f.min() - 1.0, f.max()
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.maximum(f - middle, 0).sum() > 1 else (low, middle)
+    outside = f - np.maximum(f - high, 0)
+    best = ell.min() - ell @ ell / (2 * kappa)
+    return float(f @ ell + 0.5 * kappa * outside @ outside - best)
+
+
 def excess_hinge(L, q, f):
     k = len(L)
     surrogate = float(q @ ((L + f[:, None]).max(axis=0) - f))

@@ -9,7 +9,8 @@ import pytest
 from scipy.special import rel_entr
 
 import consistruct as cs
-from consistruct.calibration import ABSurrogate, compare_surrogates
+from consistruct.calibration import compare_surrogates
+from consistruct.surrogates import ABSurrogate
 from tests.calibration.nonquadratic import brute_force
 
 L = np.array([[0.0, 0.6, 1.0], [0.5, 0.0, 0.4], [0.9, 0.3, 0.0]])
@@ -36,6 +37,9 @@ DIVERGENCES = {
     "log": lambda u, q: float(rel_entr(u, q).sum()),
     "sparsemax": lambda u, q: 0.5 * float(((u - q) ** 2).sum()),
     "quadratic": lambda u, q: 0.5 * float(((L @ (u - q)) ** 2).mean()),
+    "linear-regret": lambda u, q: (  # the best label for q, and κ = L_max = 1
+        0.5 * float(((L @ (u - q)) ** 2).sum()) + float((L @ u)[(L @ q).argmin()] - (L @ u).min())
+    ),
     "logistic": ab_divergence("logistic"),
     "exponential": ab_divergence("exponential"),
 }
@@ -66,14 +70,16 @@ def test_structured_formulas_agree_with_listed_ones():
 
 def test_the_figure_does_not_depend_on_the_units_of_the_surrogate():
     def scaled(factor, stretch):
-        return ABSurrogate(
-            lambda f: factor * f * stretch,
-            lambda f: factor * (f * stretch) ** 2 / 2,
-            lambda f: np.full_like(f, factor * stretch),
-            lambda f: factor * stretch**2 * f,
-            f"square {factor} {stretch}",
-            jointly_convex=True,  # G is a square, 1/G'' constant
-        )
+        class Scaled(ABSurrogate):
+            jointly_convex = True  # G is a square, 1/G'' constant
+
+            def a(self, f):
+                return factor * f * stretch, np.full_like(f, factor * stretch)
+
+            def b(self, f):
+                return factor * (f * stretch) ** 2 / 2, factor * stretch**2 * f
+
+        return Scaled
 
     loss = cs.losses.CostMatrix(L[:2])
     found = compare_surrogates(loss, (scaled(1.0, 1.0), scaled(7.0, 1.0), scaled(1.0, 0.5)), [0.5])

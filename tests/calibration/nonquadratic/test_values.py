@@ -11,10 +11,12 @@ from scipy.optimize import linprog, minimize
 from scipy.special import softmax
 
 import consistruct as cs
-from consistruct.calibration import ABSurrogate
 from consistruct.calibration.nonquadratic.closed import bracket
+from consistruct.calibration.nonquadratic.law_argmax import largest_mean
+from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CapabilityError, CertificateError, ConsistructError
+from consistruct.surrogates import SURROGATES, ABSurrogate, BaseSurrogate
 from tests.calibration.nonquadratic import brute_force
 
 EPS = (0.05, 0.4, 0.8, 1.0)
@@ -240,10 +242,17 @@ def constrained_optimum(surrogate, L, q, j):
 
 def test_functions_given_by_the_user_agree_with_the_quadratic_engine():
     """Without closed forms, thus through bisection and the search over intervals of τ."""
-    square = ABSurrogate(lambda f: f, lambda f: f**2 / 2, np.ones_like, lambda f: f, "square")
+
+    class Squares(ABSurrogate):
+        def a(self, f):
+            return f, np.ones_like(f)
+
+        def b(self, f):
+            return f**2 / 2, f
+
     for L, _ in random_losses(6, 1, (2, 3)):
         loss = cs.losses.CostMatrix(L)
-        mine = cs.calibration_function(loss, surrogate=square)
+        mine = cs.calibration_function(loss, surrogate=Squares)
         exact = cs.calibration_function(loss, "full")
         for share in (0.5, 1.0):
             eps = share * exact.max_eps
@@ -273,6 +282,65 @@ def test_sparsemax_agrees_with_another_solver():
                 problem.solve(solver="CLARABEL")
                 values.append(problem.value if problem.status == "optimal" else np.inf)
         assert H(eps) == pytest.approx(min(values), rel=1e-6)
+
+
+def slow_law_pair(divergence, L, i, j, eps, decoding):
+    """One pair by another solver, all order constraints at once."""
+    cvxpy = pytest.importorskip("cvxpy")
+    k, m = L.shape
+    q, p = cvxpy.Variable(m), cvxpy.Variable(m)
+    order = L[j] - L if decoding == "bayes" else np.eye(k) - np.eye(k)[j]
+    constraints = [q >= 0, p >= 0, cvxpy.sum(q) == 1, cvxpy.sum(p) == 1, order @ p <= 0]
+    constraints.append((L[j] - L[i]) @ q >= eps)
+    squares = 0.5 * cvxpy.sum_squares(q - p)
+    objective = squares if divergence == "squares" else cvxpy.sum(cvxpy.kl_div(q, p))
+    problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.value
+
+
+@pytest.mark.parametrize("decoding", ["argmax", "bayes"])
+@pytest.mark.parametrize("divergence", ["KL", "squares"])
+def test_generated_constraints_agree_with_all_of_them_at_once(divergence, decoding):
+    """60 labels: most order constraints are never added, and the answer is the same."""
+    rng = np.random.default_rng(10)
+    L = rng.random((60, 60))
+    np.fill_diagonal(L, 0)
+    solver = LawSolver(L, divergence, decoding)
+    for i, j in ((0, 1), (17, 42)):
+        eps = 0.3 if decoding == "bayes" else 0.95 * (L[j] - L[i]).max()
+        proof = solver.solve(i, j, eps, math.inf)
+        assert proof.upper - proof.lower <= 1e-7 * proof.upper
+        slow = slow_law_pair(divergence, L, i, j, eps, decoding)
+        assert proof.lower == pytest.approx(slow, rel=1e-5)
+    if decoding == "bayes":
+        assert len(solver._rows[1]) < 59
+
+
+@pytest.mark.parametrize("decoding", ["argmax", "bayes"])
+@pytest.mark.parametrize("surrogate", ["log", "sparsemax"])
+def test_a_hundred_labels_are_certified(surrogate, decoding):
+    loss = cs.losses.Ordinal(100)
+    H = cs.calibration_function(loss, surrogate=surrogate, decoding=decoding)
+    eps = 0.95 * H.max_eps  # few pairs reach it
+    (point,) = H.curve([eps])
+    assert point.status == "certified"
+    assert point.upper - point.lower <= 1e-4 * point.upper
+    H.certificate(eps).check()
+
+
+def test_the_largest_mean_is_that_over_all_sets():
+    rng = np.random.default_rng(14)
+    for _ in range(20):
+        values, j = rng.normal(size=6), int(rng.integers(6))
+        found, chosen = largest_mean(values, j)
+        every = [
+            np.mean([values[c] for c in range(6) if (number >> c) & 1])
+            for number in range(64)
+            if (number >> j) & 1
+        ]
+        assert found == pytest.approx(max(every))
+        assert values[chosen].mean() == pytest.approx(found)
 
 
 def test_a_label_that_wins_ties_only_is_handled():
@@ -341,7 +409,7 @@ def test_too_many_labels_answer_with_bounds_that_hold():
         eps = 0.6 * H.max_eps
         assert H.interval(eps)[1] >= eps**2 / (3 * L.max() ** 2)
     bayes = cs.calibration_function(
-        cs.losses.CostMatrix(1 - np.eye(60)), surrogate="log", decoding="bayes"
+        cs.losses.CostMatrix(1 - np.eye(110)), surrogate="log", decoding="bayes"
     )
     (point,) = bayes.curve([0.5])
     assert point.status == "bounds"
@@ -375,7 +443,7 @@ def test_what_is_for_the_quadratic_surrogate_only():
     ("arguments", "error", "message"),
     [
         ({"surrogate": "perceptron"}, ValueError, "surrogate must be one of quadratic, logistic"),
-        ({"surrogate": 3}, TypeError, "surrogate must be a name or an ABSurrogate, got int"),
+        ({"surrogate": 3}, TypeError, "surrogate must be a name .* or a surrogate class, got int"),
         ({"surrogate": "log", "decoding": "viterbi"}, ValueError, "decoding must be 'argmax' or"),
         ({"surrogate": "hinge", "decoding": "bayes"}, ValueError, "must be 'argmax' for the"),
         ({"decoding": "bayes"}, ValueError, "only 'log' and 'sparsemax' estimate a law"),
@@ -395,9 +463,63 @@ def test_surrogates_that_score_the_truth_name_what_is_missing():
 
 
 def test_a_window_that_is_too_small_is_refused():
-    narrow = ABSurrogate(
-        lambda f: f, lambda f: np.logaddexp(0, -f), np.ones_like, lambda f: -1 / (1 + np.exp(f)),
-        "narrow", window=(-3.0, 3.0),
-    )  # fmt: skip
+    class Narrow(ABSurrogate):
+        window = (-3.0, 3.0)
+
+        def a(self, f):
+            return f, np.ones_like(f)
+
+        def b(self, f):
+            return np.logaddexp(0, -f), -1 / (1 + np.exp(f))
+
     with pytest.raises(ConsistructError, match="still falls at the end"):
-        cs.calibration_function(zero_one(3), surrogate=narrow)
+        cs.calibration_function(zero_one(3), surrogate=Narrow)
+
+
+# --- the registry ---
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_the_registry_tells_what_can_be_analysed(name):
+    entry = SURROGATES[name]
+    assert entry.analysable == (entry.cls.excess is not None)
+    loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    if entry.analysable:
+        by_name = cs.calibration_function(loss, surrogate=name)
+        assert by_name.surrogate == name
+        by_class = cs.calibration_function(loss, surrogate=entry.cls)
+        assert by_class(1.0) == by_name(1.0)
+    else:
+        with pytest.raises(CapabilityError, match=r"'excess'.*analysed are quadratic"):
+            cs.calibration_function(loss, surrogate=name)
+
+
+def test_square_is_the_quadratic_surrogate_with_full_scores():
+    for L, _ in random_losses(9, 2):
+        loss = cs.losses.CostMatrix(L)
+        exact = cs.calibration_function(loss, "full")
+        square = cs.calibration_function(loss, surrogate="square")
+        for share in (0.3, 1.0):
+            eps = share * exact.max_eps
+            lower, upper = square.interval(eps)
+            assert lower <= exact(eps) * (1 + 1e-9)
+            assert upper >= exact(eps) * (1 - 1e-9)
+            assert upper - lower <= 1e-6 * upper
+
+
+def test_a_surrogate_object_is_taken_with_its_own_loss_and_scores():
+    loss, other = cs.losses.Ordinal(3), cs.losses.Ordinal(4)
+    built = cs.surrogates.LogisticSurrogate(loss)
+    H = cs.calibration_function(loss, surrogate=built)
+    assert H(1.0) == cs.calibration_function(loss, surrogate="logistic")(1.0)
+    with pytest.raises(ValueError, match="was built for another loss"):
+        cs.calibration_function(other, surrogate=built)
+
+
+def test_a_class_of_no_known_form_is_refused():
+    class Perceptron(BaseSurrogate):
+        def value_and_gradient(self, theta, true):
+            raise NotImplementedError
+
+    with pytest.raises(CapabilityError, match="derive it from ABSurrogate or LawSurrogate"):
+        cs.calibration_function(cs.losses.ZeroOne(3), surrogate=Perceptron)

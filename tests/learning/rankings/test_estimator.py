@@ -12,8 +12,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.preprocessing import PolynomialFeatures
 
 import consistruct as cs
-from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.learning import ClosedForm, TaskLossScorer, load, save, task_loss, task_losses
+from consistruct.exceptions import CapabilityError
+from consistruct.learning import TaskLossScorer, load, save, task_loss, task_losses
+from consistruct.learning.models.items.model import Items
 from consistruct.losses import (
     NDCG,
     ExpectedRankUtility,
@@ -36,7 +37,16 @@ TRUTHS = [Y[query == IDS] for query in range(len(LENGTHS))]
 
 
 def predictor(loss="ndcg", **settings):
-    return cs.StructuredPredictor(loss, **{"features": "linear", "random_state": 0, **settings})
+    """Ridge on linear features unless told otherwise: exact and fast."""
+    plain = {} if "model" in settings and settings["model"] != "auto" else {"features": "linear"}
+    items = Items(**{"model": "ridge", **plain, **settings})
+    return cs.StructuredPredictor(loss, model=items, random_state=0)
+
+
+def ridge_of(model):
+    """The fitted scores of a single ridge."""
+    (fitted,) = model.model_.members_
+    return fitted
 
 
 @pytest.mark.parametrize(
@@ -54,9 +64,18 @@ def predictor(loss="ndcg", **settings):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("features", ["linear", "auto"])
+@pytest.mark.parametrize("features", ["linear", "rbf"])
 def test_order_is_learnt(loss, settings, features):
-    model = predictor(loss, features=features, **settings).fit(X, Y, groups=IDS)
+    check_order_is_learnt(predictor(loss, features=features, **settings))
+
+
+@pytest.mark.parametrize("model", ["auto", "trees"])
+def test_order_is_learnt_by_several_models(model):
+    check_order_is_learnt(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
+
+
+def check_order_is_learnt(model):
+    model.fit(X, Y, groups=IDS)
     shuffled = [model.loss_.at(len(truth))([np.arange(len(truth))], [truth])[0] for truth in TRUTHS]
     fitted = model.task_losses(X, Y, groups=IDS)
     # precision leaves relevant items out where a query has more than fit on the page
@@ -76,8 +95,8 @@ def test_score_is_scikit_learns_ndcg():
 
 
 def test_what_items_of_a_query_share_does_not_matter():
-    model = predictor().fit(X, Y, groups=IDS)
-    assert abs(model.coef_[0, 2]) < 1e-10 * np.abs(model.coef_).max()
+    weights = ridge_of(predictor().fit(X, Y, groups=IDS)).weights
+    assert abs(weights[2]) < 1e-10 * np.abs(weights).max()
 
 
 def test_all_ways_to_give_queries_agree():
@@ -94,8 +113,9 @@ def test_all_ways_to_give_queries_agree():
         predictor().fit(sp.csr_array(X), Y.astype(float)[:, None], groups=IDS),
         predictor().fit(X[shuffle], Y[shuffle], groups=IDS[shuffle]),
     ):
-        np.testing.assert_allclose(fitted.coef_, model.coef_, rtol=1e-8, atol=1e-12)
-        assert fitted.alpha_ == pytest.approx(model.alpha_)
+        mine, other = ridge_of(model), ridge_of(fitted)
+        np.testing.assert_allclose(other.weights, mine.weights, rtol=1e-8, atol=1e-12)
+        assert other.alpha == pytest.approx(mine.alpha)
     np.testing.assert_array_equal(np.concatenate(model.predict(QUERIES)), ranks)
     np.testing.assert_array_equal(model.predict(X[shuffle], groups=IDS[shuffle]), ranks[shuffle])
     assert model.score(QUERIES, TRUTHS) == model.score(X, Y, groups=LENGTHS)
@@ -106,21 +126,27 @@ def test_ranks_follow_scores():
     ranks, scores = model.predict(QUERIES[2]), model.decision_function(QUERIES[2])  # one query
     assert sorted(ranks) == list(range(1, 8))
     np.testing.assert_array_equal(np.argsort(ranks), np.argsort(-scores))
-    theta = model.score_parameters(X, groups=IDS)
-    np.testing.assert_array_equal(theta.values, model.decision_function(X, groups=IDS))
+    expected = model.expected_target(X, groups=IDS)  # packed; IDS stand together
+    scores = model.decision_function(X, groups=IDS)
+    np.testing.assert_allclose(-expected.values, scores, atol=1e-12)
+    np.testing.assert_allclose([row.mean() for row in expected], 0, atol=1e-12)
 
 
 def test_nonlinear_features_and_transformers():
     curved = (X[:, 0] ** 2 > 1).astype(int)
-    kernel = predictor(features="auto").fit(X, curved, groups=IDS)
+    kernel = predictor(features="auto", bandwidth="median").fit(X, curved, groups=IDS)
     linear = predictor().fit(X, curved, groups=IDS)
     squares = predictor(features=PolynomialFeatures(2)).fit(X, curved, groups=IDS)
     assert kernel.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
     assert squares.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
-    few = predictor(features="nystroem", n_components=40).fit(X, curved, groups=IDS)
-    assert few.feature_map_.n_outputs <= 40
-    waves = predictor(features="random", n_components=50).fit(X, curved, groups=IDS)
-    assert waves.coef_.shape == (1, 50)
+    few = predictor(features="nystroem", bandwidth="median", n_components=40).fit(
+        X, curved, groups=IDS
+    )
+    assert ridge_of(few).feature_map.n_outputs <= 40
+    waves = predictor(features="random", bandwidth="median", n_components=50).fit(
+        X, curved, groups=IDS
+    )
+    assert ridge_of(waves).weights.shape == (50,)
 
 
 def test_penalty_is_chosen_by_leaving_out_queries():
@@ -129,13 +155,13 @@ def test_penalty_is_chosen_by_leaving_out_queries():
     model = predictor().fit(wide, noisy, groups=IDS)
     assert model.path_["surrogate_risk"][0] > model.path_["surrogate_risk"][-1]  # overfits
     best = model.path_["task_loss"].min()
-    position = np.flatnonzero(model.path_["alphas"] == model.alpha_)[0]
+    position = np.flatnonzero(model.path_["alphas"] == ridge_of(model).alpha)[0]
     assert model.path_["task_loss"][position] == pytest.approx(best, rel=1e-5)
-    assert predictor(alpha=0.5).fit(X, Y, groups=IDS).alpha_ == 0.5
-    assert predictor(alpha=[0.1, 1.0]).fit(X, Y, groups=IDS).alpha_ in (0.1, 1.0)
-    by_risk = predictor(solver=ClosedForm(selection="surrogate")).fit(wide, noisy, groups=IDS)
+    assert ridge_of(predictor(alpha=0.5).fit(X, Y, groups=IDS)).alpha == 0.5
+    assert ridge_of(predictor(alpha=[0.1, 1.0]).fit(X, Y, groups=IDS)).alpha in (0.1, 1.0)
+    by_risk = predictor(selection="surrogate").fit(wide, noisy, groups=IDS)
     least = by_risk.path_["surrogate_risk"].argmin()
-    assert by_risk.alpha_ >= by_risk.path_["alphas"][least]
+    assert ridge_of(by_risk).alpha >= by_risk.path_["alphas"][least]
 
 
 def test_weights_count_queries():
@@ -145,7 +171,8 @@ def test_weights_count_queries():
         [QUERIES[q] for q in range(len(QUERIES)) for _ in range(weight[q])],
         [TRUTHS[q] for q in range(len(QUERIES)) for _ in range(weight[q])],
     )
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-15)
+    one, other = ridge_of(weighted).weights, ridge_of(repeated).weights
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-15)
 
 
 def test_losses_that_need_pairs():
@@ -169,7 +196,7 @@ def test_grades_that_training_never_saw_are_scored():
 
 
 def test_grid_search_over_lists_of_queries():
-    search = GridSearchCV(predictor(), {"alpha": [1e-3, 1e3]}, cv=3).fit(QUERIES, TRUTHS)
+    search = GridSearchCV(predictor(), {"model__alpha": [1e-3, 1e3]}, cv=3).fit(QUERIES, TRUTHS)
     assert search.best_score_ > -0.1
     scores = cross_val_score(predictor(), QUERIES, TRUTHS, scoring=TaskLossScorer("ndcg"), cv=3)
     assert scores.mean() > -0.1
@@ -178,7 +205,7 @@ def test_grid_search_over_lists_of_queries():
 def test_groups_are_routed():
     with config_context(enable_metadata_routing=True):
         estimator = predictor().set_fit_request(groups=True).set_score_request(groups=True)
-        search = GridSearchCV(estimator, {"alpha": [1e-3, 10.0]}, cv=GroupKFold(3))
+        search = GridSearchCV(estimator, {"model__alpha": [1e-3, 10.0]}, cv=GroupKFold(3))
         search.fit(X, Y, groups=IDS)
     assert search.best_score_ > -0.1
 
@@ -208,7 +235,10 @@ def test_metrics_of_lists_and_groups_agree():
 
 @pytest.mark.parametrize("features", ["linear", "rbf", "nystroem", "random"])
 def test_model_files(features, tmp_path):
-    model = predictor(features=features, n_components=30).fit(X, Y, groups=IDS)
+    few: dict = {"n_components": 30} if features in ("nystroem", "random") else {}
+    if features != "linear":
+        few["bandwidth"] = "median"
+    model = predictor(features=features, **few).fit(X, Y, groups=IDS)
     save(model, tmp_path / "ranker.safetensors")
     again = load(tmp_path / "ranker.safetensors")
     np.testing.assert_array_equal(
@@ -217,10 +247,22 @@ def test_model_files(features, tmp_path):
     assert again.score(X, Y, groups=IDS) == model.score(X, Y, groups=IDS)
 
 
+def test_model_files_of_trees(tmp_path):
+    model = predictor(model="trees").fit(X, Y, groups=IDS)
+    save(model, tmp_path / "ranker.safetensors")
+    again = load(tmp_path / "ranker.safetensors")
+    np.testing.assert_array_equal(
+        again.decision_function(X, groups=IDS), model.decision_function(X, groups=IDS)
+    )
+    assert again.model_.portfolio_ == model.model_.portfolio_
+    with pytest.raises(CapabilityError):  # files keep what predicts, not the training queries
+        again.model_.left_out()
+
+
 def test_fitting_again_forgets_the_queries():
     model = predictor().fit(X, Y, groups=IDS)
     labels = np.column_stack([X[:, 0] > 0, X[:, 1] > 0]).astype(int)
-    model.set_params(loss="hamming").fit(X, labels)
+    model.set_params(loss="hamming", model=cs.models.Ridge("linear")).fit(X, labels)
     assert model.predict(X).shape == labels.shape
     assert not hasattr(model, "decision_function")
 
@@ -261,9 +303,9 @@ def test_bad_queries(arguments, message):
         ({"loss": "ndcg:4"}, "ranks 4 items, but query 0 has 3; write ndcg::4 for a cut-off"),
         ({"loss": NDCG(4)}, "ranks 4 items, but query 0 has 3; use n=None"),
         ({"loss": "map", "scores": "items"}, "average precision knows relevant (1) and irrelevant"),
-        ({"surrogate": "logistic"}, "take surrogate='quadratic', got 'logistic'"),
-        ({"solver": "sgd"}, "take solver='closed_form', got 'sgd'"),
-        ({"decoding": "max"}, "decoding must be 'argmax' or 'bayes'"),
+        ({"model": "forest"}, "must be 'auto', 'ridge', 'trees' or a scikit-learn regressor"),
+        ({"selection": "risk"}, "selection must be 'task_loss' or 'surrogate', got 'risk'"),
+        ({"cv": 1}, "cv must be at least 2 folds"),
         ({"scores": "pairs"}, "must be None or 'items', got 'pairs'"),
         ({"features": "deep"}, "features must be one of auto, linear"),
         ({"alpha": -1.0}, "alpha"),
@@ -283,14 +325,15 @@ def test_cut_off_beyond_the_items():
 
 
 def test_bad_weights_and_ranks():
-    with pytest.raises(ConsistructError, match="comparable within a query only"):
+    with pytest.raises(CapabilityError, match="comparable within a query only"):
         predictor().fit(X, Y, groups=IDS).predict_expected_loss(X)
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(48,\), one per query"):
         predictor().fit(X, Y, groups=IDS, sample_weight=np.ones(N))
     with pytest.raises(ValueError, match=r"ranks 1\.\.2 of the items of query 1 without ties"):
         task_losses([0, 1, 0, 1], [1, 2, 1, 1], loss="ndcg", groups=[2, 2])
+    rows = cs.StructuredPredictor("zero_one", cs.models.Ridge("linear")).fit(X, Y)
     with pytest.raises(ValueError, match="groups mark the sequences"):
-        cs.StructuredPredictor("zero_one").fit(X, Y, groups=IDS)
+        rows.predict(X, groups=IDS)
     with pytest.raises(
         ValueError, match="X has 2 features, but StructuredPredictor is expecting 3"
     ):

@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
+from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
-from consistruct.learning.rankings import item_targets, needs_pairs
+from consistruct.learning.encoding.item_targets import (
+    ItemTargets,
+    contrast_weights,
+    item_targets,
+    needs_pairs,
+)
 from consistruct.losses import (
     NDCG,
     ExpectedRankUtility,
@@ -76,3 +82,67 @@ def test_a_cut_off_at_the_last_item_tells_nothing():
 
 def test_which_losses_need_pairs():
     assert [needs_pairs(loss) for loss in ITEM_LOSSES] == [False] * 5 + [True] * 2
+
+
+# --- the statistic ---------------------------------------------------------------------------
+
+
+def packed(n_queries, n, n_grades, seed=0):
+    grades = np.random.default_rng(seed).integers(0, n_grades, size=(n_queries, n))
+    return Ragged(grades.ravel(), np.arange(n_queries + 1) * n)
+
+
+@pytest.mark.parametrize("loss", [loss for loss in ITEM_LOSSES if not needs_pairs(loss)], ids=repr)
+def test_decoding_the_mean_target_is_the_bayes_decision(loss):
+    """The order of least mean loss over a few truths, by enumeration."""
+    n = 4
+    statistic, member = ItemTargets(loss), loss.at(n)
+    truths = packed(5, n, loss.n_grades, seed=3)
+    chances = np.array([0.3, 0.1, 0.25, 0.15, 0.2])
+    values = statistic.values(truths).values.reshape(5, n)
+    decided = statistic.decode(Ragged(chances @ values, np.array([0, n])))
+    every = member.predictions.enumerate()
+    costs = [
+        chances @ member(np.tile(order, (5, 1)), truths.values.reshape(5, n)) for order in every
+    ]
+    mine = chances @ member(np.tile(decided.values, (5, 1)), truths.values.reshape(5, n))
+    assert mine == pytest.approx(min(costs), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ITEM_LOSSES, ids=repr)
+def test_squared_error_is_the_excess_of_the_surrogate(loss):
+    n = 4
+    space = item_space(loss, n)
+    statistic, truths = ItemTargets(loss), packed(6, n, loss.n_grades)
+    error = truths.with_values(np.random.default_rng(1).normal(size=6 * n))
+    gaps = error.values.reshape(6, n)
+    gaps = gaps - gaps.mean(axis=1, keepdims=True)
+    expected = 0.5 * np.einsum("ni,ij,nj->n", gaps, space.gram().dense(), gaps)
+    np.testing.assert_allclose(statistic.squared_error(error), expected, atol=1e-12)
+    _, weight = item_targets(loss, truths)
+    np.testing.assert_array_equal(contrast_weights(loss, truths.lengths), weight)
+
+
+def test_estimates_are_centred_in_each_query_by_projection():
+    statistic = ItemTargets(NDCG(None))
+    estimates = Ragged.pack([[1.0, 3.0], [2.0], [0.0, 0.5, 1.0]])
+    projected = statistic.project(estimates)
+    np.testing.assert_allclose(projected.values, [-1, 1, 0, -0.5, 0, 0.5])
+    assert statistic.project(projected) == projected
+    assert statistic.decode(projected) == statistic.decode(estimates)
+    assert statistic.target(estimates) is estimates
+
+
+def test_what_item_targets_cannot_tell():
+    statistic = ItemTargets(NDCG(None))
+    estimates = Ragged.pack([[1.0, 3.0]])
+    for ask in (
+        lambda: statistic.expected_loss(estimates, statistic.decode(estimates)),
+        lambda: statistic.expected_losses(estimates),
+        lambda: statistic.offset(estimates),
+    ):
+        with pytest.raises(CapabilityError, match="comparable within a query only"):
+            ask()
+    assert statistic.with_loss(NDCG(None)) is statistic
+    with pytest.raises(CapabilityError, match="fit again with the new loss"):
+        statistic.with_loss(NDCG(None, 5))

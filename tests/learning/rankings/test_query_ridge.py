@@ -5,8 +5,19 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.labels import Ragged
-from consistruct.learning import Kernel, KernelFeatures, LinearFeatures, NystroemFeatures
-from consistruct.learning.rankings import QueryProblem, QueryRidge, leave_one_query_out, query_ridge
+from consistruct.learning.models.features.feature_maps import (
+    KernelFeatures,
+    LinearFeatures,
+    NystroemFeatures,
+)
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.items import query_ridge
+from consistruct.learning.models.items.query_ridge import (
+    QueryProblem,
+    QueryRidge,
+    leave_one_query_out,
+    left_out_scores,
+)
 from consistruct.losses import NDCG
 
 rng = np.random.default_rng(0)
@@ -75,6 +86,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
     path = leave_one_query_out(ridge, PROBLEM, loss, GRADES, alphas)
     columns = features.transform(X)
     for position, alpha in enumerate(alphas):
+        scores = left_out_scores(ridge, PROBLEM, alpha)
         task, risk = [], []
         for query in EVERY:
             others = np.delete(EVERY, query)
@@ -87,6 +99,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
             theta = columns[part] @ weights
             order = np.argsort(-theta, kind="stable")
             task.append(loss.at(LENGTHS[query])(order[None], GRADES[int(query)][None])[0])
+            np.testing.assert_allclose(scores[int(query)], theta - theta.mean(), atol=1e-9)
             error = theta - theta.mean() - TARGETS[part]
             risk.append(0.5 * WEIGHT[query] * error @ error)
         assert path.task_loss[position] == pytest.approx(np.mean(task))

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from consistruct.learning.sequences import SequencePredictor, token_error
-from consistruct.learning.sequences.conll import (
+from consistruct.learning import StructuredPredictor
+from consistruct.learning.files.conll import (
     CHUNKING_TEMPLATE,
     FeatureTemplate,
     read_columns,
     write_columns,
 )
+from consistruct.learning.sequence_metrics import token_error
 
 TEXT = """-DOCSTART- -X- O
 
@@ -99,5 +100,5 @@ def test_the_chunking_template_trains_a_model(column_file: Path, tmp_path: Path)
     assert len(template.lines) == 19
     file = read_columns(column_file)
     X = [template.features(sequence) for sequence in file.sequences]
-    model = SequencePredictor(random_state=0).fit(X, file.column(-1))
+    model = StructuredPredictor("hamming", random_state=0).fit(X, file.column(-1))
     assert token_error(file.column(-1), model.predict(X)) == 0.0

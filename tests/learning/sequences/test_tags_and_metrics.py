@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consistruct.labels import Ragged
-from consistruct.learning.sequences import (
-    TagSet,
+from consistruct.learning.encoding.tags import TagSet, pack_tags, scheme_transitions
+from consistruct.learning.sequence_metrics import (
     chunk_f1,
     chunk_score,
     chunks,
-    scheme_transitions,
     sequence_error,
     token_error,
 )
-from consistruct.learning.sequences.tags import pack_tags
 
 OFFSETS = np.array([0, 2, 3])
 

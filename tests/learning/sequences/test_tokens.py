@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
 from consistruct.labels import Ragged
-from consistruct.learning.sequences import FeatureHash, FeatureIndex, PackedTokens, TokenMap
-from consistruct.learning.sequences.token_maps import median_distance, window_features
-from consistruct.learning.sequences.tokens import group_offsets, is_symbolic, pack_tokens
+from consistruct.learning.encoding.token_inputs import group_offsets, is_symbolic, pack_tokens
+from consistruct.learning.encoding.tokens import FeatureHash, FeatureIndex, PackedTokens
+from consistruct.learning.models.chain.token_maps import MEDIAN_SHARE, TokenMap, window_features
 
 RNG = np.random.default_rng(0)
 ROWS = [RNG.normal(size=(length, 4)).astype(np.float32) for length in (3, 1, 2)]
@@ -179,7 +179,7 @@ def test_windows_stay_inside_their_sequence(sparse: bool, radius: int) -> None:
 def test_random_features_approximate_the_kernel() -> None:
     rng = np.random.default_rng(1)
     tokens = PackedTokens(FLAT, OFFSETS)
-    token_map = TokenMap.fit(tokens, window=0, random_features=20000, bandwidth=2.0, rng=rng)
+    token_map = TokenMap.fit(tokens, window=0, n_components=20000, bandwidth=2.0, rng=rng)
     phi = token_map.transform(FLAT, OFFSETS)
     square = ((FLAT[:, None] - FLAT) ** 2).sum(axis=2)
     np.testing.assert_allclose(phi @ phi.T, np.exp(-square / 8.0), atol=0.04)
@@ -188,8 +188,8 @@ def test_random_features_approximate_the_kernel() -> None:
 def test_a_window_beside_random_features_keeps_them_for_the_token_itself() -> None:
     rng = np.random.default_rng(1)
     tokens = PackedTokens(FLAT, OFFSETS)
-    both = TokenMap.fit(tokens, window=1, random_features=5, bandwidth=2.0, rng=rng)
-    alone = TokenMap(4, 0, both.frequencies, both.phases)
+    both = TokenMap.fit(tokens, window=1, n_components=5, bandwidth=2.0, rng=rng)
+    alone = TokenMap(4, 0, both.random)
     phi = both.transform(FLAT, OFFSETS)
     assert phi.shape == (6, both.n_outputs) == (6, 5 + 3 * 4)
     np.testing.assert_array_equal(phi[:, :5], alone.transform(FLAT, OFFSETS))
@@ -198,14 +198,19 @@ def test_a_window_beside_random_features_keeps_them_for_the_token_itself() -> No
     )
 
 
-def test_median_distance_and_bad_maps() -> None:
+def test_the_median_bandwidth_and_bad_maps() -> None:
     rng = np.random.default_rng(0)
-    corners = np.array([[0.0], [2.0]])
-    assert median_distance(corners, rng) == 2.0
-    assert median_distance(np.ones((3, 2)), rng) == 1.0
+    corners = PackedTokens(np.array([[0.0], [2.0]] * 20), np.array([0, 40]))
+    token_map = TokenMap.fit(corners, window=0, n_components=5, bandwidth="median", rng=rng)
+    assert token_map.random is not None
+    assert token_map.random.kernel.bandwidth == pytest.approx(2.0 * MEDIAN_SHARE)
+    same = PackedTokens(np.ones((3, 2)), np.array([0, 3]))
+    token_map = TokenMap.fit(same, window=0, n_components=5, bandwidth="median", rng=rng)
+    assert token_map.random is not None
+    assert token_map.random.kernel.bandwidth == pytest.approx(MEDIAN_SHARE)
     tokens = PackedTokens(FLAT, OFFSETS)
     with pytest.raises(ValueError, match="bandwidth must be 'median' or a number"):
-        TokenMap.fit(tokens, window=0, random_features=5, bandwidth="wide", rng=rng)
+        TokenMap.fit(tokens, window=0, n_components=5, bandwidth="wide", rng=rng)
     sparse = PackedTokens(sp.csr_array(FLAT), OFFSETS)
     with pytest.raises(ValueError, match="random features need dense token features"):
-        TokenMap.fit(sparse, window=0, random_features=5, bandwidth=1.0, rng=rng)
+        TokenMap.fit(sparse, window=0, n_components=5, bandwidth=1.0, rng=rng)

@@ -16,7 +16,9 @@ from consistruct._validation import (
     check_number,
 )
 from consistruct.calibration.explicit._dual import DualPoints, lower_bounds, pair_lower_bounds
+from consistruct.calibration.explicit._exact import IntegerLosses
 from consistruct.calibration.explicit._search import Search
+from consistruct.calibration.proofs.rounding import up
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["ExplicitCurve", "Multipliers", "explicit_curve"]
@@ -51,8 +53,10 @@ class ExplicitCurve:
     max_eps : largest ε at which H is finite.
     tolerance : the relative width that was asked for.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
-    laws : (n, m) the conditional law q of the primal point; zero rows where there is none.
-    scores : (n, k) its scores f: f_j ≥ f_c for all c, and ½ Σ_c p_c (f_c + (Lq)_c)² = upper.
+    laws : (n, m) the conditional law of the primal point up to a factor; zero rows where there is
+        none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
+    levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
+        ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
     points : dual points of all pairs that Theorem 7 does not settle; each bounds its pair for
         every ε, so that together they prove `scaled_lower` (see `verify`).
     """
@@ -66,8 +70,16 @@ class ExplicitCurve:
     tolerance: float
     weights: FloatArray
     laws: FloatArray
-    scores: FloatArray
+    levels: FloatArray
     points: DualPoints
+
+    def scores(self, L: ArrayLike, position: int) -> FloatArray:
+        """The scores (k,) of the labels at eps[position], rounded; L is the loss matrix."""
+        law = self.laws[position]
+        expected = check_loss_matrix(L, "L") @ law / law.sum()
+        found = np.minimum(-expected, self.levels[position])
+        found[self.pair[position, 1]] = self.levels[position]
+        return np.asarray(found)
 
     def multipliers(self, L: ArrayLike, position: int) -> Multipliers:
         """The best dual point of the minimising pair at eps[position]; L is the loss matrix."""
@@ -143,7 +155,8 @@ def explicit_curve(
     jobs = check_count(jobs, "jobs")
     k, m = losses.shape
     p = np.ones(k) if mu is None else k * check_measure(mu, k)
-    max_eps = float((losses.max(axis=0) - losses.min(axis=0)).max())
+    exact = IntegerLosses(losses, p)
+    max_eps = exact.max_eps
 
     # A power of two is exact: the search works on losses of order one, whatever their unit.
     unit = math.ldexp(1.0, math.frexp(max_eps)[1] - 1) if max_eps > 0 else 1.0
@@ -161,15 +174,21 @@ def explicit_curve(
     upper = lower.copy()
     pair = np.full((values.size, 2), -1, dtype=np.int64)
     laws = np.zeros((values.size, m))
-    scores = np.zeros((values.size, k))
+    levels = np.zeros(values.size)
     for position in np.flatnonzero(inside):
         point = found[float(values[position] / unit)]
         i, j = divmod(point.pair, k)
         law = np.zeros(m)
-        law[point.columns] = point.law / point.law.sum()
-        law = lift(law, losses[j] - losses[i], values[position])
-        laws[position] = law
-        scores[position], upper[position] = best_scores(losses @ law, p, j)
+        law[point.columns] = point.law
+        feasible = exact.feasible(law, i, j, float(values[position]))
+        if feasible is None:  # max_y (L_j − L_i)_y is ε after rounding, and less before
+            i, j, y = exact.widest
+            feasible = np.zeros(m)
+            feasible[y] = 1.0
+        laws[position] = feasible
+        expected = losses @ feasible / feasible.sum()
+        levels[position] = best_level(expected, p, j)
+        upper[position] = up(exact.value(feasible, j, float(levels[position])))
         pair[position] = i, j
     if inside.any():
         proved = np.full(int(inside.sum()), np.inf)
@@ -188,7 +207,7 @@ def explicit_curve(
         tolerance=tolerance,
         weights=p,
         laws=laws,
-        scores=scores,
+        levels=levels,
         points=points,
     )
 
@@ -207,42 +226,20 @@ def check_eps(eps: ArrayLike) -> FloatArray:
     return values
 
 
-def lift(
-    law: FloatArray,  # (m,)
-    d: FloatArray,  # (m,)
-    eps: float,
-) -> FloatArray:
-    """Undo a rounding error of d·q below ε by a little weight on the truth of largest d."""
-    top = int(d.argmax())
-    for _ in range(8):
-        missing = eps - d @ law
-        if missing <= 0 or d[top] <= eps:  # where max d = ε, q is right up to rounding
-            break
-        theta = min(1.0, 2 * missing / (d[top] - d @ law))
-        law = (1 - theta) * law
-        law[top] += theta
-    return law
-
-
-def best_scores(
+def best_level(
     expected: FloatArray,  # (k,)
     p: FloatArray,  # (k,)
     j: int,
-) -> tuple[FloatArray, float]:
-    """Scores (k,) with f_j largest and least ½ Σ p_c (f_c + ℓ_c)² for ℓ = `expected`, and that.
+) -> float:
+    """The score t of j that minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], ℓ = `expected`.
 
-    f_j = t and f_c = min(−ℓ_c, t), where t minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²].
+    Any t is feasible, with f_c = min(−ℓ_c, t); rounding costs its square.
     """
-    k = expected.size
-    others = np.delete(np.arange(k), j)
+    others = np.delete(np.arange(expected.size), j)
     # Stationary: p_j (t + ℓ_j) = Σ over ℓ_c < −t of p_c (−t − ℓ_c); the c come in order of ℓ.
     others = others[np.argsort(expected[others], kind="stable")]
     weight = p[j] + np.concatenate([[0.0], np.cumsum(p[others])])
     total = p[j] * expected[j] + np.concatenate([[0.0], np.cumsum(p[others] * expected[others])])
     thresholds = total / weight  # −t if exactly the first 0, 1, … of them are active
     following = np.concatenate([expected[others], [np.inf]])
-    active = int(np.flatnonzero(thresholds <= following)[0])
-    t = -thresholds[active]
-    scores = np.minimum(-expected, t)
-    scores[j] = t
-    return scores, float(0.5 * (p * (scores + expected) ** 2).sum())
+    return -float(thresholds[int(np.flatnonzero(thresholds <= following)[0])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from consistruct.calibration.point import CurvePoint
@@ -22,6 +23,7 @@ class Method(ABC):
 
     name: str
     log_scale: float = 0.0
+    scale: Fraction | None = None  # exp(log_scale), where that is a rational
     cheap_pieces: bool = False  # whether `pieces` answers in well under a second
     only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 

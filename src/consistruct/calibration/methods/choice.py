@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.distributions import Distributions, parse_distributions
+from consistruct.calibration.exact.mixed import MixedProver
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.methods.chain import ChainMethod
@@ -17,17 +19,12 @@ from consistruct.calibration.methods.sets import SetMethod
 from consistruct.calibration.methods.structured import (
     ClosedFormMethod,
     HammingMethod,
-    OrbitMethod,
+    MixedMethod,
+    SeparableHammingMethod,
 )
 from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.structured import (
-    BlockOrbits,
-    HammingFull,
-    block_level_problem,
-    closed_form,
-)
-from consistruct.calibration.structured.blocks import as_mixed
+from consistruct.calibration.structured import HammingFull, as_mixed, closed_form
 from consistruct.calibration.structured.chain_bounds import LONGEST
 from consistruct.exceptions import ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -50,11 +47,12 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     form = closed_form(loss, space)
     if form is None:
         return "no closed form is known for this loss with these scores"
-    for tries in (_try_orbits, _try_block_level, _try_oracle, _try_bounds):
+    for tries in (_try_orbits, _try_block_level):
         prover = tries(loss, space, jobs)
         if isinstance(prover, Method):
             return ClosedFormMethod(form, prover)
-    return ClosedFormMethod(form, None)
+    assert isinstance(loss, Hamming)
+    return ClosedFormMethod(form, SeparableHammingMethod(loss))
 
 
 def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -63,7 +61,8 @@ def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
         return "the loss is not made of blocks"
     if not isinstance(space, Full) or space.measure != "uniform":
         return "orbits of labels are known for full scores and the uniform measure"
-    return OrbitMethod(BlockOrbits(*mixed))
+    partition, eta = mixed
+    return MixedMethod(MixedProver(partition, Fraction(eta), "full"))
 
 
 def _try_hamming_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -94,9 +93,10 @@ def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     mixed = as_mixed(loss)
     if mixed is None or not isinstance(space, Blocks) or space.partition != mixed[0]:
         return "the scores are not those of the blocks of the loss"
-    if space.measure != "uniform" or space.width > POOL_LIMIT:
-        return f"needs the uniform measure and at most {POOL_LIMIT} blocks"
-    return PoolMethod(loss, space, block_level_problem(loss, space), reduced=True)  # type: ignore[arg-type]
+    if space.measure != "uniform":
+        return "orbits of blocks are known for the uniform measure"
+    partition, eta = mixed
+    return MixedMethod(MixedProver(partition, Fraction(eta), "blocks"))
 
 
 def _too_many(loss: Loss) -> str | None:

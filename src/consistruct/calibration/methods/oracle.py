@@ -13,6 +13,7 @@ from consistruct.calibration.methods.base import Method, PairedMethod, Progress,
 from consistruct.calibration.oracle import OraclePair, OracleSolution
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate, OracleCertificate
+from consistruct.calibration.proofs.oracle import MARGIN, describe
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
@@ -44,7 +45,7 @@ class OracleMethod(PairedMethod):
 
     def _solve(self, eps: float) -> tuple[tuple[OracleSolution, OraclePair] | None, float]:
         if eps not in self._solved:
-            bound = self.guesses.lower_bound(eps)
+            bound = self.guesses.lower_bound(eps) * (1 - MARGIN)
             best: tuple[OracleSolution, OraclePair] | None = None
             for i, j in self.guesses.pairs(eps):
                 pair = OraclePair(self.loss, self.space, i, j)
@@ -66,10 +67,11 @@ class OracleMethod(PairedMethod):
             if best is None:  # no pair that was tried can differ by ε
                 return CurvePoint(value, bound, math.inf, 0.0, self.name, "bounds")
             solution, pair = best
-            status = status_of(bound, solution.upper, 1.0)
+            upper = solution.upper * (1 + MARGIN)
+            status = status_of(bound, upper, 1.0)
             status = "bounds" if status == "loose" else status
             labels = _plain(pair.i[0]), _plain(pair.j[0])
-            return CurvePoint(value, bound, solution.upper, 0.0, self.name, status, labels)
+            return CurvePoint(value, bound, upper, 0.0, self.name, status, labels)
 
         return each(eps, point, progress)
 
@@ -80,14 +82,17 @@ class OracleMethod(PairedMethod):
                 f"no pair that was tried differs by ε = {eps}: only the bound of Theorem 7 is known"
             )
         solution, pair = best
+        loss, scores = describe(self.loss, self.space)
         return OracleCertificate(
-            pair,
-            solution,
-            self.guesses,
-            eps,
-            bound,
-            solution.upper,
-            (_plain(pair.i[0]), _plain(pair.j[0])),
+            loss=loss,
+            scores=scores,
+            eps=eps,
+            lower=bound,
+            upper=solution.upper * (1 + MARGIN),
+            pair=(_plain(pair.i[0]), _plain(pair.j[0])),
+            truths=solution.truths.tolist(),
+            law=solution.law.tolist(),
+            theta=solution.theta.tolist(),
         )
 
 

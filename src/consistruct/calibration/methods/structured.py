@@ -1,34 +1,40 @@
-"""Closed forms, orbits of blocks, and the Hamming formula."""
+"""Closed forms, orbits of blocks, and the Hamming loss: exact arithmetic at any size."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
-import numpy as np
-
+from consistruct.calibration.exact.mixed import MixedProver, OrbitProof
 from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
-from consistruct.calibration.parametric import lower_envelope, trace_pair
+from consistruct.calibration.parametric import lower_envelope
 from consistruct.calibration.point import CurvePoint, status_of
-from consistruct.calibration.pool import PairPool
-from consistruct.calibration.proofs import Certificate, HammingCertificate, OrbitCertificate
-from consistruct.calibration.structured import BlockOrbits, ClosedForm, HammingFull
+from consistruct.calibration.proofs import Certificate, HammingCertificate
+from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.checkers.hamming import full_bounds
+from consistruct.calibration.proofs.rounding import down, up
+from consistruct.calibration.structured import ClosedForm, HammingFull, snapped
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
+from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray
 
-__all__ = ["ClosedFormMethod", "HammingMethod", "OrbitMethod"]
+__all__ = ["ClosedFormMethod", "HammingMethod", "MixedMethod", "SeparableHammingMethod"]
+
+FLOAT_SLACK = 1e-9  # far above the rounding errors of the float formula, far below any claim
 
 
 @dataclass(eq=False)
 class ClosedFormMethod(Method):
-    """A formula; `prover` is the numerical method that certifies it, where one is fast enough."""
+    """A formula; `prover` is the method that certifies it."""
 
     form: ClosedForm
-    prover: Method | None
+    prover: Method
 
     def __post_init__(self) -> None:
         self.name = "closed form"
+        self.scale = self.form.scale
         self.log_scale = self.form.log_scale
         self.cheap_pieces = True
 
@@ -38,19 +44,16 @@ class ClosedFormMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            scaled = self.form.scaled(value)
-            low, high = scaled * (1 - 1e-14), scaled * (1 + 1e-14)
+            exact = self.form.value(Fraction(value))
+            assert exact is not None
             pair = self.prover.pair_at(value) if isinstance(self.prover, PairedMethod) else None
-            return CurvePoint(value, low, high, self.log_scale, self.name, "exact", pair)
+            return CurvePoint(
+                value, down(exact), up(exact), self.log_scale, self.name, "exact", pair, self.scale
+            )
 
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        if self.prover is None:
-            raise ConsistructError(
-                f"the value is that of a formula ({self.form.name}: {self.form.formula}); "
-                f"there are too many blocks to certify it numerically"
-            )
         return self.prover.certificate(eps)
 
     @property
@@ -66,64 +69,57 @@ class ClosedFormMethod(Method):
 
 
 @dataclass(eq=False)
-class OrbitMethod(Method):
-    """0-1, block and mixed losses of any size with full scores."""
+class MixedMethod(Method):
+    """0-1, block and mixed losses of any size, with full scores or those of their blocks."""
 
-    orbits: BlockOrbits
+    prover: MixedProver
 
     def __post_init__(self) -> None:
         self.name = "symmetric reduction"
-        self.log_scale = self.orbits.source.log_scale
-        self._pool = PairPool(self.orbits.source)
+        self.scale = self.prover.scale
+        self.log_scale = math.log(self.scale.numerator) - math.log(self.scale.denominator)
 
     @property
     def max_eps(self) -> float:
-        return float(self.orbits.source.limits.max(initial=0.0))
+        return down(self.prover.max_eps)
+
+    def _prove(self, eps: float) -> OrbitProof:
+        found = self.prover.prove(Fraction(eps))
+        if found is None:
+            raise ConsistructError(f"no pair is feasible at ε = {eps}: H is +inf, nothing to prove")
+        return found
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            found = self._pool.point(value)
-            status = status_of(found.lower, found.upper, self.max_eps**2)
-            pair = self.orbits.orbits[found.pair][0] if found.pair >= 0 else None
-            return CurvePoint(
-                value, found.lower, found.upper, self.log_scale, self.name, status, pair
-            )
+            found = self._prove(value)
+            low, high = down(found.lower), up(found.upper)
+            status = status_of(low, high, self.max_eps**2)
+            pair = self.prover.labels(found.key)
+            return CurvePoint(value, low, high, self.log_scale, self.name, status, pair, self.scale)
 
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        found = self._pool.point(eps)
-        if found.solution is None:
-            raise ConsistructError(f"no pair is feasible at ε = {eps}: H is +inf, nothing to prove")
-        pair, cells = self.orbits.orbits[found.pair]
-        multipliers = [self._best_dual(number, eps) for number in range(len(self.orbits.orbits))]
-        return OrbitCertificate(
-            self.orbits,
-            eps,
-            found.lower,
-            found.upper,
-            pair,
-            tuple(cell.description for cell in cells),
-            found.solution.q,
-            self.orbits.scores(found.pair, found.solution.v, found.solution.q),
-            found.solution.v,
-            found.pair,
-            tuple(multipliers),
-        )
+        self._prove(eps)
+        found = self.prover.certificate(Fraction(eps))
+        assert found is not None
+        return found
 
-    def _best_dual(self, number: int, eps: float) -> tuple[FloatArray, float]:
-        source = self.orbits.source
-        line = source.start_line(number, eps)
-        start = np.zeros(len(source.problems[number].order))
-        start[source.own_row[number]] = 1.0
-        best, w = line.lower(eps), (start, line.nu)
-        for stored in self._pool.stored:
-            if stored.pair == number and stored.line.lower(eps) > best:
-                best, w = stored.line.lower(eps), (stored.w, stored.line.nu)
-        return w
+    @property
+    def consistency_level(self) -> float:
+        flat = [
+            high for curve in self.prover.curves for _, high, a, b, c in curve if a == b == c == 0
+        ]
+        return down(max(flat, default=Fraction(0)))
+
+    @property
+    def approximation_error(self) -> float:
+        # a truth in a large block that is not its first label: only that label is free of η
+        merged = self.prover.scores == "blocks" and max(self.prover.partition.block_sizes) > 1
+        return float(self.prover.eta) if merged else 0.0
 
     def pieces(self) -> tuple[Quadratic, ...]:
-        return lower_envelope([trace_pair(problem) for problem in self.orbits.source.problems])
+        return lower_envelope(self.prover.curves)
 
 
 @dataclass(eq=False)
@@ -134,40 +130,92 @@ class HammingMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "closed form"
+        self.scale = Fraction(1, self.form.loss.n_labels or 1)
         self.log_scale = -math.log(self.form.loss.n_labels or 1)
+        self._proved: dict[float, tuple[Fraction, Fraction, int, dict[int, Fraction]]] = {}
 
     @property
     def max_eps(self) -> float:
         return 1.0
 
-    def _pair(self, d: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        T = self.form.loss.T
-        assert T is not None
-        return (0,) * T, (1,) * d + (0,) * (T - d)
+    def _prove(self, eps: float) -> tuple[Fraction, Fraction, int, dict[int, Fraction]]:
+        """Exact bounds on k·H, the number of differing parts, and x of every orbit.
+
+        Floats settle the orbits that are clearly above the least one.
+        """
+        if eps not in self._proved:
+            T, s = self.form.loss.T, self.form.loss.n_states
+            assert T is not None
+            at = snapped(eps, T)
+            found = self.form.point(eps)
+            x = {
+                d: min(max(Fraction(value), Fraction(0)), at)
+                for d, value in zip(found.d.tolist(), found.x.tolist(), strict=True)
+            }
+            near = found.lower <= found.upper.min() * (1 + FLOAT_SLACK)
+            lows, highs = {}, {}
+            for d in found.d[near].tolist():
+                x[d] = self.form.refined(at, d, float(x[d]))
+                lows[d], highs[d] = full_bounds(T, s, at, d, x[d])
+            best = min(highs, key=lambda d: highs[d])
+            self._proved[eps] = min(lows.values()), highs[best], best, x
+        return self._proved[eps]
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        T = self.form.loss.T
+        assert T is not None
+
         def point(value: float) -> CurvePoint:
-            found = self.form.point(value)
-            best = int(found.upper.argmin())
-            low, high = float(found.lower.min()), float(found.upper[best])
-            pair = self._pair(int(found.d[best]))
-            return CurvePoint(value, low, high, self.log_scale, self.name, "exact", pair)
+            low, high, d, _ = self._prove(value)
+            pair = (0,) * T, (1,) * d + (0,) * (T - d)
+            return CurvePoint(
+                value, down(low), up(high), self.log_scale, self.name, "exact", pair, self.scale
+            )
 
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        found = self.form.point(eps)
-        best = int(found.upper.argmin())
-        d = int(found.d[best])
-        assert self.form.loss.T is not None
-        delta = min(eps * self.form.loss.T / d, 1.0)
+        low, high, d, x = self._prove(eps)
+        T, s = self.form.loss.T, self.form.loss.n_states
+        assert T is not None
         return HammingCertificate(
-            self.form,
-            eps,
-            float(found.lower.min()),
-            float(found.upper[best]),
-            self.log_scale,
-            self._pair(d),
-            ((1 + delta) / 2, (1 - delta) / 2),
-            tuple(found.x.tolist()),
-        )
+            T, s, "full", plain(snapped(eps, T)), down(low), up(high), d,
+            {number: plain(value) for number, value in x.items()},
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class SeparableHammingMethod(PairedMethod):
+    """Hamming loss with separable scores: ε²/4sT, proved by two lines of arithmetic."""
+
+    loss: Hamming
+
+    def __post_init__(self) -> None:
+        self.name = "closed form"
+        self.scale = Fraction(1)
+
+    @property
+    def max_eps(self) -> float:
+        return 1.0
+
+    def pair_at(self, eps: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        assert self.loss.T is not None
+        return (0,) * self.loss.T, (1,) * self.loss.T
+
+    def _value(self, eps: float) -> Fraction:
+        assert self.loss.T is not None
+        return Fraction(eps) ** 2 / (4 * self.loss.n_states * self.loss.T)
+
+    def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        def point(value: float) -> CurvePoint:
+            low, high = down(self._value(value)), up(self._value(value))
+            pair = self.pair_at(value)
+            return CurvePoint(value, low, high, 0.0, self.name, "exact", pair, self.scale)
+
+        return each(eps, point, progress)
+
+    def certificate(self, eps: float) -> Certificate:
+        T, s = self.loss.T, self.loss.n_states
+        assert T is not None
+        value = self._value(eps)
+        return HammingCertificate(T, s, "separable", eps, down(value), up(value), T, {})

@@ -1,10 +1,9 @@
 """Calibration functions of the surrogates that are not quadratic.
 
-(a, b) family (logistic, exponential, any functions), log loss and sparsemax, hinge and max-min
-margin.
+By the form of their excess risk: (a, b) family (logistic, exponential, any functions), laws (log
+loss, sparsemax), hinge and max-min margin.
 """
 
-from consistruct.calibration.nonquadratic.ab import ABSurrogate
-from consistruct.calibration.nonquadratic.choice import SURROGATES, check_surrogate, choose
+from consistruct.calibration.nonquadratic.choice import check_surrogate, choose
 
-__all__ = ["SURROGATES", "ABSurrogate", "check_surrogate", "choose"]
+__all__ = ["check_surrogate", "choose"]

@@ -80,7 +80,7 @@ class ABPair:
 
     def slopes(self, q: FloatArray, tau: float) -> Slopes:
         """Derivatives of the terms at (q, τ), and the best ν for them."""
-        family, a = self.family, self.family.surrogate.a
+        family, a = self.family, self.family.a
         scores = np.clip(family.best_score(self.L @ q), *family.tangent_range)
         u = float(a(family.best_score(np.array([tau])))[0])
         rise = np.maximum(a(scores) - u, 0.0)
@@ -108,11 +108,11 @@ class ABPair:
     def interval_bounds(self, slopes: Slopes, low: FloatArray, high: FloatArray) -> FloatArray:
         """Lower bounds on the objective over low ≤ τ ≤ high and all feasible q, (n,)."""
         family, n = self.family, len(slopes.w)
-        u = family.surrogate.a(family.best_score(np.stack([high, low])))  # (2, n): u falls in τ
+        u = family.a(family.best_score(np.stack([high, low])))  # (2, n): u falls in τ
         f_mid = family.best_score(0.5 * (low + high))
-        u_mid, level = family.surrogate.a(f_mid), family.level(f_mid)
-        b_mid, reflected_mid = family.surrogate.b(f_mid), family.beta_reflected(u_mid)
-        if family.surrogate.reflected is None:  # was rounded up, is wanted from below
+        u_mid, level = family.a(f_mid), family.level(f_mid)
+        b_mid, reflected_mid = family.b(f_mid), family.beta_reflected(u_mid)
+        if not family.has("reflected"):  # was rounded up, is wanted from below
             reflected_mid = b_mid + family.l_max * u_mid
         tangent = n * (b_mid - level * (u - u_mid))
         tangent += reflected_mid + (family.l_max - level) * (u - u_mid)
@@ -121,7 +121,7 @@ class ABPair:
         size = n * np.abs(b_mid) + np.abs(reflected_mid) + np.abs(chords)
         size += (n + 1) * family.l_max * (np.abs(u - u_mid) + 0.1 * np.abs(u_mid))
         bounds = self.constant(slopes) + tangent - chords - ROUNDING * size
-        if family.surrogate.variance is not None:
+        if family.has("variance"):
             bounds = np.maximum(bounds, self._taylor_bounds(slopes, u, u_mid, size))
         return np.asarray(bounds.min(axis=0))
 
@@ -135,8 +135,12 @@ class ABPair:
         """
         family = self.family
         shifts = np.concatenate([[-slopes.g], slopes.w])  # (s,)
-        variance = family.surrogate.variance
-        assert variance is not None
+
+        def variance(ell: FloatArray) -> FloatArray:
+            found = family.surrogate.variance(ell)
+            assert found is not None
+            return found
+
         level_mid = family.level_of(u_mid)
         moved = u_mid[:, None] + shifts
         value = self.constant(slopes) + len(slopes.w) * family.beta(u_mid)
@@ -166,7 +170,7 @@ class ABPair:
         tau = optimal_threshold(ell, self.j)
         active = (ell < tau) | (np.arange(len(ell)) == self.j)
         t = family.best_score(np.array([tau]))
-        slope = (family.surrogate.a(t) - family.surrogate.a(scores))[active]
+        slope = (family.a(t) - family.a(scores))[active]
         rows = self.L[active] - ell[active, None]
         base = slope @ rows
         nu = self._multiplier(base)
@@ -174,7 +178,7 @@ class ABPair:
         planes -= ROUNDING * (np.abs(slope) @ np.abs(rows) + nu * np.abs(self.eps - self.gap))
         start = float(family.excess(ell[active], np.repeat(t, active.sum())).sum())
         drift = abs(float((tau - ell[active]).sum())) * float(family.curvature(np.array([tau]))[0])
-        size = float(np.abs(family.surrogate.b(t))[0] + family.l_max * abs(slope).max(initial=0.0))
+        size = float(np.abs(family.b(t))[0] + family.l_max * abs(slope).max(initial=0.0))
         lost = drift * 2 * family.l_max + ROUNDING * active.sum() * size
         return float(start + planes.min() - lost)
 

@@ -21,8 +21,9 @@ from consistruct.calibration.nonquadratic.ab_bounds import (
     optimal_threshold,
 )
 from consistruct.calibration.nonquadratic.conic import solve_conic
-from consistruct.calibration.nonquadratic.pairs import PairSolver
+from consistruct.calibration.nonquadratic.pairs import PairSolver, law_with_gap
 from consistruct.protocols import FloatArray
+from consistruct.surrogates import ABSurrogate, LogisticSurrogate
 
 __all__ = ["ABSolver"]
 
@@ -40,10 +41,10 @@ MAX_DUALS = 120  # problems in q solved for the lower bound of one pair
 class ABSolver(PairSolver):
     """One score per label; bounds are k·H."""
 
-    def __init__(self, L: FloatArray, family: ABFamily) -> None:
+    def __init__(self, L: FloatArray, surrogate: ABSurrogate) -> None:
         super().__init__(L)
-        self.family = family
-        self.conic = family.surrogate.name == "logistic"
+        self.family = family = ABFamily(surrogate)
+        self.conic = type(surrogate) is LogisticSurrogate
         how = "exponential cones" if self.conic else "search over thresholds"
         self.name = f"{how}, {family.surrogate.name} (a, b)"
         self.log_scale = -math.log(len(L))
@@ -157,9 +158,9 @@ class ABSolver(PairSolver):
         value = objective(q)
         for _ in range(NEWTON_STEPS):
             ell, tau = self.L @ q, threshold(q)
-            u = float(family.surrogate.a(family.best_score(np.array([tau])))[0])
+            u = float(family.a(family.best_score(np.array([tau])))[0])
             active = (ell < tau) | (np.arange(len(ell)) == j)
-            slope = np.where(active, u - family.surrogate.a(family.best_score(ell)), 0.0)
+            slope = np.where(active, u - family.a(family.best_score(ell)), 0.0)
             curvature = np.where(active, np.clip(family.curvature(ell), 1e-12, 1e12), 0.0)
             hessian = np.diag(curvature)
             if fixed is None:
@@ -219,20 +220,9 @@ class ABSolver(PairSolver):
 
     def _feasible(self, pair: ABPair, law: FloatArray, columns: np.ndarray) -> FloatArray:
         """A law over all truths with gap·q ≥ ε near one over `columns`."""
-        q = np.zeros(self.L.shape[1])
-        q[columns] = np.where(law > 1e-15, law, 0.0)
-        q = q / q.sum() if q.sum() > 0 else q
-        if q.sum() == 0:
-            q[columns] = 1 / len(columns)
-        gap = pair.gap
-        short = pair.eps - float(gap @ q)
-        if short > 0:
-            top = int(gap.argmax())
-            room = float(gap[top] - gap @ q)
-            move = min(1.0, short / room) if room > 0 else 1.0
-            q = (1 - move) * q
-            q[top] += move
-        return np.asarray(q / q.sum())
+        q, allowed = np.zeros(self.L.shape[1]), np.zeros(self.L.shape[1], dtype=bool)
+        q[columns], allowed[columns] = law, True
+        return law_with_gap(q, pair.gap, pair.eps, allowed)
 
     # --- lower bounds ---
 
@@ -241,7 +231,7 @@ class ABSolver(PairSolver):
     ) -> ABProof:
         """Split the thresholds until every interval is above the goal."""
         best_q, best_tau, upper = q, tau, pair.value(q, tau)
-        share = 1 - (GOAL_PLAIN if self.family.surrogate.variance is None else GOAL)
+        share = 1 - (GOAL_PLAIN if not self.family.has("variance") else GOAL)
         goal = min(upper, incumbent) * share
         duals = [pair.slopes(q, tau)]
         cuts = self._search_range(pair, goal)

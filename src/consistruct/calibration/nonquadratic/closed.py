@@ -10,12 +10,11 @@ from consistruct.calibration.methods.base import Method, Progress, each
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.exceptions import ConsistructError
-from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.scores import Separable
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import SURROGATES, BaseSurrogate
 
 __all__ = ["FormulaMethod", "bracket", "closed_form"]
 
@@ -80,9 +79,12 @@ _ZERO_ONE: dict[str, tuple[str, Callable[[float], float], bool]] = {
 }
 
 
-def closed_form(loss: Loss, space: BaseScoreSpace, surrogate: str) -> FormulaMethod | None:
+def closed_form(surrogate: BaseSurrogate) -> FormulaMethod | None:
     """The formula where there is one; Bayes and argmax decoding agree in all these cases."""
-    if surrogate == "log" and isinstance(loss, Hamming) and isinstance(space, Separable):
+    loss, space, name = surrogate.loss, surrogate.score_space, surrogate.name
+    if name not in SURROGATES or type(surrogate) is not SURROGATES[name].cls:
+        return None  # a class of the user's own
+    if name == "log" and isinstance(loss, Hamming) and isinstance(space, Separable):
         # The parts separate: min Σ_t h(δ_t) with mean δ = ε, h the 0-1 curve of one part, which
         # is convex and does not depend on the number of states. So all δ_t = ε.
         assert loss.T is not None
@@ -91,7 +93,7 @@ def closed_form(loss: Loss, space: BaseScoreSpace, surrogate: str) -> FormulaMet
             formula, lambda eps: bracket(eps) / 2, math.log(loss.T), "ZeroOne(s) for one part"
         )
     if isinstance(loss, ZeroOne) and loss.n_labels and loss.n_labels >= 2:
-        found = _ZERO_ONE.get(surrogate)
+        found = _ZERO_ONE.get(name)
         if found is not None and space.rank == loss.n_labels and space.measure == "uniform":
             formula, value, per_label = found
             scale = -math.log(loss.n_labels) if per_label else 0.0

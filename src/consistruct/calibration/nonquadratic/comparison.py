@@ -22,6 +22,7 @@ laws that are less noisy than the uniform one.
 | sparsemax | (m − 1)/2m |
 | (a, b) | (1/2k) Σ_c G''(ℓ_c) Var_u L(c, y), ℓ_c the mean of row c |
 | quadratic | ½ Var_u of the targets in the metric of the scores |
+| linear regret | (1/2κ) Σ_c Var_u L(c, y); labels tied under u cost nothing, others are rare |
 | hinge, max-min margin | none: Ω has kinks, the cost does not fall like 1/n |
 """
 
@@ -37,8 +38,7 @@ from numpy.typing import ArrayLike
 
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import calibration_function
-from consistruct.calibration.nonquadratic.ab import ABFamily, ABSurrogate
-from consistruct.calibration.nonquadratic.choice import ab_surrogate
+from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.problem import explicit_problem
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -46,13 +46,20 @@ from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Separable
+from consistruct.surrogates import (
+    ABSurrogate,
+    LawSurrogate,
+    LinearRegretSurrogate,
+    SurrogateLike,
+    make_surrogate,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["SurrogateComparison", "SurrogateCurve", "compare_surrogates", "noise_scale"]
 
-Choice = str | ABSurrogate | tuple[str | ABSurrogate, str]
+Choice = SurrogateLike | tuple[SurrogateLike, str]
 STYLES = (
     ("#0072B2", "-"),
     ("#D55E00", "--"),
@@ -172,7 +179,7 @@ def compare_surrogates(
     ----------
     loss : Loss
     surrogates : sequence
-        Names, `ABSurrogate`s, or pairs (surrogate, decoding).
+        Names, surrogate classes, or pairs (surrogate, decoding).
     eps : array, optional
         Where to compare; ten values up to the largest excess risk if not given.
     scores : None, "full", ScoreSpace or array
@@ -188,7 +195,7 @@ def compare_surrogates(
     """
     if not surrogates:
         raise ValueError("surrogates must name at least one surrogate, got none")
-    functions: list[tuple[str, str | ABSurrogate, CalibrationFunction]] = []
+    functions: list[tuple[str, SurrogateLike, CalibrationFunction]] = []
     for choice in surrogates:
         surrogate, decoding = choice if isinstance(choice, tuple) else (choice, "argmax")
         function = calibration_function(loss, scores, surrogate, decoding)
@@ -205,46 +212,48 @@ def compare_surrogates(
     return SurrogateComparison(loss, tuple(values.tolist()), curves)
 
 
-def noise_scale(function: CalibrationFunction, surrogate: str | ABSurrogate) -> float | None:
+def noise_scale(function: CalibrationFunction, surrogate: SurrogateLike) -> float | None:
     """log S of a surrogate for its loss and scores; None where it is not defined or known."""
-    loss, name = function.loss, function.surrogate
-    n_truths = loss.truths.size
-    if n_truths is None or n_truths < 2 or name in ("hinge", "max-min-margin"):
+    loss, n_truths = function.loss, function.loss.truths.size
+    built = make_surrogate(surrogate, loss)
+    if n_truths is None or n_truths < 2 or built.excess in ("hinge", "max-min"):
         return None
-    if name == "log" and isinstance(loss, Hamming) and isinstance(function.scores, Separable):
-        assert loss.T is not None
-        return math.log(loss.T * (loss.n_states - 1) / 2)
-    if name == "log":
-        return math.log(n_truths - 1) - math.log(2)
-    if name == "sparsemax":
-        return math.log((n_truths - 1) / (2 * n_truths))
-    if name == "quadratic":
+    if built.excess == "square":
         return _quadratic_noise(function)
+    if isinstance(built, LawSurrogate):
+        if built.divergence == "squares":
+            return math.log((n_truths - 1) / (2 * n_truths))
+        if isinstance(loss, Hamming) and isinstance(function.scores, Separable):
+            assert loss.T is not None
+            return math.log(loss.T * (loss.n_states - 1) / 2)
+        return math.log(n_truths - 1) - math.log(2)
+    if isinstance(built, LinearRegretSurrogate):
+        if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
+            return None
+        noise = float(loss.matrix().var(axis=1).sum()) / (2 * built.kappa)
+        return math.log(noise) if noise > 0 else None
+    assert isinstance(built, ABSurrogate)
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
-        return _zero_one_noise(function, surrogate) if isinstance(loss, ZeroOne) else None
+        return _zero_one_noise(built) if isinstance(loss, ZeroOne) else None
     L = loss.matrix()
-    return _ab_noise(L.mean(axis=1), L.var(axis=1), surrogate, loss.max_value)
+    return _ab_noise(L.mean(axis=1), L.var(axis=1), built)
 
 
-def _ab_noise(
-    means: np.ndarray, variances: np.ndarray, surrogate: str | ABSurrogate, l_max: float
-) -> float | None:
-    name = surrogate.replace("_", "-") if isinstance(surrogate, str) else surrogate
-    functions = ab_surrogate(name, l_max)
+def _ab_noise(means: np.ndarray, variances: np.ndarray, surrogate: ABSurrogate) -> float | None:
     varying = variances > 0  # a row without variance costs nothing, whatever the curvature
-    if functions is None or not varying.any():
+    if not varying.any():
         return None
-    curvature = ABFamily(functions, l_max).curvature(means[varying])
+    curvature = ABFamily(surrogate).curvature(means[varying])
     return math.log(float((curvature * variances[varying]).sum()) / (2 * len(means)))
 
 
-def _zero_one_noise(function: CalibrationFunction, surrogate: str | ABSurrogate) -> float | None:
-    k = function.loss.n_labels
+def _zero_one_noise(surrogate: ABSurrogate) -> float | None:
+    k = surrogate.loss.n_labels
     assert k is not None
     if k > 10**12:
         return None  # 1 − 1/k is not distinguished from 1
     mean = np.array([(k - 1) / k])
-    return _ab_noise(mean, mean * (1 - mean), surrogate, 1.0)
+    return _ab_noise(mean, mean * (1 - mean), surrogate)
 
 
 def _quadratic_noise(function: CalibrationFunction) -> float | None:

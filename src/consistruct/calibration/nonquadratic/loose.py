@@ -23,6 +23,12 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import (
+    ABSurrogate,
+    BaseSurrogate,
+    LawSurrogate,
+    LinearRegretSurrogate,
+)
 
 __all__ = ["LooseMethod", "excess_at_zero"]
 
@@ -44,6 +50,7 @@ class LooseMethod(Method):
     upper: Excess | None
     log_scale: float = 0.0
     bayes: bool = False  # decoding by the least expected loss under the estimated law
+    linear: float = 0.0  # H ≥ linear·ε + quadratic·ε², times exp(log_scale)
 
     def __post_init__(self) -> None:
         self.name = f"bounds: {self.reason}"
@@ -72,7 +79,7 @@ class LooseMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            lower = self.quadratic * value**2
+            lower = self.linear * value + self.quadratic * value**2
             return CurvePoint(value, lower, self._upper(value), self.log_scale, self.name, "bounds")
 
         return each(eps, point, progress)
@@ -120,20 +127,31 @@ def _tilted(gap: FloatArray, eps: float) -> FloatArray:
     return q / q.sum()
 
 
-def excess_at_zero(surrogate: str, family: ABFamily | None) -> Excess:
+def excess_at_zero(surrogate: BaseSurrogate) -> Excess:
     """Upper bound on the excess of scores f = 0 under a law."""
-    if family is not None:
+    if isinstance(surrogate, ABSurrogate):
+        family = ABFamily(surrogate)
 
         def ab(L: FloatArray, q: FloatArray) -> float:
             ell = L @ q
             return float(family.excess(ell, np.zeros(len(ell))).mean())
 
         return ab
-    if surrogate == "log":
-        return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
-    if surrogate == "sparsemax":
+    if isinstance(surrogate, LawSurrogate):
+        if surrogate.divergence == "KL":
+            return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
         return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())
-    if surrogate == "hinge":
+    if isinstance(surrogate, LinearRegretSurrogate):
+        kappa = surrogate.kappa
+
+        def mixed(L: FloatArray, q: FloatArray) -> float:
+            # at f = 0 the mixed decision is uniform and every estimate is κ/k
+            ell = L @ q
+            square = float(((ell - kappa / len(ell)) ** 2).sum()) / (2 * kappa)
+            return square + float(ell.mean() - ell.min())
+
+        return mixed
+    if surrogate.excess == "hinge":
         # Φ_q(0) − ⟨L, q ⊗ q⟩, a coupling of q with itself
         return lambda L, q: float(q @ L.max(axis=0) - q @ L @ q)
     # max-min margin: max_p min_c (Lp)_c − min_c (Lq)_c, the first at most the least column maximum

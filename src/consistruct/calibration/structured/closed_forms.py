@@ -1,6 +1,7 @@
 """Closed forms of the calibration function, one per row of the table in the documentation.
 
-Each gives k·H or H as a list of quadratic pieces, so that the whole curve is exact.
+Each gives H/scale as a list of quadratic pieces with rational coefficients: η and all sizes are
+exact, so a value is rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
@@ -16,7 +18,7 @@ from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Blocks, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["ClosedForm", "Quadratic", "closed_form"]
+__all__ = ["ClosedForm", "Quadratic", "RationalPiece", "closed_form"]
 
 
 @dataclass(frozen=True)
@@ -34,26 +36,57 @@ class Quadratic:
 
 
 @dataclass(frozen=True)
+class RationalPiece:
+    """a·ε² + b·ε + c on (low, high], all of them exact."""
+
+    low: Fraction
+    high: Fraction
+    a: Fraction
+    b: Fraction = Fraction(0)
+    c: Fraction = Fraction(0)
+
+    def __call__(self, eps: Fraction) -> Fraction:
+        return (self.a * eps + self.b) * eps + self.c
+
+
+@dataclass(frozen=True)
 class ClosedForm:
-    """H(ε) = exp(log_scale) · piece(ε), +inf above the last piece."""
+    """H(ε) = scale · piece(ε), +inf above the last piece."""
 
     name: str
     formula: str
-    pieces: tuple[Quadratic, ...]
-    log_scale: float = 0.0
+    exact: tuple[RationalPiece, ...]
+    scale: Fraction = Fraction(1)
     level: float = 0.0  # consistency level
     error: float = 0.0  # approximation error
 
     @property
+    def log_scale(self) -> float:
+        return math.log(self.scale.numerator) - math.log(self.scale.denominator)
+
+    @property
+    def pieces(self) -> tuple[Quadratic, ...]:
+        """The pieces of H/scale, rounded."""
+        return tuple(
+            Quadratic(float(p.low), float(p.high), float(p.a), float(p.b), float(p.c))
+            for p in self.exact
+        )
+
+    @property
     def max_eps(self) -> float:
-        return self.pieces[-1].high if self.pieces else 0.0
+        return float(self.exact[-1].high) if self.exact else 0.0
+
+    def value(self, eps: Fraction) -> Fraction | None:
+        """H/scale at ε > 0, exact; None above the last piece."""
+        for piece in self.exact:
+            if eps <= piece.high:
+                return max(piece(eps), Fraction(0))
+        return None
 
     def scaled(self, eps: float) -> float:
-        """H/exp(log_scale) at ε > 0."""
-        for piece in self.pieces:
-            if eps <= piece.high:
-                return max(piece(eps), 0.0)
-        return math.inf
+        """H/scale at ε > 0, rounded."""
+        found = self.value(Fraction(eps))
+        return math.inf if found is None else float(found)
 
 
 def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
@@ -67,11 +100,18 @@ def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     return None
 
 
+ONE, QUARTER = Fraction(1), Fraction(1, 4)
+
+
+def _parabola(a: Fraction) -> tuple[RationalPiece, ...]:
+    """a·ε² on (0, 1]."""
+    return (RationalPiece(Fraction(0), ONE, a),)
+
+
 def _zero_one(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     if not isinstance(loss, ZeroOne) or not isinstance(space, Full) or loss.k < 2:
         return None
-    piece = Quadratic(0.0, 1.0, 0.25)
-    return ClosedForm("0-1 loss, full scores", "ε²/4k", (piece,), -math.log(loss.k))
+    return ClosedForm("0-1 loss, full scores", "ε²/4k", _parabola(QUARTER), Fraction(1, loss.k))
 
 
 def _block_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
@@ -79,10 +119,10 @@ def _block_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
         return None
     # 2s/(s+1) grows with s, so the smallest block decides
     s = min(loss.partition.block_sizes)
-    piece = Quadratic(0.0, 1.0, 0.25 * _ratio(2 * s, s + 1))
+    pieces = _parabola(QUARTER * Fraction(2 * s, s + 1))
     formula = "ε²/4k · min_v 2s_v/(s_v+1)"
-    log_k = math.log(loss.partition.n_labels)
-    return ClosedForm("block loss, full scores", formula, (piece,), -log_k)
+    scale = Fraction(1, loss.partition.n_labels)
+    return ClosedForm("block loss, full scores", formula, pieces, scale)
 
 
 def _block_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
@@ -91,59 +131,52 @@ def _block_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
         return None
     small, next_small = sorted(loss.partition.block_sizes)[:2]
     total = loss.partition.n_labels
-    piece = Quadratic(0.0, 1.0, 0.25 * _ratio(2 * small * next_small, total * (small + next_small)))
-    return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", (piece,))
+    pieces = _parabola(QUARTER * Fraction(2 * small * next_small, total * (small + next_small)))
+    return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", pieces)
 
 
 def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     if not isinstance(loss, Hamming) or loss.T is None or not isinstance(space, Separable):
         return None
-    piece = Quadratic(0.0, 1.0, 0.25 / (loss.n_states * loss.T))
-    return ClosedForm("Hamming loss, separable scores", "ε²/4sT", (piece,))
+    pieces = _parabola(QUARTER / (loss.n_states * loss.T))
+    return ClosedForm("Hamming loss, separable scores", "ε²/4sT", pieces)
 
 
 def _mixed_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes) if isinstance(loss, Mixed) else set()
     if not isinstance(loss, Mixed) or not isinstance(space, Full) or len(sizes) != 1:
         return None
-    s, eta, b = sizes.pop(), loss.eta, loss.partition.n_blocks
+    s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if s < 2 or b < 2 or eta == 0:
         return None
-    log_scale = -math.log(loss.partition.n_labels)
-    bend = 1.0 if eta >= 0.5 else eta / (1 - eta)
-    pieces = [Quadratic(0.0, bend, 0.25)]
-    if bend < 1.0:
+    bend = ONE if 2 * eta >= 1 else eta / (1 - eta)
+    pieces = [RationalPiece(Fraction(0), bend, QUARTER)]
+    if bend < 1:
         # ε²s/(2(s+1)) − η(ε+1)(s−1)(2ε−εη−η)/(4(s+1)), expanded in ε
-        factor = eta * _ratio(s - 1, 4 * (s + 1))
-        a = 0.5 * _ratio(s, s + 1) - factor * (2 - eta)
-        pieces.append(Quadratic(bend, 1.0, a, -factor * (2 - 2 * eta), factor * eta))
+        factor = eta * Fraction(s - 1, 4 * (s + 1))
+        a = Fraction(s, 2 * (s + 1)) - factor * (2 - eta)
+        pieces.append(RationalPiece(bend, ONE, a, -factor * (2 - 2 * eta), factor * eta))
     formula = "ε²/4k for ε ≤ η/(1−η), then a second quadratic"
-    return ClosedForm("mixed loss, full scores", formula, tuple(pieces), log_scale)
+    scale = Fraction(1, loss.partition.n_labels)
+    return ClosedForm("mixed loss, full scores", formula, tuple(pieces), scale)
 
 
 def _mixed_blocks(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes) if isinstance(loss, Mixed) else set()
     if not isinstance(loss, Mixed) or not isinstance(space, Blocks) or len(sizes) != 1:
         return None
-    s, eta, b = sizes.pop(), loss.eta, loss.partition.n_blocks
+    s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if space.partition != loss.partition or s < 2 or b < 2 or eta >= 1:
         return None
     # (ε−η/2)²/(4b) · (ηb/k+1−η)²/(1−η/2)², and ηb/k = η/s
-    factor = (eta / _float(s) + 1 - eta) ** 2 / (4 * b * (1 - eta / 2) ** 2)
-    flat = Quadratic(0.0, eta / 2, 0.0)
-    rise = Quadratic(eta / 2, 1.0, factor, -eta * factor, factor * eta**2 / 4)
+    factor = (eta / s + 1 - eta) ** 2 / (4 * b * (1 - eta / 2) ** 2)
+    flat = RationalPiece(Fraction(0), eta / 2, Fraction(0))
+    rise = RationalPiece(eta / 2, ONE, factor, -eta * factor, factor * eta**2 / 4)
     pieces = (flat, rise) if eta > 0 else (rise,)
     formula = "0 for ε ≤ η/2, then (ε−η/2)²/4b · (ηb/k+1−η)²/(1−η/2)²"
-    return ClosedForm("mixed loss, block scores", formula, pieces, level=eta / 2, error=eta)
-
-
-def _ratio(numerator: int, denominator: int) -> float:
-    """Exact integer division rounded once; Python does it for integers of any size."""
-    return numerator / denominator
-
-
-def _float(value: int) -> float:
-    return float(value) if value < 2**1000 else math.inf
+    return ClosedForm(
+        "mixed loss, block scores", formula, pieces, level=loss.eta / 2, error=loss.eta
+    )
 
 
 FORMS: tuple[Callable[[Loss, BaseScoreSpace], ClosedForm | None], ...] = (

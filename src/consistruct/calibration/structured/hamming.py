@@ -25,7 +25,7 @@ import scipy  # its submodules are imported on use
 from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["HammingFull"]
+__all__ = ["HammingFull", "snapped"]
 
 ROUNDING = 1e-13
 
@@ -49,8 +49,7 @@ class HammingFull:
     def point(self, eps: float) -> HammingPoint:
         """All pair orbits at 0 < ε ≤ 1."""
         T, _ = self._sizes
-        start = max(1, math.ceil(eps * T * (1 - 1e-14)))
-        d = np.arange(start, T + 1)
+        d = np.arange(math.ceil(snapped(eps, T) * T), T + 1)
         level = 4
         while True:
             x, lower, upper, safe = self._solve(d, eps, level)
@@ -104,45 +103,33 @@ class HammingFull:
         safe = (x <= (level + 1) * eps / d) | (level >= T)
         return x, lower, upper, safe
 
-    def exact_bounds(self, eps: Fraction, d: int, x: Fraction) -> tuple[Fraction, Fraction]:
-        """Dual and primal value of k·H_d in rational arithmetic, from x alone.
-
-        The primal point is q on i and j with f = min(−ℓ, t); the multipliers are w_c = (x − r_c)₊
-        on the order constraints and the ν that balances i_t against j_t. Nothing of the
-        floating-point code is used; all levels below x are summed.
-        """
+    def refined(self, eps: Fraction, d: int, x: float) -> Fraction:
+        """The exact stationary point if the labels below x are the active ones, else x itself."""
         T, s = self._sizes
+        given = min(max(Fraction(x), Fraction(0)), eps)
         delta = eps * T / d
-        primal = (eps - x) ** 2
-        total = squares = Fraction(0)
-        stay = other = keep = Fraction(0)  # multipliers by what a part does, summed over labels
+        mass, moment = Fraction(1), eps
         for m in range(d + 1):
+            if m * eps >= given * d:
+                break
             for o in range(d - m + 1 if s > 2 else 1):
                 for n in range(T - d + 1):
                     r = m * eps / d + o * (1 + delta) / (2 * T) + Fraction(n, T)
-                    if r >= x:
+                    if r >= given:
                         break
-                    number = (
-                        math.comb(d, m)
-                        * math.comb(d - m, o)
-                        * (s - 2) ** o
-                        * math.comb(T - d, n)
-                        * (s - 1) ** n
-                    )
-                    weight = number * (x - r)
-                    primal += weight * (x - r)
-                    total += weight
-                    squares += weight * (x - r)
-                    stay += weight * Fraction(d - m - o, d)
-                    other += weight * Fraction(o, d)
-                    keep += weight * (Fraction(T - d - n, T - d) if d < T else 0)
-        switch = total - stay - other
-        nu = (stay - switch + total) / 2
-        third = other / (s - 2) if s > 2 else nu  # per third state; absent for two states
-        differing = min(stay - nu, switch - total + nu, third if s > 2 else stay - nu)
-        agreeing = min(keep - total, (total - keep) / (s - 1)) if d < T else Fraction(0)
-        m_value = (d * differing + (T - d) * agreeing) / T
-        height = nu * eps + m_value
-        norm_squared = total**2 + squares
-        lower = height**2 / (2 * norm_squared) if height > 0 and norm_squared > 0 else Fraction(0)
-        return lower, primal / 2
+                    count = math.comb(d, m) * math.comb(d - m, o) * (s - 2) ** o
+                    count *= math.comb(T - d, n) * (s - 1) ** n
+                    mass += count
+                    moment += count * r
+        found = moment / mass
+        near = abs(found - given) <= given / 10**6
+        return found if near and 0 <= found <= eps else given
+
+
+def snapped(eps: float, T: int) -> Fraction:
+    """ε itself, or the multiple of 1/T that it is the rounded value of.
+
+    H jumps at multiples of 1/T, and the float 0.8 is above 4/5: who writes it means 4/5.
+    """
+    nearest = Fraction(round(Fraction(eps) * T), T)
+    return nearest if abs(nearest - Fraction(eps)) <= 2 * Fraction(math.ulp(eps)) else Fraction(eps)

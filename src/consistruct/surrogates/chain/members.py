@@ -1,4 +1,4 @@
-"""The chain surrogates as values with one method, on packed batches."""
+"""The chain surrogates as values, on packed batches."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import Member
 from consistruct._validation import check_number
-from consistruct.decoding import ChainScores
+from consistruct.decoding import ChainScores, Viterbi, chain_marginals
+from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.surrogates.chain import _kernels
 
 __all__ = [
-    "CHAIN_SURROGATES",
     "ChainGradient",
     "ChainHinge",
     "ChainLogLoss",
     "ChainQuadratic",
     "ChainSoftmaxMargin",
     "ChainSurrogate",
-    "chain_surrogate",
 ]
 
 
@@ -73,6 +72,7 @@ class ChainSurrogate(Member):
 
     kind: ClassVar[int]
     name: ClassVar[str]
+    smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
     # whether exp(score) is a law of y at the minimum, so that marginals mean something
     probabilistic: ClassVar[bool] = False
     # whether gradients vanish on sequences that are fitted well, so that steps can be long
@@ -128,6 +128,29 @@ class ChainSurrogate(Member):
     def _check_scores(self, scores: ChainScores) -> None:
         """Refuse scores that this surrogate is not defined for."""
 
+    @property
+    def has_link(self) -> bool:
+        """Whether `expected_target` exists, and with it ``decoding="bayes"``."""
+        return type(self).expected_target is not ChainSurrogate.expected_target
+
+    def decode(self, scores: ChainScores, decoding: str = "argmax") -> Ragged:
+        """Packed states: the best sequence ("argmax"), or part by part the least expected loss."""
+        if decoding == "argmax":
+            return Viterbi(None, scores.unary.shape[1]).decode_packed(scores)
+        if decoding == "bayes":
+            states = self.expected_target(scores).argmin(axis=1)  # ties: the smallest state
+            return Ragged(states.astype(np.int64), scores.offsets)
+        raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
+
+    def expected_target(self, scores: ChainScores) -> FloatArray:
+        """E[κ·1(y_t ≠ a) | x] of every part t and state a, (N, s), as the minimiser tells."""
+        raise CapabilityError(
+            self,
+            "expected_target",
+            "an expected loss or decoding='bayes'",
+            "its scores only rank the sequences: use decoding='argmax', or 'log' or 'quadratic'",
+        )
+
 
 def refuse_forbidden_truth(values: FloatArray) -> None:
     """Raise if some true sequence has the score −inf, where the surrogate is infinite."""
@@ -145,7 +168,7 @@ class ChainLogLoss(ChainSurrogate):
 
     Consistent, where the chain can express the law of y: f then is its logarithm, Viterbi gives the
     most probable sequence (the Bayes decision of the 0-1 loss on sequences) and the largest
-    marginals give the Bayes decision of the Hamming loss. `part_cost` is not used.
+    marginals give the Bayes decision of the Hamming loss. `part_cost` is for `expected_target`.
 
     Examples
     --------
@@ -163,6 +186,9 @@ class ChainLogLoss(ChainSurrogate):
     name: ClassVar[str] = "log"
     probabilistic: ClassVar[bool] = True
 
+    def expected_target(self, scores: ChainScores) -> FloatArray:
+        return np.asarray(self.part_cost * (1.0 - chain_marginals(scores).unary))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChainHinge(ChainSurrogate):
@@ -174,6 +200,7 @@ class ChainHinge(ChainSurrogate):
 
     kind: ClassVar[int] = _kernels.HINGE
     name: ClassVar[str] = "hinge"
+    smooth: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,7 +212,7 @@ class ChainSoftmaxMargin(ChainSurrogate):
     """
 
     kind: ClassVar[int] = _kernels.SOFTMAX_MARGIN
-    name: ClassVar[str] = "softmax_margin"
+    name: ClassVar[str] = "softmax-margin"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,6 +229,28 @@ class ChainQuadratic(ChainSurrogate):
     name: ClassVar[str] = "quadratic"
     flattens: ClassVar[bool] = False
 
+    def expected_target(self, scores: ChainScores) -> FloatArray:
+        # minus the function of single parts closest to f over uniform c: the mean of f given
+        # c_t = a, less its mean over a; the constant makes the states of a part sum to κ(s − 1)
+        self._check_scores(scores)
+        n_states = scores.unary.shape[1]
+        effects = scores.unary.copy()
+        lengths = np.diff(scores.offsets)
+        last = scores.offsets[1:][lengths > 0] - 1
+        first = scores.offsets[:-1][lengths > 0]
+        leaves = np.ones(len(effects), dtype=bool)
+        leaves[last] = False
+        enters = np.ones(len(effects), dtype=bool)
+        enters[first] = False
+        if scores.edges.ndim == 2:
+            effects[leaves] += scores.edges.mean(axis=1)
+            effects[enters] += scores.edges.mean(axis=0)
+        else:
+            effects[leaves] += scores.edges[leaves].mean(axis=2)
+            effects[enters] += scores.edges[leaves].mean(axis=1)  # edge t enters part t + 1
+        centred = effects - effects.mean(axis=1, keepdims=True)
+        return np.asarray(self.part_cost * (n_states - 1) / n_states - centred)
+
     def _check_scores(self, scores: ChainScores) -> None:
         if np.isneginf(scores.unary).any() or (
             scores.edges.ndim == 2 and np.isneginf(scores.edges).any()
@@ -210,23 +259,3 @@ class ChainQuadratic(ChainSurrogate):
                 "the quadratic surrogate needs finite scores, got −inf; "
                 "forbid states and transitions when decoding only"
             )
-
-
-CHAIN_SURROGATES: dict[str, type[ChainSurrogate]] = {
-    member.name: member for member in (ChainLogLoss, ChainHinge, ChainSoftmaxMargin, ChainQuadratic)
-}
-
-
-def chain_surrogate(name: str) -> ChainSurrogate:
-    """The chain surrogate of that name, hyphens and underscores alike.
-
-    >>> from consistruct.surrogates.chain import chain_surrogate
-    >>> chain_surrogate("softmax-margin")
-    ChainSoftmaxMargin()
-    """
-    key = name.replace("-", "_") if isinstance(name, str) else name
-    if key not in CHAIN_SURROGATES:
-        raise ValueError(
-            f"surrogate must be one of {', '.join(map(repr, CHAIN_SURROGATES))}, got {name!r}"
-        )
-    return CHAIN_SURROGATES[key]()

@@ -1,0 +1,118 @@
+"""What every certificate is: plain data, a JSON text, a check that trusts arithmetic alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from consistruct.calibration.proofs.checkers import listed
+from consistruct.exceptions import CertificateError
+
+__all__ = ["REFUSALS", "Certificate", "Exact", "PlainCertificate", "encode", "plain"]
+
+Exact = int | float | str | Fraction  # a number without rounding: strings are "p/q"
+
+SCHEMA = 1
+DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python reads at any length
+# raised by a checker, or by Python on data of the wrong form
+REFUSALS = (listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError)
+
+
+class Certificate(Protocol):
+    """Proof of lower ≤ H(ε)·exp(−log_scale) ≤ upper."""
+
+    @property
+    def eps(self) -> Any: ...
+
+    @property
+    def lower(self) -> Any: ...
+
+    @property
+    def upper(self) -> Any: ...
+
+    @property
+    def log_scale(self) -> float: ...
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """The labels (i, j): j is predicted though i is better."""
+
+    def check(self) -> None:
+        """Recompute both bounds; raise CertificateError if they fail."""
+
+
+class PlainCertificate(ABC):
+    """A certificate that is plain data and goes through JSON: lower ≤ H(ε)/scale ≤ upper.
+
+    Numbers are exact: integers, floats (dyadic rationals), fractions.
+    """
+
+    kind: ClassVar[str]
+    eps: Any
+    lower: Any
+    upper: Any
+
+    @property
+    def scale(self) -> Fraction:
+        """H(ε) lies between lower · scale and upper · scale; follows from the data."""
+        return Fraction(1)
+
+    @property
+    def log_scale(self) -> float:
+        """log of `scale`."""
+        return math.log(self.scale.numerator) - math.log(self.scale.denominator)
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """The data, without kind and schema."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, document: dict[str, Any]) -> PlainCertificate:
+        """From the data."""
+
+    @staticmethod
+    @abstractmethod
+    def verify(document: dict[str, Any]) -> None:
+        """Raise `Refused` unless the data prove the claim."""
+
+    def check(self) -> None:
+        """Recompute both ends exactly; raise CertificateError unless they are proved."""
+        try:
+            self.verify({"kind": self.kind, **encode(self.document())})
+        except REFUSALS as reason:
+            said = str(reason) if isinstance(reason, listed.Refused) else f"malformed: {reason!r}"
+            raise CertificateError(f"this certificate proves nothing: {said}") from None
+
+    def to_json(self) -> str:
+        """One JSON object: everything that a check needs, nothing else."""
+        return json.dumps(
+            {"schema": SCHEMA, "kind": self.kind, **encode(self.document())}, allow_nan=False
+        )
+
+
+def encode(value: Any) -> Any:
+    """Plain JSON data: fractions become strings "p/q"."""
+    if isinstance(value, Fraction):
+        if value.denominator == 1 and abs(value.numerator) < 2**53:
+            return value.numerator
+        top, bottom = value.numerator, value.denominator
+        if max(top.bit_length(), bottom.bit_length()) > DECIMAL_BITS:
+            return f"{top:#x}/{bottom:#x}"
+        return f"{top}/{bottom}"
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if value is None or isinstance(value, int | float | str):
+        return value
+    raise TypeError(f"a certificate holds plain data, not {type(value).__name__}")
+
+
+def plain(value: Fraction) -> Exact:
+    """A float where that is exact, else the fraction."""
+    found = float(value)
+    return found if Fraction(found) == value else value

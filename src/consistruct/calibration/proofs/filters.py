@@ -1,0 +1,114 @@
+"""Lower bounds of all pairs at once in floats, each provably below its exact value.
+
+Exact integers settle every pair, but slowly. Here the loss, its projection and the kernel are
+rounded once (relative error u per entry) and each bound is lowered by what rounding can have
+added to it. A sum of n products in any order is wrong by at most n·2u times the sum of absolute
+values; constants are rounded up generously. What the filter leaves open goes to the integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from consistruct.calibration.proofs.checkers.listed import Problem
+from consistruct.protocols import FloatArray
+
+__all__ = ["FloatView"]
+
+UNIT = 2.0**-52  # twice the unit roundoff
+
+Point = tuple[dict[int, Fraction], Fraction]
+
+
+class FloatView:
+    """A listed problem in floats. Bounds are on H; tiny numbers underflow to zero, not above."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.k = problem.k
+        self.full = problem.full
+        self.loss = _floats(problem.loss, problem.unit)
+        self.projected = self.loss if self.full else _floats(problem.projected, problem.unit)
+        if self.full:
+            self.kernel = np.diag([x / problem.scale for x in problem.inverse])
+        else:
+            self.kernel = _floats(problem.kernel, problem.scale)
+        self.size = np.abs(self.loss).max(axis=1) + np.abs(self.projected).max(axis=1)  # (k,)
+
+    def infeasible(self, eps: float) -> np.ndarray:
+        """(k, k): at [i, j] whether max_y (L_j − L_i)_y is surely below ε."""
+        largest = np.stack([(self.loss - row).max(axis=1) for row in self.loss])
+        return np.asarray(largest + 4 * UNIT * (self.size[:, None] + self.size) < eps * (1 - UNIT))
+
+    def start(self, eps: float) -> FloatArray:
+        """(k, k): the bound of w = e_i, ν = 1 for every pair [i, j]."""
+        diagonal = np.diag(self.kernel)
+        norm = diagonal[:, None] - 2 * self.kernel + diagonal
+        norm += 8 * UNIT * (diagonal[:, None] + 2 * np.abs(self.kernel) + diagonal)
+        if self.full:
+            height: FloatArray = np.full((self.k, self.k), eps * (1 - UNIT))  # P = L cancels
+        else:
+            rest = self.loss - self.projected
+            least = np.stack([(row - rest).min(axis=1) for row in rest])  # [i, j]
+            height = eps * (1 - UNIT) + least - 8 * UNIT * (self.size[:, None] + self.size + eps)
+        return _quotient(height, norm)
+
+    def lines(self, i: int, j: int, points: Sequence[Point], eps: float) -> float:
+        """The best bound of some dual points of one pair; +inf where one shows infeasibility."""
+        best = 0.0
+        for w, nu in points:
+            labels = [c for c, weight in w.items() if weight and c != j]
+            if not labels:
+                continue
+            weights = np.array([float(w[c]) for c in labels])
+            slope = float(nu)
+            terms = len(labels) + 8
+            gap = self.loss[j] - self.loss[i]
+            reduced = -(weights @ (self.projected[labels] - self.projected[j])) - slope * gap
+            size = weights @ (self.size[labels] + self.size[j])
+            size += slope * (self.size[i] + self.size[j])
+            height = slope * eps * (1 - 4 * UNIT) + reduced.min() - 2 * terms * UNIT * size
+            chosen = [*labels, j]
+            direction = np.append(weights, -weights.sum())
+            kernel = self.kernel[np.ix_(chosen, chosen)]
+            spread = np.abs(direction)
+            norm = direction @ kernel @ direction
+            norm += 4 * terms * UNIT * (spread @ np.abs(kernel) @ spread)
+            best = max(best, float(_quotient(np.array(height), np.array(norm))))
+        return best
+
+    def proved(
+        self,
+        eps: Fraction,
+        lower: Fraction,
+        points: dict[tuple[int, int], list[Point]],
+        rows: Iterable[int],
+    ) -> set[tuple[int, int]]:
+        """Pairs of `rows` that are surely infeasible or above `lower`."""
+        kept = np.zeros(self.k, dtype=np.bool_)
+        kept[list(rows)] = True
+        at = float(eps)
+        claimed = float(lower) * (1 + UNIT)
+        good = self.infeasible(at * (1 - UNIT)) | (self.start(at * (1 - UNIT)) >= claimed)
+        good[~kept] = True
+        good[:, ~kept] = True
+        np.fill_diagonal(good, True)
+        for i, j in np.argwhere(~good).tolist():
+            found = points.get((i, j))
+            good[i, j] = found is not None and self.lines(i, j, found, at * (1 - UNIT)) >= claimed
+        return {(i, j) for i, j in np.argwhere(good).tolist()}
+
+
+def _floats(rows: Sequence[Sequence[int]], unit: int) -> FloatArray:
+    """Integers over a common denominator, each rounded once; Python divides integers exactly."""
+    return np.array([[x / unit for x in row] for row in rows])
+
+
+def _quotient(height: FloatArray, norm: FloatArray) -> FloatArray:
+    """(height₊)²/2norm, lowered for its own rounding; zero where the norm is not positive."""
+    positive = np.maximum(height, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
+        found = positive / norm * positive * (0.5 * (1 - 16 * UNIT))
+    return np.asarray(np.where((norm > 0) & np.isfinite(found), found, 0.0))

@@ -1,0 +1,71 @@
+"""Certificates for the Hamming loss with full or separable scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from consistruct.calibration.proofs.base import Exact, PlainCertificate
+from consistruct.calibration.proofs.checkers import hamming
+
+__all__ = ["HammingCertificate"]
+
+
+@dataclass(frozen=True, eq=False)
+class HammingCertificate(PlainCertificate):
+    """lower ≤ H(ε)/scale ≤ upper for T parts with n_states states each.
+
+    Attributes
+    ----------
+    scores : "full" (scale 1/k) or "separable" (scale 1)
+    d : in how many parts the labels i and j of the worst pair differ
+    x : {d: x} with full scores, one number per orbit of pairs; see `checkers/hamming.py`
+    """
+
+    kind = "hamming"
+
+    T: int
+    n_states: int
+    scores: Literal["full", "separable"]
+    eps: Exact
+    lower: Exact
+    upper: Exact
+    d: int
+    x: dict[int, Exact]
+
+    @property
+    def scale(self) -> Fraction:
+        return Fraction(1, self.n_states**self.T if self.scores == "full" else 1)
+
+    @property
+    def pair(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The labels (i, j): they differ in the first d parts."""
+        return (0,) * self.T, (1,) * self.d + (0,) * (self.T - self.d)
+
+    @property
+    def law(self) -> tuple[float, float]:
+        """The probabilities of i and j as truths; no other label has any."""
+        delta = hamming.number(self.eps) * self.T / self.d
+        return float((1 + delta) / 2), float((1 - delta) / 2)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "T": self.T,
+            "n_states": self.n_states,
+            "scores": self.scores,
+            "eps": self.eps,
+            "lower": self.lower,
+            "upper": self.upper,
+            "d": self.d,
+            "x": {str(d): x for d, x in self.x.items()},
+        }
+
+    @classmethod
+    def read(cls, document: dict[str, Any]) -> HammingCertificate:
+        data = {name: document[name] for name in cls.__dataclass_fields__}
+        return cls(**{**data, "x": {int(d): x for d, x in document["x"].items()}})
+
+    @staticmethod
+    def verify(document: dict[str, Any]) -> None:
+        hamming.verify(document)

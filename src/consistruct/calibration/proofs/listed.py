@@ -1,0 +1,143 @@
+"""Certificates over listed labels, any loss matrix, any scores, any measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain
+from consistruct.calibration.proofs.checkers import listed
+from consistruct.calibration.proofs.filters import FloatView
+from consistruct.calibration.proofs.rounding import down, up
+
+if TYPE_CHECKING:
+    from consistruct.calibration.exact.listed import Proof
+
+__all__ = ["ListedCertificate"]
+
+FILTER_FROM = 10  # labels: below, integers are as fast
+
+
+@dataclass(frozen=True, eq=False)
+class ListedCertificate(PlainCertificate):
+    """lower ≤ H(ε) ≤ upper for a loss matrix with the scores, all of it plain data.
+
+    Attributes
+    ----------
+    loss, scores, measure : rows; rows or None (one score per label); weights or None (uniform)
+    pair : (i, j), j is predicted though i is better by ε
+    law : the distribution of the truth under which that happens at the least cost
+    level : with full scores, the score of j; others have minus their expected loss if it is less
+    theta : with other scores, their parameters
+    points : {(i, j): [(w, ν)]} dual points of the pairs that w = e_i, ν = 1 does not settle
+    wins : {label: θ} for i and j: parameters under which they are predicted
+    excluded : {label: {label: share}} labels that lose every tie, as mixtures of others
+    """
+
+    kind = "listed"
+
+    loss: list[list[Exact]]
+    scores: list[list[Exact]] | None
+    measure: list[Exact] | None
+    eps: Exact
+    lower: Exact
+    upper: Exact
+    pair: tuple[int, int]
+    law: list[Exact]
+    level: Exact | None
+    theta: list[Exact] | None
+    points: dict[tuple[int, int], list[tuple[dict[int, Exact], Exact]]]
+    wins: dict[int, list[Exact]]
+    excluded: dict[int, dict[int, Exact]]
+
+    @classmethod
+    def of(cls, proof: Proof, **data: Any) -> ListedCertificate:
+        """From a proof; the ends are rounded outward."""
+        return cls(
+            eps=plain(proof.eps), lower=down(proof.lower), upper=up(proof.upper),
+            pair=proof.pair, law=list(proof.law), level=proof.level,
+            theta=None if proof.theta is None else list(proof.theta), **data,
+        )  # fmt: skip
+
+    @property
+    def expected(self) -> list[Fraction]:
+        """Expected loss of every label under the law."""
+        law = [listed.number(x) for x in self.law]
+        rows = [[listed.number(x) for x in row] for row in self.loss]
+        total = sum(law, Fraction(0))
+        return [
+            sum((a * b for a, b in zip(row, law, strict=True)), Fraction(0)) / total for row in rows
+        ]
+
+    @property
+    def label_scores(self) -> list[float]:
+        """The score of every label."""
+        if self.scores is None:
+            level = listed.number(self.level)
+            found = [min(-x, level) for x in self.expected]
+            found[self.pair[1]] = level
+            return [float(x) for x in found]
+        theta = [listed.number(x) for x in self.theta or []]
+        return [
+            float(sum((listed.number(a) * b for a, b in zip(row, theta, strict=True)), Fraction(0)))
+            for row in self.scores
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "loss": self.loss,
+            "scores": self.scores,
+            "measure": self.measure,
+            "eps": self.eps,
+            "lower": self.lower,
+            "upper": self.upper,
+            "pair": list(self.pair),
+            "law": self.law,
+            "level": self.level,
+            "theta": self.theta,
+            "points": [
+                {"pair": list(pair), "w": {str(c): x for c, x in w.items()}, "nu": nu}
+                for pair, points in self.points.items()
+                for w, nu in points
+            ],
+            "wins": {str(label): theta for label, theta in self.wins.items()},
+            "excluded": {
+                str(label): {str(c): x for c, x in mixture.items()}
+                for label, mixture in self.excluded.items()
+            },
+        }
+
+    @classmethod
+    def read(cls, document: dict[str, Any]) -> ListedCertificate:
+        points: dict[tuple[int, int], list[tuple[dict[int, Exact], Exact]]] = {}
+        for entry in document["points"]:
+            i, j = entry["pair"]
+            w = {int(c): x for c, x in entry["w"].items()}
+            points.setdefault((i, j), []).append((w, entry["nu"]))
+        i, j = document["pair"]
+        return cls(
+            loss=document["loss"], scores=document["scores"], measure=document["measure"],
+            eps=document["eps"], lower=document["lower"], upper=document["upper"], pair=(i, j),
+            law=document["law"], level=document["level"], theta=document["theta"], points=points,
+            wins={int(c): x for c, x in document["wins"].items()},
+            excluded={
+                int(c): {int(d): x for d, x in mixture.items()}
+                for c, mixture in document["excluded"].items()
+            },
+        )  # fmt: skip
+
+    @staticmethod
+    def verify(document: dict[str, Any]) -> None:
+        few = len(document["loss"]) < FILTER_FROM
+        listed.verify(document, None if few else _filtered)
+
+
+def _filtered(
+    problem: listed.Problem,
+    eps: Fraction,
+    lower: Fraction,
+    points: dict[tuple[int, int], list[tuple[dict[int, Fraction], Fraction]]],
+    rows: list[int],
+) -> set[tuple[int, int]]:
+    return FloatView(problem).proved(eps, lower, points, rows)

@@ -1,0 +1,83 @@
+"""Certificates for 0-1, block and mixed losses of any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from consistruct.calibration.proofs.base import Exact, PlainCertificate
+from consistruct.calibration.proofs.checkers import mixed
+
+__all__ = ["MixedCertificate"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedCertificate(PlainCertificate):
+    """lower ≤ H(ε)/scale ≤ upper; numbers are per cell of labels that the pair cannot tell apart.
+
+    Attributes
+    ----------
+    sizes, assignment, eta, scores : the loss, and "full" or "blocks" scores
+    pair : (i, j), j is predicted though i is better by ε
+    law : mass of each cell of truths (see `cells`)
+    level : the score of j; a cell has minus its expected loss if that is less
+    points : {orbit: (w, ν)} dual points of the orbits of pairs
+    """
+
+    kind = "mixed"
+
+    sizes: tuple[int, ...]
+    assignment: list[int] | None
+    eta: Exact
+    scores: Literal["full", "blocks"]
+    eps: Exact
+    lower: Exact
+    upper: Exact
+    pair: tuple[int, int]
+    law: list[Exact]
+    level: Exact
+    points: dict[str, tuple[list[Exact], Exact]]
+
+    @property
+    def scale(self) -> Fraction:
+        return Fraction(1 if self.scores == "full" else min(self.sizes), sum(self.sizes))
+
+    @property
+    def cells(self) -> tuple[tuple[str, int], ...]:
+        """What each entry of `law` stands for: a name, and how many labels it has."""
+        orbit = self._orbit
+        return tuple(zip(orbit.names, orbit.counts, strict=True))
+
+    @property
+    def _orbit(self) -> mixed.Orbit:
+        document = self.document()
+        sizes, block, first = mixed.block_sizes(document)
+        key = mixed.orbit_of(document, sizes, block, first)
+        return mixed.Orbit(sizes, mixed.number(self.eta), self.scores, key)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "sizes": list(self.sizes),
+            "assignment": self.assignment,
+            "eta": self.eta,
+            "scores": self.scores,
+            "eps": self.eps,
+            "lower": self.lower,
+            "upper": self.upper,
+            "pair": list(self.pair),
+            "law": self.law,
+            "level": self.level,
+            "points": {key: {"w": w, "nu": nu} for key, (w, nu) in self.points.items()},
+        }
+
+    @classmethod
+    def read(cls, document: dict[str, Any]) -> MixedCertificate:
+        data = {name: document[name] for name in cls.__dataclass_fields__}
+        i, j = document["pair"]
+        points = {key: (entry["w"], entry["nu"]) for key, entry in document["points"].items()}
+        return cls(**{**data, "sizes": tuple(document["sizes"]), "pair": (i, j), "points": points})
+
+    @staticmethod
+    def verify(document: dict[str, Any]) -> None:
+        mixed.verify(document)

@@ -1,0 +1,1 @@
+"""Between labels and inputs as people write them and codes and arrays."""

@@ -1,0 +1,119 @@
+"""Costs as people hold them: a DataFrame, a dict of dicts by class names, or a plain matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from consistruct.learning.encoding.names import are_codes, distinct_labels, listed
+from consistruct.losses import CostMatrix
+from consistruct.protocols import FloatArray
+
+__all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table"]
+
+
+def is_cost_table(loss: Any) -> bool:
+    """Whether a loss is given as a table of costs rather than as a loss or a spec."""
+    return isinstance(loss, dict | list | tuple | np.ndarray) or _is_frame(loss)
+
+
+def _is_frame(table: Any) -> bool:
+    return all(hasattr(table, part) for part in ("to_numpy", "index", "columns"))
+
+
+def cost_table(table: Any) -> CostMatrix:
+    """The costs as a loss; names are matched with the classes of y later, in any order.
+
+    A dict is ``costs[prediction][truth]`` and the rows of a matrix are predictions, as everywhere
+    in this package. A DataFrame says on its axes which is which (``index.name`` "pred" or "true")
+    unless it is symmetric.
+
+    >>> cost_table({"ill": {"ill": 0, "well": 1}, "well": {"ill": 9, "well": 0}})([1], [0])
+    array([9.])
+    """
+    if _is_frame(table):
+        if table.index.is_unique and table.columns.is_unique:
+            table = table.loc[_in_order(table.index), _in_order(table.columns)]
+        return CostMatrix.from_frame(table)
+    if not isinstance(table, dict):
+        return CostMatrix(np.asarray(table))
+    if not table or not all(isinstance(row, dict) and row for row in table.values()):
+        raise ValueError(
+            "a dict of costs must hold a dict for each prediction, costs[prediction][truth], got "
+            f"{str(table)[:60]}"
+        )
+    truths = list(dict.fromkeys(truth for row in table.values() for truth in row))
+    for prediction, row in table.items():
+        missing = [truth for truth in truths if truth not in row]
+        if missing:
+            raise ValueError(
+                f"the costs of predicting {prediction!r} lack the truth {missing[0]!r}; give the "
+                f"cost of every prediction for every truth"
+            )
+    predictions, truths = _in_order(table), _in_order(truths)
+    matrix = [[table[prediction][truth] for truth in truths] for prediction in predictions]
+    return CostMatrix(matrix, tuple(map(str, predictions)), tuple(map(str, truths)))
+
+
+def _in_order(names: Iterable[Any]) -> list[Any]:
+    """Sorted like the classes of y, where the names can be."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return list(names)
+
+
+def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, Any]:
+    """Costs (n, k) with a column per class, in the order of the classes, and the classes.
+
+    The columns of a DataFrame are found by name. `y` (n,) names the classes of a plain array, or
+    nothing does: they are 0..k−1 then. `classes`, of a fitted model, are kept as they are.
+    """
+    values = np.asarray(costs.to_numpy() if _is_frame(costs) else costs)
+    if values.ndim != 2:
+        raise ValueError(f"costs must have shape (n, classes), got {values.shape}")
+    if _is_frame(costs):
+        names = np.asarray(costs.columns)
+        wanted = np.array(_in_order(names)) if classes is None else classes
+        column = {str(name): position for position, name in enumerate(names.tolist())}
+        missing = [name for name in wanted.tolist() if str(name) not in column]
+        if missing:
+            raise ValueError(f"costs have no column {missing[0]!r}; they have {listed(names)}")
+        values = values[:, [column[str(name)] for name in wanted.tolist()]]
+        classes = wanted
+    if classes is None:
+        classes = np.arange(values.shape[1])
+        if y is not None and not are_codes(distinct_labels(y), values.shape[1]):
+            classes = distinct_labels(y)
+    if len(classes) != values.shape[1]:
+        raise ValueError(
+            f"costs have {values.shape[1]} columns, but there are {len(classes)} classes, "
+            f"{listed(classes)}; give a cost for each, or a DataFrame with the classes as columns"
+        )
+    unknown = [] if y is None else sorted(set(map(str, y)) - set(map(str, classes.tolist())))
+    if unknown:
+        raise ValueError(f"y holds {unknown[0]!r}, which has no column in costs")
+    return values, classes
+
+
+def cost_tensor(costs: Any, n: int, n_classes: int) -> FloatArray:
+    """Costs (n, predictions, truths) of each example, checked; one matrix serves all examples.
+
+    >>> cost_tensor([[[0, 5], [1, 0]]], 1, 2).shape
+    (1, 2, 2)
+    """
+    values = np.asarray(costs, dtype=np.float64)
+    if values.ndim != 3 or values.shape[0] != n or values.shape[2] != n_classes:
+        raise ValueError(
+            f"costs of each example must have shape ({n}, predictions, {n_classes}): what "
+            f"prediction c costs if the truth is t; got {values.shape}"
+        )
+    if values.shape[1] != n_classes:
+        raise ValueError(
+            f"costs must price {n_classes} predictions, one per class, got {values.shape[1]}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("costs must be finite, got NaN or infinite entries")
+    return values

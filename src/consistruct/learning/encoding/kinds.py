@@ -1,0 +1,139 @@
+"""What an example is: a row of a table, a sequence of tokens, a query with its items.
+
+A kind turns what users hold (X, y, groups) into packed inputs and codes of truths, and codes of
+predictions back into what users expect. Estimators ask it; models never see raw labels.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import validate_data
+
+from consistruct.learning.encoding.finite_inputs import known_finite
+from consistruct.learning.encoding.labels import LabelEncoding
+from consistruct.learning.statistics import Statistic, finest_statistic
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+
+__all__ = ["Examples", "Kind", "Rows"]
+
+
+class Kind(ABC):
+    """Required: `inputs`, `take`, `losses`, `present`."""
+
+    name: ClassVar[str]  # as models list it in `kinds`
+    loss: Loss
+    labels: Any  # LabelEncoding
+
+    @abstractmethod
+    def inputs(self, estimator: Any, X: Any, groups: Any = None) -> Any:
+        """Packed inputs for prediction, checked against those of `fit`; len() counts examples."""
+
+    @abstractmethod
+    def take(self, inputs: Any, rows: Any) -> Any:
+        """The packed inputs of some examples, by number."""
+
+    @abstractmethod
+    def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
+        """Task loss of each example, (n,); a truth never seen in training counts as wrong."""
+
+    @abstractmethod
+    def present(self, inputs: Any, codes: Any) -> Any:
+        """Predictions as users expect them."""
+
+    def statistic(self) -> Statistic:
+        """What models average unless they say otherwise."""
+        return finest_statistic(self.loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Training data, ready for a model.
+
+    Attributes
+    ----------
+    kind : Kind
+    inputs : packed inputs
+    truths : codes, (n, …) array or `Ragged`
+    weight : (n,) array, positive
+    groups : (n,) array or None
+        Examples of one group are left out together.
+    """
+
+    kind: Kind
+    inputs: Any
+    truths: Any
+    weight: FloatArray
+    groups: Any = None
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def take(self, rows: Any) -> Examples:
+        """Some of the examples, by sorted numbers."""
+        return Examples(
+            self.kind,
+            self.kind.take(self.inputs, rows),
+            take_truths(self.truths, rows),
+            self.weight[rows],
+            None if self.groups is None else np.asarray(self.groups)[rows],
+        )
+
+
+def take_truths(truths: Any, rows: Any) -> Any:
+    """Codes of some examples: rows of an array, or rows of a packed batch."""
+    return truths.take(rows) if hasattr(truths, "offsets") else truths[rows]
+
+
+class Rows(Kind):
+    """One row of features per example; labels of any fixed shape."""
+
+    name = "rows"
+
+    def __init__(self, loss: Loss, labels: LabelEncoding) -> None:
+        self.loss = loss
+        self.labels = labels
+
+    def inputs(self, estimator: Any, X: Any, groups: Any = None) -> Any:
+        refuse_groups(groups)
+        return table_inputs(estimator, X, estimator.model_, reset=False)
+
+    def take(self, inputs: Any, rows: Any) -> Any:
+        return _safe_indexing(inputs, rows)
+
+    def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
+        return self.labels.losses(self.loss, codes, y)
+
+    def present(self, inputs: Any, codes: Any) -> Any:
+        return self.labels.decode(codes)
+
+
+def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
+    """X as the model takes it: numbers, checked, or whatever the user holds."""
+    if model.raw_inputs and not isinstance(X, list | tuple):
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if hasattr(X, "shape") and len(X.shape) == 2:
+            return X
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=("allow-nan" if model.takes_missing else not (reset and known_finite(X))),
+    )
+
+
+def refuse_groups(groups: Any) -> None:
+    """Raise if groups are given where rows are predicted one by one."""
+    if groups is not None:
+        raise ValueError(
+            "groups mark the sequences of a Hamming loss without a fixed length (loss='hamming' "
+            "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); leave "
+            "groups out when predicting single rows"
+        )

@@ -1,0 +1,389 @@
+"""Between labels as users write them (names, any classes, indicator rows) and label codes.
+
+An encoder holds arrays and flags only. `encode` marks labels that were never seen with −1, so that
+scoring can count them as wrong; fitting refuses them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from consistruct.labels import Classes, Product, Subsets
+from consistruct.learning.encoding.candidates import (
+    CandidateLabels,
+    candidate_sets,
+    distinct_candidates,
+)
+from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.names import (
+    UNSEEN,
+    are_codes,
+    as_kind,
+    distinct_labels,
+    listed,
+    lookup_codes,
+    shown,
+)
+from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
+from consistruct.losses import (
+    LOSSES,
+    Abstain,
+    FBeta,
+    Hamming,
+    Kendall,
+    PartialLabels,
+    SpearmanFootrule,
+    SpearmanRho,
+    parse_loss,
+)
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.orders import RelevanceLoss
+from consistruct.protocols import FloatArray, LabelArray
+
+__all__ = [
+    "ClassLabels",
+    "CostLabels",
+    "LabelEncoding",
+    "PartLabels",
+    "RawLabels",
+    "SetLabels",
+    "encode_again",
+    "loss_class",
+    "over_parts",
+    "prepare_labels",
+    "takes_any_labels",
+]
+
+LABEL_RANKINGS = (Kendall, SpearmanFootrule, SpearmanRho)
+
+
+class RawLabels:
+    """Labels that are codes already: permutations, relevance grades, cost vectors, states."""
+
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes: the columns of a label matrix."""
+        return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size)
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        labels = np.asarray(y)
+        finite = loss.truths.size is not None
+        if finite and labels.dtype.kind == "f" and (labels == np.floor(labels)).all():
+            labels = labels.astype(np.int64)  # 2.0 is how many programs write the grade 2
+        return loss.truths.check(labels, "y")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return pred
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        """Task loss of each prediction code against truths as the user writes them, (n,)."""
+        return loss(pred, self.encode(y, loss))
+
+
+class ClassLabels:
+    """Plain classes: `classes` name the truths, `predictions` what can be predicted."""
+
+    def __init__(self, classes: Any, predictions: Any) -> None:
+        self.classes = classes  # (m,) in the order of the loss's truths
+        self.predictions = predictions  # (k,)
+
+    def class_names(self, loss: Loss) -> Any:
+        return self.classes
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        """Codes (n,), −1 where a label is none of the classes."""
+        return lookup_codes(np.asarray(y).ravel(), self.classes)
+
+    def decode(self, pred: LabelArray) -> Any:
+        return self.predictions[pred]
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        codes = self.encode(y, loss)
+        known = codes != UNSEEN
+        values = np.full(len(codes), loss.max_value)  # a truth never seen is as wrong as can be
+        values[known] = loss(pred[known], codes[known])
+        return values
+
+
+class PartLabels:
+    """Labels of T parts: `states` names the states, `flat` says that T = 1 was given as (n,)."""
+
+    def __init__(self, states: Any, flat: bool) -> None:
+        self.states = states  # (s,)
+        self.flat = flat
+
+    def class_names(self, loss: Loss) -> Any:
+        return np.unique(self.states) if self.flat else np.arange(loss.truths.shape[0])
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        """Codes (n, T), −1 where a state is none of the states."""
+        labels = np.asarray(y)
+        if labels.ndim == 1:
+            labels = labels[:, None]
+        (n_parts,) = loss.truths.shape
+        if labels.ndim != 2 or labels.shape[1] != n_parts:
+            raise ValueError(
+                f"y must have shape (n, {n_parts}), one column per part, got {np.shape(y)}"
+            )
+        return lookup_codes(labels.ravel(), self.states).reshape(labels.shape)
+
+    def decode(self, pred: LabelArray) -> Any:
+        labels = self.states[pred]
+        return labels[:, 0] if self.flat else labels
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        codes = self.encode(y, loss)
+        # an unseen state differs from whatever was predicted there: any other state stands for it
+        other = (pred + 1) % max(len(self.states), 2)
+        return loss(pred, np.where(codes == UNSEEN, other, codes))
+
+
+class CostLabels:
+    """Costs of every prediction for each example; `predictions` name the columns."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions  # (k,)
+
+    def class_names(self, loss: Loss) -> Any:
+        return self.predictions
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        costs = np.asarray(y)
+        if costs.ndim != 2:
+            raise ValueError(
+                f"the model was fitted with a cost per example and class: give costs of shape "
+                f"(n, {len(self.predictions)}), got {costs.shape}"
+            )
+        return loss.truths.check(costs, "costs")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return self.predictions[pred]
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, self.encode(y, loss))
+
+
+class SetLabels:
+    """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
+
+    def class_names(self, loss: Loss) -> Any:
+        return np.arange(loss.truths.shape[0])
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        return loss.truths.check(y, "y")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return pred
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
+
+
+LabelEncoding = (
+    RawLabels
+    | ClassLabels
+    | CostLabels
+    | PartLabels
+    | SetLabels
+    | OrderLabels
+    | RankLabels
+    | CandidateLabels
+)
+
+
+def loss_class(loss: Any) -> type | None:
+    """The class of a loss, also where it is written as a spec; None if there is no such loss.
+
+    >>> loss_class("spearman_rho").__name__
+    'SpearmanRho'
+    """
+    if isinstance(loss, str):
+        name = loss.partition(":")[0].strip().lower().replace("_", "-")
+        return LOSSES[name].cls if name in LOSSES else None
+    return type(loss) if isinstance(loss, Loss) else None
+
+
+def over_parts(loss: Any) -> bool:
+    """Whether labels have parts, so that y may be an indicator matrix (also of a spec).
+
+    >>> over_parts("hamming"), over_parts("zero_one")
+    (True, False)
+    """
+    if isinstance(loss, str):
+        return issubclass(loss_class(loss) or object, Hamming | FBeta)
+    return isinstance(loss, Loss) and isinstance(loss.truths, Product | Subsets)
+
+
+def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
+    """Codes of a later batch; labels that the first call did not announce are refused."""
+    codes: LabelArray = encoding.encode(y, loss)
+    if codes.dtype.kind == "i" and codes.shape == np.shape(y) and (codes == UNSEEN).any():
+        unseen = np.asarray(y)[codes == UNSEEN].tolist()[0]
+        raise ValueError(
+            f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
+            f"give all classes there"
+        )
+    return codes
+
+
+def takes_any_labels(loss: Any) -> bool:
+    """Whether y may be ragged or have gaps: candidate sets and orders with an open end."""
+    return loss_class(loss) in (PartialLabels, *LABEL_RANKINGS)
+
+
+def prepare_labels(
+    loss: Any, y: Any, *, classes: Any = None, structured: bool
+) -> tuple[Loss, LabelEncoding, LabelArray]:
+    """The loss with its sizes filled in, the encoder, and the codes of y.
+
+    Parameters
+    ----------
+    loss : Loss, str or table of costs
+        A spec may leave out what y tells: the number of classes, of parts, states, set sizes.
+    y : (n,) or (n, …) array, or a list of candidate sets
+    classes : array, optional
+        All classes, where y may lack some (`partial_fit`).
+    structured : bool
+        Whether labels may have any shape; otherwise y is 1-d or a 0/1 indicator matrix.
+    """
+    if is_cost_table(loss):
+        loss = cost_table(loss)
+    if loss_class(loss) is PartialLabels:
+        return _prepare_candidates(loss, y)
+    if loss_class(loss) in LABEL_RANKINGS:
+        return _prepare_orders(loss, np.asarray(y))
+    labels = np.asarray(y)
+    distinct = None
+    if isinstance(loss, str):
+        distinct = distinct_labels(labels if classes is None else classes)
+        found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
+    elif isinstance(loss, Loss):
+        found = loss
+    else:
+        raise TypeError(
+            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
+            f"got {type(loss).__name__}"
+        )
+    if isinstance(found, FBeta) and found.sizes is None:
+        found = _with_set_sizes(found, labels)
+    if isinstance(found.truths, Classes):
+        if labels.ndim != 1:
+            raise ValueError(
+                f"{found!r} is a loss over classes and needs y of shape (n,), got {labels.shape}; "
+                f"for label matrices use a loss over parts such as 'hamming'"
+            )
+        encoding: LabelEncoding = _class_labels(
+            found, distinct_labels(labels if classes is None else classes)
+        )
+    elif isinstance(found, RelevanceLoss):
+        encoding = RawLabels()
+    elif isinstance(found.truths, Product) and not structured and labels.ndim == 2:
+        encoding = PartLabels(np.array([0, 1]), flat=False)
+    elif isinstance(found.truths, Product) and distinct is not None:
+        states = distinct if len(distinct) > 1 else np.append(distinct, distinct)
+        encoding = PartLabels(states, flat=labels.ndim == 1)
+    elif isinstance(found, FBeta):
+        encoding = SetLabels()
+    else:
+        encoding = RawLabels()
+    codes = encoding.encode(labels, found)
+    if isinstance(encoding, ClassLabels | PartLabels) and (codes == UNSEEN).any():
+        unknown = labels[codes == UNSEEN][0]
+        known = encoding.classes if isinstance(encoding, ClassLabels) else encoding.states
+        raise ValueError(f"y holds {shown(unknown)}, which is none of {listed(known)}")
+    return found, encoding, codes
+
+
+def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArray]:
+    sets = candidate_sets(y)
+    distinct = distinct_candidates(sets)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
+    assert isinstance(loss, PartialLabels)
+    if not isinstance(loss.loss.truths, Classes):  # masks over structured truths
+        encoding: LabelEncoding = RawLabels()
+        return loss, encoding, encoding.encode(sets, loss)
+    named = _class_labels(loss.loss, distinct)
+    encoding = CandidateLabels(named.classes, named.predictions)
+    return loss, encoding, encoding.encode(sets, loss)
+
+
+def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding, LabelArray]:
+    if isinstance(loss, Kendall) and loss.ties != "refuse":
+        encoding: LabelEncoding = RankLabels()
+        return loss, encoding, encoding.encode(labels, loss)
+    encoding, partial = order_labels(labels)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_parts=labels.shape[1]))
+        if partial and isinstance(loss, Kendall):  # a tied pair has no order to disagree with
+            loss = dataclasses.replace(loss, ties="exclude")
+    elif loss.n is None:
+        loss = loss.at(labels.shape[1])
+    if loss.n != labels.shape[1]:
+        raise ValueError(f"{loss!r} needs y of shape (n, {loss.n}), got {labels.shape}")
+    return loss, encoding, encoding.encode(labels, loss)
+
+
+def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
+    if labels.ndim == 1:  # classes, or labels of one part
+        return Sizes(len(distinct), 1, max(2, len(distinct)))
+    n_states = max(2, len(distinct)) if structured else 2
+    if issubclass(loss_class(loss) or object, RelevanceLoss) and distinct.dtype.kind in "biuf":
+        n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names
+    return Sizes(n_parts=labels.shape[1] if labels.ndim > 1 else None, n_states=n_states)
+
+
+def _with_set_sizes(loss: FBeta, labels: LabelArray) -> FBeta:
+    """F_β with the sizes of the sets that y holds: others would have no examples to learn from."""
+    sets = loss.truths.check(labels, "y")
+    if not sets.any():
+        raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
+    return dataclasses.replace(loss, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
+
+
+def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
+    """Names of the loss where it has some, else codes 0..m−1, else the sorted classes of y."""
+    truths, predictions = loss.truths, loss.predictions
+    assert isinstance(truths, Classes)
+    names = truths.names
+    if names is not None:
+        written = {str(label): label for label in distinct}
+        unknown = [name for name in written if name not in names]
+        if not unknown:
+            kind = distinct.dtype
+            classes = as_kind([written.get(name, name) for name in names], kind)
+            named = predictions.names if isinstance(predictions, Classes) else None
+            if named is None:
+                return ClassLabels(classes, _prediction_labels(loss, classes))
+            return ClassLabels(classes, as_kind([written.get(name, name) for name in named], kind))
+        if not are_codes(distinct, truths.size):
+            raise ValueError(
+                f"y holds {shown(unknown[0])}, which is no class of {type(loss).__name__}; "
+                f"its classes are {listed(names)}"
+            )
+    if are_codes(distinct, truths.size):
+        classes = np.arange(truths.size).astype(distinct.dtype, copy=False)
+    elif len(distinct) == truths.size:
+        classes = distinct
+    else:
+        raise ValueError(
+            f"{loss!r} is over {truths.size} classes, but y holds {len(distinct)} different "
+            f"labels; number them 0..{truths.size - 1}, or leave the size out of the loss"
+        )
+    return ClassLabels(classes, _prediction_labels(loss, classes))
+
+
+def _prediction_labels(loss: Loss, classes: Any) -> Any:
+    """What predictions are called: the classes, with one more for abstaining, or else numbers."""
+    size = loss.predictions.size
+    assert size is not None
+    if isinstance(loss, Abstain):
+        if classes.dtype.kind not in "iuf":
+            return as_kind([*classes.tolist(), "abstain"], np.dtype(object))
+        label = len(classes) if np.array_equal(classes, np.arange(len(classes))) else -1
+        if label in classes:
+            raise ValueError("abstaining is predicted as -1, but -1 is a class; rename that class")
+        return np.append(classes, label).astype(np.result_type(classes, np.int64))
+    return classes if size == len(classes) else np.arange(size)

@@ -1,0 +1,220 @@
+"""Queries and their items, packed: one matrix of item features and where each query starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from consistruct._sparse import is_sparse
+from consistruct.labels import Ragged
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["QueryBatch", "centred", "is_query_list", "pack_queries", "query_means", "rows_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBatch:
+    """Items of all queries, query after query.
+
+    Attributes
+    ----------
+    items : (N, d) array or CSR
+        Features in the order in which they were given.
+    positions : (N,) int array
+        Where the packed items stand in the data: query q holds the rows
+        ``positions[offsets[q]:offsets[q + 1]]``.
+    offsets : (n + 1,) int array
+    listed : bool
+        Whether a list of queries was given; answers are then lists too.
+    """
+
+    items: Any
+    positions: IntArray
+    offsets: IntArray
+    listed: bool
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_items(self) -> int:
+        return len(self.positions)
+
+    @property
+    def packed_items(self) -> Any:
+        """Features of the items, query after query, (N, d)."""
+        in_order = np.array_equal(self.positions, np.arange(self.items.shape[0]))
+        return self.items if in_order else self.items[self.positions]
+
+    def take(self, queries: Any) -> QueryBatch:
+        """Some of the queries, by number, with the items of no other."""
+        numbers = np.asarray(queries, dtype=np.int64)
+        rows = rows_of(self.offsets, numbers)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[numbers])])
+        return QueryBatch(
+            self.items[self.positions[rows]],
+            np.arange(len(rows)),
+            offsets.astype(np.int64),
+            self.listed,
+        )
+
+    def pack(self, values: Any) -> Ragged:
+        """One value per item, in the order of the data -> packed by query."""
+        return Ragged(np.asarray(values)[self.positions], self.offsets)
+
+    def unpack(self, packed: Ragged) -> Any:
+        """Packed values -> an array in the order of the data, or a list of arrays."""
+        if self.listed:  # positions are 0, 1, … then
+            return [np.array(values) for values in packed]
+        values = np.empty_like(packed.values)
+        values[self.positions] = packed.values
+        return values
+
+    def truths(self, y: Any, name: str = "y") -> Ragged:
+        """Relevance of the items as it was given, (N,) or a list per query, as packed grades."""
+        if y is None:
+            raise ValueError(
+                f"rankings require {name} to be passed, the relevance of each item, got None"
+            )
+        if isinstance(y, Ragged) or (self.listed and not isinstance(y, np.ndarray)):
+            rows = list(y)
+            if len(rows) != len(self):
+                raise ValueError(
+                    f"{name} must hold the relevance of the items of {len(self)} queries, "
+                    f"got {len(rows)} lists"
+                )
+            lengths = np.diff(self.offsets)
+            for query, row in enumerate(rows):
+                if np.shape(row) != (lengths[query],):
+                    raise ValueError(
+                        f"query {query} has {lengths[query]} items, but its {name} has shape "
+                        f"{np.shape(row)}; give one relevance per item"
+                    )
+            values = np.concatenate([np.asarray(row) for row in rows])
+        else:
+            values = np.asarray(y)
+            if values.ndim == 2 and values.shape[1] == 1:
+                values = values[:, 0]
+            if values.shape != (self.n_items,):
+                raise ValueError(
+                    f"{name} must hold one relevance per item, shape ({self.n_items},), "
+                    f"got {values.shape}"
+                )
+        return self.pack(_grades(values, name))
+
+
+def _grades(values: Any, name: str) -> IntArray:
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold relevance grades 0, 1, 2, …, got dtype {values.dtype}")
+    whole = np.isfinite(values) & (values == np.floor(values)) & (values >= 0)
+    if not whole.all():
+        position = int(np.argmin(whole))
+        raise ValueError(
+            f"{name} must hold relevance grades 0, 1, 2, …, got {values[position]} for item "
+            f"{position}; number the grades from 0, the least relevant"
+        )
+    return values.astype(np.int64)
+
+
+def is_query_list(X: Any) -> bool:
+    """Whether X is a list of (n_i, d) arrays, one per query.
+
+    >>> is_query_list([np.zeros((2, 3)), np.zeros((5, 3))]), is_query_list([[1.0, 2.0]])
+    (True, False)
+    """
+    if isinstance(X, Ragged):
+        return True
+    if not isinstance(X, list | tuple) or len(X) == 0:
+        return False
+    return all(is_sparse(query) or np.ndim(query) == 2 or np.size(query) == 0 for query in X)
+
+
+def pack_queries(X: Any, groups: Any = None, *, one_query: bool = False) -> QueryBatch:
+    """Queries from a list of (n_i, d) arrays, or from all items as rows with `groups`.
+
+    `groups` is the query of each item ((N,), any labels, items of a query need not stand together)
+    or, if it is shorter, the number of items of each query in turn, as LightGBM takes it. Without
+    `groups` the rows of X are the items of one query where `one_query` allows that.
+
+    >>> pack_queries(np.zeros((5, 1)), groups=["a", "b", "a", "b", "b"]).positions
+    array([0, 2, 1, 3, 4])
+    >>> pack_queries(np.zeros((5, 1)), groups=[2, 3]).offsets
+    array([0, 2, 5])
+    """
+    if is_query_list(X):
+        if groups is not None:
+            raise ValueError("groups go with items as rows of one X; a list of queries needs none")
+        queries: Sequence[Any] = list(X)
+        for number, query in enumerate(queries):
+            if (query.shape[0] if is_sparse(query) else len(query)) == 0:
+                raise ValueError(f"query {number} is empty; leave out queries without items")
+        lengths = np.array([q.shape[0] if is_sparse(q) else len(q) for q in queries])
+        widths = {int(np.shape(query)[1]) for query in queries}
+        if len(widths) > 1:
+            raise ValueError(f"queries must have equally many features, got {sorted(widths)}")
+        stacked = (
+            sp.vstack([sp.csr_array(query) for query in queries], format="csr")
+            if any(is_sparse(query) for query in queries)
+            else np.concatenate([np.asarray(query) for query in queries])
+        )
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return QueryBatch(stacked, np.arange(int(offsets[-1])), offsets, listed=True)
+    n_items = X.shape[0] if hasattr(X, "shape") else len(X)
+    if groups is None:
+        if not one_query:
+            raise ValueError(
+                "a ranking is learnt from several queries: give groups=, the query of each item, "
+                "or X as a list with one (n_items, n_features) array per query"
+            )
+        return QueryBatch(X, np.arange(n_items), np.array([0, n_items]), listed=False)
+    offsets, positions = _grouped(np.asarray(groups), n_items)
+    return QueryBatch(X, positions, offsets, listed=False)
+
+
+def _grouped(groups: Any, n_items: int) -> tuple[IntArray, IntArray]:
+    if groups.ndim == 1 and groups.dtype.kind in "iu" and len(groups) != n_items:
+        if (groups <= 0).any():
+            query = int(np.argmax(groups <= 0))
+            raise ValueError(f"query {query} is empty; leave out queries without items")
+        if int(groups.sum()) == n_items:
+            return np.concatenate([[0], np.cumsum(groups)]).astype(np.int64), np.arange(n_items)
+    if groups.shape != (n_items,):
+        total = f" (which add up to {int(groups.sum())})" if groups.dtype.kind in "iu" else ""
+        raise ValueError(
+            f"groups must hold the query of each of the {n_items} items, or the sizes of the "
+            f"queries, which add up to {n_items}; got shape {groups.shape}{total}"
+        )
+    if groups.dtype.kind == "f" and np.isnan(groups).any():
+        item = int(np.argmax(np.isnan(groups)))
+        raise ValueError(f"groups must name the query of each item, got NaN for item {item}")
+    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # queries in order of their first item
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    query_of = number[inverse]
+    positions = np.argsort(query_of, kind="stable").astype(np.int64)
+    return np.concatenate([[0], np.cumsum(np.bincount(query_of))]).astype(np.int64), positions
+
+
+def query_means(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Mean over the items of each query: (N, …) -> (n, …)."""
+    lengths = np.diff(offsets).reshape((-1,) + (1,) * (values.ndim - 1))
+    return np.asarray(np.add.reduceat(values, offsets[:-1], axis=0) / lengths)
+
+
+def centred(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Minus the mean over the items of each query: (N, …) -> (N, …)."""
+    return np.asarray(values - np.repeat(query_means(values, offsets), np.diff(offsets), axis=0))
+
+
+def rows_of(offsets: IntArray, queries: IntArray) -> IntArray:
+    """Positions of the items of some queries, one after the other."""
+    lengths = np.diff(offsets)[queries]
+    if len(queries) == 0:
+        return np.zeros(0, dtype=np.int64)
+    starts = np.repeat(offsets[queries] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths)
+    return np.asarray(starts + np.arange(int(lengths.sum())))

@@ -1,0 +1,84 @@
+"""Queries: items with features and relevance grades, to be put in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.item_targets import ItemTargets
+from consistruct.learning.encoding.kinds import Examples, Kind
+from consistruct.learning.encoding.queries import QueryBatch, pack_queries
+from consistruct.learning.encoding.relevance import (
+    RelevanceLabels,
+    losses_of_orders,
+    ranking_loss,
+    ranks_of_orders,
+    takes_queries,
+)
+from consistruct.learning.encoding.weights import check_sample_weight
+from consistruct.losses.orders import RelevanceLoss
+from consistruct.protocols import FloatArray
+
+__all__ = ["Queries", "read_queries", "takes_queries"]
+
+
+class Queries(Kind):
+    """One query with its items per example; truths are packed grades, predictions packed orders."""
+
+    name = "queries"
+    loss: RelevanceLoss
+
+    def __init__(self, loss: RelevanceLoss, labels: RelevanceLabels | None = None) -> None:
+        self.loss = loss
+        self.labels = RelevanceLabels() if labels is None else labels
+
+    def inputs(self, estimator: Any, X: Any, groups: Any = None) -> QueryBatch:
+        """Without `groups` the rows of X are the items of one query."""
+        batch = pack_queries(X, groups, one_query=True)
+        return _checked(estimator, batch, estimator.model_, reset=False)
+
+    def take(self, inputs: QueryBatch, rows: Any) -> QueryBatch:
+        return inputs.take(rows)
+
+    def losses(self, inputs: QueryBatch, codes: Ragged, y: Any) -> FloatArray:
+        return losses_of_orders(self.loss, codes, inputs.truths(y))
+
+    def present(self, inputs: QueryBatch, codes: Ragged) -> Any:
+        """Rank of each item, 1 is best: in the order of the data, or a list with one per query."""
+        return inputs.unpack(ranks_of_orders(codes))
+
+    def statistic(self) -> ItemTargets:
+        return ItemTargets(self.loss)
+
+
+def read_queries(
+    estimator: Any, model: Any, X: Any, y: Any, groups: Any, sample_weight: Any
+) -> Examples:
+    """Packed queries, their grades and weights; `model` says whether NaN in X is welcome."""
+    batch = _checked(estimator, pack_queries(X, groups), model, reset=True)
+    grades = batch.truths(y)
+    weight = _query_weight(sample_weight, len(batch))
+    return Examples(Queries(ranking_loss(estimator.loss, grades)), batch, grades, weight)
+
+
+def _checked(estimator: Any, batch: QueryBatch, model: Any, *, reset: bool) -> QueryBatch:
+    items = validate_data(
+        estimator,
+        batch.items,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan" if model.takes_missing else True,
+    )
+    return QueryBatch(items, batch.positions, batch.offsets, batch.listed)
+
+
+def _query_weight(sample_weight: Any, n: int) -> FloatArray:
+    if np.ndim(sample_weight) == 1 and len(sample_weight) != n:
+        raise ValueError(
+            f"sample_weight must have shape ({n},), one per query, got {np.shape(sample_weight)}"
+        )
+    return check_sample_weight(sample_weight, n)

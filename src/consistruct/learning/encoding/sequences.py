@@ -1,0 +1,213 @@
+"""Sequences of tokens as examples: whatever the user holds -> packed tokens and states of tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from consistruct.exceptions import CapabilityError, ConsistructError
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.kinds import Examples, Kind
+from consistruct.learning.encoding.tags import TagSet, pack_tags
+from consistruct.learning.encoding.token_inputs import read_tokens
+from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, is_sparse
+from consistruct.learning.encoding.weights import check_sample_weight
+from consistruct.learning.statistics import Statistic, simplex_projection
+from consistruct.losses import Hamming
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+
+__all__ = ["Sequences", "TokenStates", "read_sequences", "takes_sequences"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenStates(Statistic):
+    """τ(y) = one-hot state of every token: E[τ | x] are the marginal probabilities, packed.
+
+    Parameters
+    ----------
+    loss : Hamming
+        Of the family ``Hamming(None, s)``.
+    tags : tuple, optional
+        What the states are called: a model that forbids transitions knows them by these names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consistruct.labels import Ragged
+    >>> from consistruct.losses import Hamming
+    >>> statistic = TokenStates(Hamming(None, 2))
+    >>> marginals = Ragged(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 2]))
+    >>> pred = statistic.decode(marginals)
+    >>> pred.values.tolist(), statistic.expected_loss(marginals, pred)
+    ([0, 1], array([0.25]))
+    """
+
+    loss: Hamming
+    tags: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Hamming) or self.loss.T is not None:
+            raise TypeError(f"sequences need a family Hamming(None, n_states), got {self.loss!r}")
+
+    @property
+    def width(self) -> int:
+        """States: columns of the packed values."""
+        return self.loss.n_states
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """Names of the states, the numbers themselves where none were given."""
+        return tuple(range(self.width)) if self.tags is None else self.tags
+
+    def values(self, true: Ragged) -> Any:
+        return true.with_values(np.eye(self.width)[true.values])
+
+    def target(self, expected: Any) -> Any:
+        """−P(y_t = a)/T for the tokens of a sequence of length T, packed (N, s)."""
+        lengths = expected.lengths[expected.rows]
+        return expected.with_values(-expected.values / lengths[:, None])
+
+    def offset(self, expected: Any) -> FloatArray:
+        return np.ones(len(expected))
+
+    def project(self, expected: Any) -> Any:
+        return expected.with_values(simplex_projection(expected.values))
+
+    def decode(self, expected: Any) -> Any:
+        return expected.with_values(expected.values.argmax(axis=1).astype(np.int64))
+
+    def expected_loss(self, expected: Any, pred: Any) -> FloatArray:
+        """Share of the tokens that are wrong in expectation, (n,)."""
+        law = self.project(expected).values
+        right = law[np.arange(len(law)), pred.values]
+        wrong = np.bincount(expected.rows, weights=1.0 - right, minlength=len(expected))
+        return np.asarray(wrong / expected.lengths)
+
+    def expected_losses(self, expected: Any) -> FloatArray:
+        raise CapabilityError(
+            self,
+            "a list of all predictions",
+            "the expected loss of every prediction",
+            "sequences of tags are too many to list; predict_expected_loss prices the prediction",
+        )
+
+    def squared_error(self, error: Any) -> FloatArray:
+        squares = np.bincount(
+            error.rows, weights=(error.values**2).sum(axis=1), minlength=len(error)
+        )
+        return np.asarray(0.5 * squares / error.lengths)
+
+    def with_loss(self, loss: Loss) -> Self:
+        if isinstance(loss, Hamming) and loss.T is None and loss.n_states == self.width:
+            return type(self)(loss, self.tags)
+        raise ConsistructError(
+            f"states of tokens serve {self.loss!r}, the share of wrong tokens, not {loss!r}"
+        )
+
+
+class Sequences(Kind):
+    """Sequences of tokens with one tag each, judged by the share of wrong tags."""
+
+    name = "sequences"
+    loss: Hamming
+    labels: TagSet
+
+    def __init__(self, loss: Hamming, labels: TagSet) -> None:
+        self.loss = loss
+        self.labels = labels
+
+    def inputs(self, estimator: Any, X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
+        return read_tokens(X, groups)
+
+    def take(self, inputs: Any, rows: Any) -> Any:
+        return inputs.take(rows)
+
+    def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
+        """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
+        true = self.labels.known(pack_tags(y, inputs.offsets))
+        wrong = (codes.values != true).astype(np.float64)
+        return np.asarray(np.add.reduceat(wrong, codes.offsets[:-1]) / codes.lengths)
+
+    def present(self, inputs: Any, codes: Ragged) -> Any:
+        """Tags of each sequence, a list of arrays; one flat array where groups were given."""
+        tags = self.labels.decode(codes.values)
+        return tags if inputs.flat else np.split(tags, codes.offsets[1:-1])
+
+    def statistic(self) -> TokenStates:
+        return TokenStates(self.loss, tuple(self.labels.tags))
+
+
+def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
+    """Whether X holds sequences of different lengths and the loss is a family that judges them.
+
+    >>> takes_sequences("hamming", [np.zeros((2, 3)), np.zeros((5, 3))])
+    True
+    >>> takes_sequences("hamming", np.zeros((10, 3)))
+    False
+    >>> takes_sequences("hamming", np.zeros((10, 3)), groups=[0] * 4 + [1] * 6)
+    True
+    """
+    name = loss.replace("-", "_").partition(":")[0] if isinstance(loss, str) else None
+    family = name == "hamming" or (isinstance(loss, Hamming) and loss.T is None)
+    if not family or X is None:
+        return False
+    if groups is not None or isinstance(X, PackedTokens | NamedTokens | Ragged):
+        return True
+    if is_sparse(X) or isinstance(X, np.ndarray) or not isinstance(X, list | tuple) or not X:
+        return False
+    first = X[0]
+    if is_sparse(first) or isinstance(first, np.ndarray):
+        return is_sparse(first) or first.ndim == 2
+    # nested lists: tokens are lists, dicts or sets, where a row of plain features holds numbers
+    return isinstance(first, list | tuple) and (
+        len(first) == 0 or isinstance(first[0], list | tuple | dict | set | frozenset | np.ndarray)
+    )
+
+
+def read_sequences(
+    estimator: Any,
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    sample_weight: Any = None,
+    *,
+    kind: Sequences | None = None,
+) -> Examples:
+    """Training data of sequences.
+
+    Parameters
+    ----------
+    estimator : the estimator that reads
+        Its loss is "hamming", which takes the number of states from y, or a Hamming object; it
+        gets ``n_features_in_`` where tokens are numbers.
+    model : TargetModel
+        Not needed: models take tokens as numbers and by names.
+    X : list of (T_i, d) arrays, of lists of feature dicts or strings; PackedTokens; rows and groups
+    y : the tags of each sequence, or of all tokens in one array
+    groups : (N,) array, optional
+        Sequence of each row of X; rows of a sequence stand together.
+    sample_weight : (n,) array, optional
+        How often each sequence counts.
+    kind : Sequences, optional
+        Of the first batch of `partial_fit`, whose tags are the only ones.
+    """
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but y is None")
+    loss = estimator.loss
+    tokens = read_tokens(X, groups)
+    tags = pack_tags(y, tokens.offsets)
+    if kind is None:
+        found = TagSet(tags)
+        if isinstance(loss, Hamming) and len(found) > loss.n_states:
+            raise ValueError(f"y holds {len(found)} tags, but {loss!r} has {loss.n_states} states")
+        kind = Sequences(
+            loss if isinstance(loss, Hamming) else Hamming(None, max(len(found), 2)), found
+        )
+    if isinstance(tokens, PackedTokens):
+        estimator.n_features_in_ = tokens.n_features
+    states = Ragged(kind.labels.encode(tags, tokens.offsets), tokens.offsets)
+    return Examples(kind, tokens, states, check_sample_weight(sample_weight, len(tokens)))

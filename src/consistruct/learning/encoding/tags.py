@@ -1,0 +1,139 @@
+"""Tags of any type <-> states 0..s−1, and which transitions between them are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from consistruct.labels import Ragged
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["TagSet", "pack_tags", "scheme_transitions"]
+
+
+def pack_tags(y: Any, offsets: IntArray) -> list[Hashable]:
+    """Tags of all tokens in order, checked against the lengths of X: (N,) as a list."""
+    lengths = np.diff(offsets)
+    n, n_tokens = len(lengths), int(offsets[-1])
+    if isinstance(y, Ragged):
+        y = list(y)
+    if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1 and len(y) == n_tokens:
+        return list(y.tolist())  # flat, as it goes with groups=
+    if not isinstance(y, Sequence | np.ndarray) or isinstance(y, str):
+        raise TypeError(f"y must be a list of tag sequences, got {type(y).__name__}")
+    if len(y) == n and n > 0 and _is_sequence(y[0]):
+        flat: list[Hashable] = []
+        for row, tags in enumerate(y):
+            if len(tags) != lengths[row]:
+                raise ValueError(
+                    f"sequence {row} has {lengths[row]} tokens in X and {len(tags)} tags in y"
+                )
+            flat.extend(tags.tolist() if isinstance(tags, np.ndarray) else tags)
+        return flat
+    if len(y) == n_tokens and not (n_tokens > 0 and _is_sequence(y[0])):
+        return list(y)
+    raise ValueError(
+        f"y must hold one tag sequence per sequence of X ({n}) or one tag per token ({n_tokens}), "
+        f"got {len(y)} entries"
+    )
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+
+
+class TagSet:
+    """The tags that training shows, sorted where they can be, and their states.
+
+    Examples
+    --------
+    >>> from consistruct.learning.encoding.tags import TagSet
+    >>> tags = TagSet(["O", "B", "I", "O"])
+    >>> tags.tags, tags.encode(["I", "B"]).tolist(), tags.decode([1, 2]).tolist()
+    (['B', 'I', 'O'], [1, 0], ['I', 'O'])
+    """
+
+    def __init__(self, tags: Iterable[Hashable]) -> None:
+        distinct = set(tags)
+        if any(isinstance(tag, float) and tag != tag for tag in distinct):
+            raise ValueError("a tag is NaN; leave tokens without a tag out or name the tag")
+        try:
+            self.tags: list[Any] = sorted(distinct)
+        except TypeError:  # tags of several types: any fixed order
+            self.tags = sorted(distinct, key=lambda tag: (type(tag).__name__, repr(tag)))
+        self.state = {tag: state for state, tag in enumerate(self.tags)}
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def known(self, tags: Sequence[Hashable]) -> IntArray:
+        """States (N,), −1 for tags that training did not show."""
+        get = self.state.get
+        return np.fromiter((get(tag, -1) for tag in tags), dtype=np.int64, count=len(tags))
+
+    def encode(self, tags: Sequence[Hashable], offsets: IntArray | None = None) -> IntArray:
+        """States (N,); an unknown tag raises and names its sequence."""
+        states = self.known(tags)
+        if (states < 0).any():
+            position = int(np.argmax(states < 0))
+            where = ""
+            if offsets is not None:
+                row = int(np.searchsorted(offsets, position, side="right")) - 1
+                where = f" in sequence {row}"
+            raise ValueError(
+                f"tag {tags[position]!r}{where} is not among the {len(self)} known tags; "
+                f"give all tags to the first partial_fit as classes="
+            )
+        return states
+
+    def decode(self, states: ArrayLike) -> NDArray[Any]:
+        """Tags of states, an array of strings or numbers, or of objects where they are neither."""
+        kinds = {type(tag) for tag in self.tags}
+        plain = len(kinds) == 1 and kinds <= {str, int, float, bool}
+        table = np.array(self.tags) if plain else np.empty(len(self), dtype=object)
+        if not plain:
+            table[:] = self.tags
+        return table[np.asarray(states, dtype=np.int64)]
+
+
+def scheme_transitions(
+    tags: Sequence[Any], scheme: str
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Transition (s, s), start (s,) and end (s,) scores: 0 allowed, −inf forbidden by a scheme.
+
+    "bio": I-X follows B-X or I-X. "iobes": moreover B-X and I-X are followed by I-X or E-X, and S-X
+    and E-X are not.
+
+    >>> edges, start, end = scheme_transitions(["B-NP", "I-NP", "O"], "bio")
+    >>> edges[:, 1].tolist(), start.tolist()
+    ([0.0, 0.0, -inf], [0.0, -inf, 0.0])
+    """
+    if scheme not in ("bio", "iobes"):
+        raise ValueError(f"the tag scheme must be 'bio' or 'iobes', got {scheme!r}")
+    parsed = [("O", "") if tag == "O" else tuple(str(tag).partition("-")[::2]) for tag in tags]
+    letters = set("BIO" if scheme == "bio" else "BIOES")
+    for tag, (letter, _) in zip(tags, parsed, strict=True):
+        if letter not in letters:
+            raise ValueError(
+                f"tag {tag!r} does not follow the scheme {scheme!r}; tags are O or "
+                f"{'/'.join(sorted(letters - {'O'}))} with a type, as in B-NP"
+            )
+    s = len(tags)
+    edges, start, end = np.zeros((s, s)), np.zeros(s), np.zeros(s)
+    opens = "BI"  # letters that leave a chunk open
+    continues = "I" if scheme == "bio" else "IE"
+    for b, (letter, kind) in enumerate(parsed):
+        if letter in continues:
+            start[b] = -np.inf
+        if scheme == "iobes" and letter in opens:
+            end[b] = -np.inf
+        for a, (before, kind_before) in enumerate(parsed):
+            follows = before in opens and kind_before == kind
+            if (letter in continues and not follows) or (
+                scheme == "iobes" and before in opens and not (letter in continues and follows)
+            ):
+                edges[a, b] = -np.inf
+    return edges, start, end

@@ -1,0 +1,421 @@
+"""What the estimators share: one model, one recalibration, one decoder, whatever the examples are.
+
+(X, y) ─▶ kind.read ─▶ model.fit(inputs, truths, statistic) ─▶ recalibration on left-out rows
+    X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from consistruct._members import Member
+from consistruct._validation import check_cost_scale
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
+from consistruct.learning.encoding.weights import generator
+from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.choice import make_model
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.selection.cross_fitting import cross_fit
+from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.losses import parse_loss
+from consistruct.losses.base import Loss, Sizes
+from consistruct.protocols import FloatArray
+
+__all__ = ["TargetEstimator", "verbosity"]
+
+logger = logging.getLogger(__name__)
+
+CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
+
+
+class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
+
+    Everything after the model is written here once: recalibration on left-out rows, decisions,
+    expected losses, a change of loss.
+    """
+
+    # learned; the annotations are for readers and type checkers
+    loss_: Loss
+    kind_: Kind
+    model_: TargetModel
+    statistic_: Statistic
+    recalibration_: Recalibration
+    path_: dict[str, FloatArray]
+
+    def __init__(
+        self,
+        loss: Any,
+        model: Any,
+        cv: Any,
+        time_limit: float | None,
+        random_state: Any,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> None:
+        self.loss = loss
+        self.model = model
+        self.cv = cv
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- parameters that reach into a frozen loss: loss__beta ---
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with `deep`, also those of the model and the fields of a loss object."""
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(self.loss, Member):
+            for field in dataclasses.fields(self.loss):  # type: ignore[arg-type]
+                params[f"loss__{field.name}"] = getattr(self.loss, field.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``loss__beta=2`` replaces the frozen loss by one with that field."""
+        changes = {key: params.pop(key) for key in list(params) if key.startswith("loss__")}
+        super().set_params(**params)
+        if not changes:
+            return self
+        fields = {key.removeprefix("loss__"): value for key, value in changes.items()}
+        if not isinstance(self.loss, Member):
+            raise ValueError(
+                f"{next(iter(changes))} changes a field of a loss object, but loss is "
+                f"{self.loss!r}; give an object first"
+            )
+        known = [field.name for field in dataclasses.fields(self.loss)]  # type: ignore[arg-type]
+        unknown = [field for field in fields if field not in known]
+        if unknown:
+            raise ValueError(
+                f"{type(self.loss).__name__} has no field {unknown[0]!r}; "
+                f"its fields are {', '.join(known)}"
+            )
+        self.loss = dataclasses.replace(self.loss, **fields)  # type: ignore[type-var]
+        return self
+
+    def stored_parameters(self) -> dict[str, Any]:
+        """Parameters as a model file keeps them: a table of costs becomes a loss."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if is_cost_table(params["loss"]):
+            params["loss"] = cost_table(params["loss"])
+        return params
+
+    # --- fitting ---
+
+    def _forget(self) -> None:
+        """Remove whatever an earlier fit learned."""
+        for name in [key for key in vars(self) if key.endswith("_") and not key.startswith("_")]:
+            delattr(self, name)
+
+    def _model_for(self, kind: str) -> TargetModel:
+        """The unfitted model that the parameters describe, checked against the kind of data."""
+        return make_model(
+            self.model, kind, cv=self.cv, time_limit=self.time_limit, n_jobs=self.n_jobs
+        )
+
+    def _fit_model(self, model: TargetModel, examples: Examples) -> None:
+        """Fit, recalibrate on left-out rows, and store what was learned."""
+        rng = generator(self.random_state)
+        self.kind_, self.loss_ = examples.kind, examples.kind.loss
+        check_cost_scale(self.loss_.max_value)
+        positive = np.flatnonzero(examples.weight > 0)
+        if len(positive) < len(examples):
+            examples = examples.take(positive)
+        statistic = examples.kind.statistic()
+        with verbosity(self.verbose):
+            self.model_ = clone(model).fit(
+                examples.inputs,
+                examples.truths,
+                statistic,
+                sample_weight=examples.weight,
+                groups=examples.groups,
+                rng=rng,
+            )
+            self.statistic_ = self.model_.statistic_
+            self._recalibrate(model, examples, statistic, rng)
+        if hasattr(self.model_, "portfolio_"):
+            self.portfolio_ = self.model_.portfolio_
+
+    def _recalibrate(
+        self, model: TargetModel, examples: Examples, asked: Statistic, rng: np.random.Generator
+    ) -> None:
+        """Learn from left-out estimates: the model's own, or those of `cv` folds."""
+        self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
+        if examples.kind.name != "rows" or not self.model_.estimates:
+            return
+        if self._asked_to_recalibrate():
+            left = cross_fit(model, examples, asked, cv=self.cv, rng=rng, n_jobs=self.n_jobs)
+        else:
+            try:
+                left = self.model_.left_out()
+            except CapabilityError:  # nothing is known of rows that the model did not see
+                return
+        values = self.statistic_.values(examples.truths)
+        mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
+        probabilities = isinstance(self.statistic_, ClassProbabilities)
+        if probabilities and not (self.model_.shrinks or self._asked_to_recalibrate()):
+            return  # probabilities of classifiers, and means of several, are taken as they are
+        self.recalibration_, compared = recalibrate(
+            self.statistic_,
+            left.expected,
+            take_truths(examples.truths, left.rows),
+            examples.weight[left.rows],
+            mean,
+        )
+        self.path_.update(compared)
+
+    def _stream(self, model: TargetModel, examples: Examples) -> None:
+        """One pass of `partial_fit`; the generator goes on from call to call."""
+        self.loss_ = examples.kind.loss
+        if not hasattr(self, "stream_"):
+            self.stream_ = generator(self.random_state)
+            self.model_ = clone(model)
+        positive = np.flatnonzero(examples.weight > 0)
+        examples = examples.take(positive)
+        with verbosity(self.verbose):
+            self.model_.partial_fit(  # type: ignore[attr-defined]
+                examples.inputs,
+                examples.truths,
+                examples.kind.statistic(),
+                sample_weight=examples.weight,
+                rng=self.stream_,
+            )
+        self.statistic_ = self.model_.statistic_
+        self.recalibration_, self.path_ = Unchanged(), {}
+
+    def _takes_missing(self) -> bool:
+        """Whether the model welcomes NaN, for scikit-learn's tags."""
+        try:
+            return bool(self._model_for("rows").takes_missing)
+        except (TypeError, ValueError):
+            return False
+
+    def _asked_to_recalibrate(self) -> bool:
+        """Whether cv was given for a model that has no use for it of its own."""
+        return self.cv is not None and not self.model_.uses_cv
+
+    # --- predicting ---
+
+    def _read(self, X: Any, groups: Any = None) -> Any:
+        check_is_fitted(self, "model_")
+        return self.kind_.inputs(self, X, groups)
+
+    def _in_chunks(self, inputs: Any, answer: Any) -> Any:
+        """`answer` of packed inputs; wide estimates of rows are held for few at a time."""
+        n = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
+        size = max(1, CHUNK_BYTES // (8 * max(1, getattr(self.statistic_, "width", 1))))
+        if self.kind_.name != "rows" or n <= size:
+            return answer(inputs)
+        parts = [
+            answer(self.kind_.take(inputs, np.arange(start, min(start + size, n))))
+            for start in range(0, n, size)
+        ]
+        return np.concatenate(parts)
+
+    def _codes(self, inputs: Any) -> Any:
+        """Predictions as codes."""
+        if self.model_.decides:
+            return self.model_.decisions(inputs)
+
+        def decide(part: Any) -> Any:
+            expected = self.recalibration_.for_decisions(self.model_.expected(part))
+            return self.statistic_.decode(expected)
+
+        return self._in_chunks(inputs, decide)
+
+    def _require_estimates(self, need: str) -> None:
+        if not self.model_.estimates:
+            raise CapabilityError(
+                self.model_,
+                "expected",
+                need,
+                "it only ranks predictions; use a model that estimates, such as model='auto'",
+            )
+
+    def predict(self, X: Any, groups: Any = None) -> Any:
+        """Predictions for X, written like the labels of `fit`."""
+        inputs = self._read(X, groups)
+        return self.kind_.present(inputs, self._codes(inputs))
+
+    def expected_target(self, X: Any, groups: Any = None) -> Any:
+        """ū(x) = E[target(y) | x], (n, width of the loss's scores): all that a decision needs.
+
+        For sequences and items of queries it is packed (`Ragged`).
+        """
+        inputs = self._read(X, groups)
+        self._require_estimates("the expected target")
+
+        def answer(part: Any) -> Any:
+            expected = self.recalibration_.for_reports(self.model_.expected(part))
+            return self.statistic_.target(self.statistic_.project(expected))
+
+        return self._in_chunks(inputs, answer)
+
+    def expected_losses(self, X: Any) -> FloatArray:
+        """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
+
+        Estimated by the model, recalibrated on left-out rows, never outside the range of the loss.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+
+        Returns
+        -------
+        prices : (n, k) array
+        """
+        inputs = self._read(X)
+        self._require_estimates("expected losses")
+
+        def answer(part: Any) -> FloatArray:
+            expected = self.recalibration_.for_reports(self.model_.expected(part))
+            return self._in_range(self.statistic_.expected_losses(expected))
+
+        return np.asarray(self._in_chunks(inputs, answer))
+
+    def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:
+        """Expected loss of each prediction, (n,): how sure the model is; within the loss's range.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        expected : (n,) array
+        """
+        inputs = self._read(X, groups)
+        self._require_estimates("expected losses")
+
+        def answer(part: Any) -> FloatArray:
+            expected = self.model_.expected(part)
+            if self.model_.decides:
+                codes = self.model_.decisions(part)
+            else:
+                codes = self.statistic_.decode(self.recalibration_.for_decisions(expected))
+            reported = self.recalibration_.for_reports(expected)
+            return self._in_range(self.statistic_.expected_loss(reported, codes))
+
+        return np.asarray(self._in_chunks(inputs, answer))
+
+    def _in_range(self, losses: FloatArray) -> FloatArray:
+        low, high = self.loss_.value_range
+        return np.clip(losses, low, high)
+
+    def task_losses(self, X: Any, y: Any, groups: Any = None) -> FloatArray:
+        """Task loss of each example, (n,); a truth never seen in training counts as wrong.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+
+        Returns
+        -------
+        losses : (n,) array
+            One per row, sequence or query.
+        """
+        inputs = self._read(X, groups)
+        return self.kind_.losses(inputs, self._codes(inputs), y)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """Minus the mean task loss: greater is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X, y, groups
+            As in `fit`.
+        sample_weight : (n,) array, optional
+
+        Returns
+        -------
+        score : float
+        """
+        return -float(np.average(self.task_losses(X, y, groups), weights=sample_weight))
+
+    # --- after fitting ---
+
+    def set_loss(self, loss: Any) -> Self:
+        """Judge and decide by another loss from now on, without fitting again.
+
+        Possible where the model estimates something finer than the target of its loss: class
+        probabilities serve every loss over the same classes.
+
+        Parameters
+        ----------
+        loss : Loss, str or table of costs
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "model_")
+        if is_cost_table(loss):
+            loss = cost_table(loss)
+        if isinstance(loss, str):
+            size = self.loss_.truths.size
+            loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
+        self.statistic_ = self.statistic_.with_loss(loss)
+        self.loss = self.loss_ = loss
+        self.kind_ = type(self.kind_)(loss, self.kind_.labels)
+        return self
+
+    @property
+    def label_encoding_(self) -> Any:
+        """Between labels as users write them and codes."""
+        check_is_fitted(self, "model_")
+        return self.kind_.labels
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether predict_proba exists: the model estimates probabilities of classes."""
+    if isinstance(getattr(estimator, "statistic_", None), ClassProbabilities):
+        return True
+    raise AttributeError("predict_proba needs a fitted model that estimates class probabilities")
+
+
+def can_stream(estimator: Any) -> bool:
+    """Whether partial_fit exists: the model has it."""
+    model = getattr(estimator, "model_", estimator.model)
+    if getattr(model, "can_stream", False):
+        return True
+    raise AttributeError(
+        f"partial_fit needs a model with stochastic training, such as "
+        f"consistruct.models.Ridge(solver='sgd'); got model={estimator.model!r}"
+    )
+
+
+streams = available_if(can_stream)
+
+
+class verbosity:  # noqa: N801 - used like a function
+    """Show the package's messages while fitting: 1 for progress, 2 for details."""
+
+    def __init__(self, verbose: int) -> None:
+        self._level = (
+            logging.NOTSET if not verbose else logging.INFO if verbose == 1 else logging.DEBUG
+        )
+
+    def __enter__(self) -> None:
+        self._logger = logging.getLogger("consistruct")
+        self._before = self._logger.level
+        self._handler: logging.Handler | None = None
+        if self._level != logging.NOTSET:
+            self._logger.setLevel(self._level)
+            if not self._logger.hasHandlers():
+                self._handler = logging.StreamHandler()
+                self._logger.addHandler(self._handler)
+
+    def __exit__(self, *error: object) -> None:
+        self._logger.setLevel(self._before)
+        if self._handler is not None:
+            self._logger.removeHandler(self._handler)

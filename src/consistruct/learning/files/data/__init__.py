@@ -1,0 +1,120 @@
+"""Data files as arrays: CSV, Parquet, svmlight, ARFF and npz behind one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from consistruct._budgets import irregular_file
+from consistruct.exceptions import DataFileError
+from consistruct.learning.files.data.arff import read_arff
+from consistruct.learning.files.data.base import DataSet, Layout, Request
+from consistruct.learning.files.data.npz import read_npz
+from consistruct.learning.files.data.svmlight import read_svmlight
+from consistruct.learning.files.data.tables import read_csv, read_parquet, read_tsv
+
+__all__ = ["FORMATS", "SUFFIXES", "DataSet", "Layout", "read_data"]
+
+FORMATS: dict[str, Callable[[Path, Request], DataSet]] = {
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "parquet": read_parquet,
+    "svmlight": read_svmlight,
+    "arff": read_arff,
+    "npz": read_npz,
+}
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".arff": "arff",
+    ".npz": "npz",
+}
+
+
+def read_data(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002
+    target: str | Sequence[str] = (),
+    groups: str | None = None,
+    ignore: Sequence[str] = (),
+    labels: int | str | Path | None = None,
+    labels_at: str = "end",
+    part: str | None = None,
+    like: Layout | None = None,
+    with_target: bool = True,
+) -> DataSet:
+    """Read examples and truths from a file.
+
+    Parameters
+    ----------
+    path : path
+    format : str, optional
+        One of `FORMATS`; by the suffix of the file name if not given.
+    target : str or sequence of str
+        Column(s) that hold the truth: names, or numbers where the file has no header (−1 is the
+        last). Of an npz archive, the name of the member.
+    groups : str, optional
+        Column that says which query or sequence a row belongs to.
+    ignore : sequence of str
+        Columns to leave out.
+    labels : int or path, optional
+        ARFF: how many attributes are labels, or a Mulan label file (XML).
+    labels_at : "end" or "start"
+        ARFF: where those attributes stand.
+    part : str, optional
+        npz: "train" or "test", for archives with both.
+    like : Layout, optional
+        Layout of the file that a model was fitted on: same columns in the same order.
+    with_target : bool
+        False leaves the truth out, which may then be absent from the file (prediction).
+
+    Returns
+    -------
+    DataSet
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from consistruct.learning.files.data import read_data
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "animals.csv"
+    >>> _ = file.write_text("weight,legs,kind\\n4.0,4,cat\\n0.1,2,bird\\n")
+    >>> data = read_data(file, target="kind")
+    >>> data.X, data.y
+    (array([[4. , 4. ], [0.1, 2. ]]), array(['cat', 'bird'], dtype='<U4'))
+    """
+    file = Path(path)
+    kind = format or SUFFIXES.get(file.suffix.lower())
+    if kind not in FORMATS:
+        given = f"the format {format!r}" if format else f"the suffix {file.suffix!r}"
+        raise DataFileError(
+            f"{file}: {given} is not known; formats are {', '.join(FORMATS)}, "
+            f"to be given with --format where the file name does not tell "
+            f"(on the command line also conll, for column files of sequences)"
+        )
+    if labels_at not in ("end", "start"):
+        raise DataFileError(f"labels_at must be 'end' or 'start', got {labels_at!r}")
+    if not file.exists():
+        raise DataFileError(f"there is no file {str(file)!r}")
+    irregular = irregular_file(file)
+    if irregular is not None:
+        raise DataFileError(f"{file} is {irregular}; give a data file")
+    request = Request(
+        target=(target,) if isinstance(target, str) else tuple(target),
+        groups=groups,
+        ignore=tuple(ignore),
+        labels=Path(labels) if isinstance(labels, str | Path) else labels,
+        labels_at=labels_at,
+        part=part,
+        like=like,
+        with_target=with_target,
+    )
+    try:
+        return FORMATS[kind](file, request)
+    except OSError as error:
+        raise DataFileError(f"{file} could not be read: {error.strerror or error}") from None

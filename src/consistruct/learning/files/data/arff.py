@@ -1,0 +1,343 @@
+"""ARFF, dense and sparse, with many labels as Mulan and MEKA write them.
+
+SciPy's reader takes neither sparse rows nor strings, hence this one. Supported attribute types:
+numeric (also real, integer) and nominal. In a sparse row an attribute that is left out is 0, or
+the first of its nominal values.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from consistruct._budgets import unreadable_table
+from consistruct._validation import read_number
+from consistruct.learning.files.data.base import (
+    DataSet,
+    Layout,
+    Request,
+    bad,
+    check_finite,
+    is_number,
+    kind_of,
+    numbers_or_names,
+    plain_digits,
+    truth_column,
+)
+from consistruct.learning.files.data.columns import Columns, choose_columns
+
+__all__ = ["read_arff"]
+
+# text in single or double quotes with backslash escapes, or a bare word
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_TOKEN = rf"""{_QUOTED}|[^\s,{{}}'"]+"""
+# names are freer than cells: Mulan's bag-of-words files have attributes such as don't
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{]+)\s*(.*)$", re.IGNORECASE)
+_CELL = re.compile(rf"\s*({_TOKEN})\s*(,|$)")
+_PAIR = re.compile(rf"\s*([0-9]{{1,18}})\s+({_TOKEN})\s*(,|$)")
+_MEKA_COUNT = re.compile(r"-C\s+(-?[0-9]{1,9})(?![0-9])")
+_XML_LABEL = re.compile(r"<label\s+name\s*=\s*(\"[^\"]*\"|'[^']*')")
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    name: str
+    values: tuple[str, ...] | None  # of a nominal attribute, in order
+
+    @property
+    def default(self) -> str:
+        """What a sparse row means by leaving it out."""
+        return "0" if self.values is None else self.values[0]
+
+    @property
+    def numeric(self) -> bool:
+        return self.values is None or all(is_number(value) for value in self.values)
+
+
+def read_arff(path: Path, request: Request) -> DataSet:
+    """Read an ARFF file.
+
+    The truth is named by the target, or it is the first or last `labels` attributes, or those in
+    a Mulan label file (XML). Without any of these, the count in the relation name (MEKA's ``-C``)
+    is used.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            numbered = enumerate(file, start=1)
+            relation, attributes = _header(path, numbered)
+            names = [attribute.name for attribute in attributes]
+            request = _with_labels(path, relation, names, request)
+            columns = choose_columns(path, names, len(names), request)
+            return _data(path, numbered, attributes, columns, request)
+    except UnicodeDecodeError as error:
+        raise bad(path, f"not a UTF-8 text file ({error.reason} at byte {error.start})") from None
+
+
+def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, list[_Attribute]]:
+    relation, attributes = "", []
+    for line, raw in numbered:
+        text = raw.strip()
+        if not text or text.startswith("%"):
+            continue
+        keyword = text.split(None, 1)[0].lower()
+        if keyword == "@relation":
+            relation = text[len("@relation") :].strip()
+        elif keyword == "@attribute":
+            attributes.append(_attribute(path, line, text))
+        elif keyword == "@data":
+            if not attributes:
+                raise bad(path, "@data before any @attribute", line=line)
+            return relation, attributes
+        else:
+            fault = f"expected @relation, @attribute or @data, got {text[:40]!r}"
+            raise bad(path, fault, line=line)
+    raise bad(path, "there is no @data section: the file is cut off or not an ARFF file")
+
+
+def _attribute(path: Path, line: int, text: str) -> _Attribute:
+    match = _ATTRIBUTE.match(text)
+    if match is None:
+        raise bad(path, f"cannot read the attribute {text[:60]!r}", line=line)
+    name, kind = _unquoted(match[1]), match[2].strip()
+    if kind.startswith("{") and kind.endswith("}"):
+        values = tuple(_cells(path, line, kind[1:-1]))
+        if not values:
+            raise bad(path, f"attribute {name!r} has no values between the braces", line=line)
+        return _Attribute(name, values)
+    if kind.lower() in ("numeric", "real", "integer"):
+        return _Attribute(name, None)
+    raise bad(
+        path,
+        f"attribute {name!r} has type {kind!r}; numeric and nominal ones can be read, "
+        f"encode others first",
+        line=line,
+    )
+
+
+def _unquoted(token: str) -> str:
+    if len(token) > 1 and token[0] in "'\"" and token[-1] == token[0]:
+        return re.sub(r"\\(.)", r"\1", token[1:-1])
+    return token
+
+
+def _cells(path: Path, line: int, text: str) -> list[str]:
+    if "'" not in text and '"' not in text:
+        return [cell.strip() for cell in text.split(",")]
+    cells, position, comma = [], 0, ","
+    while comma:
+        match = _CELL.match(text, position)
+        if match is None:
+            raise bad(
+                path, f"cannot read the cell at {text[position : position + 30]!r}", line=line
+            )
+        cells.append(_unquoted(match[1]))
+        position, comma = match.end(), match[2]
+    return cells
+
+
+def _with_labels(path: Path, relation: str, names: list[str], request: Request) -> Request:
+    """Turn a count or a label file into target names."""
+    labels = request.labels
+    at = request.labels_at
+    if request.target or (request.like is not None and labels is None):
+        return request
+    if isinstance(labels, Path):
+        chosen: Sequence[str] = _mulan_labels(labels)
+        known = set(names)
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise bad(path, f"label {unknown[0]!r} of {labels} is no attribute of the file")
+    else:
+        if labels is None:
+            meka = _MEKA_COUNT.search(relation)
+            if meka is None:
+                return request
+            # MEKA: a positive count stands at the start, a negative one at the end
+            labels, at = abs(int(meka[1])), "start" if int(meka[1]) > 0 else "end"
+        if not 0 < labels < len(names):
+            raise bad(path, f"the number of labels must be in 1..{len(names) - 1}, got {labels}")
+        chosen = names[:labels] if at == "start" else names[-labels:]
+    return Request(
+        target=tuple(chosen),
+        groups=request.groups,
+        ignore=request.ignore,
+        like=request.like,
+        with_target=request.with_target,
+    )
+
+
+def _mulan_labels(path: Path) -> list[str]:
+    refusal = unreadable_table(path)
+    if refusal is not None:
+        raise bad(path, f"the label file could not be read ({refusal})")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise bad(path, f"the label file could not be read ({error})") from None
+    found = [html.unescape(match[1:-1]) for match in _XML_LABEL.findall(text)]
+    if not found:
+        raise bad(path, 'no <label name="…"> in the label file')
+    return found
+
+
+def _data(
+    path: Path,
+    numbered: Iterator[tuple[int, str]],
+    attributes: list[_Attribute],
+    columns: Columns,
+    request: Request,
+) -> DataSet:
+    for place in columns.features:
+        if not attributes[place].numeric:
+            raise bad(
+                path,
+                f"feature {attributes[place].name!r} is nominal with values that are no numbers; "
+                f"encode it first, or leave it out with --ignore",
+            )
+    rows = _Rows(path, attributes, columns)
+    for line, raw in numbered:
+        text = raw.strip()
+        if text and not text.startswith("%"):
+            rows.add(line, text)
+    if not rows.lines:
+        raise bad(path, "there is no line below @data")
+    X = rows.inputs()
+    groups = numbers_or_names(rows.groups) if columns.groups is not None else None
+    feature_names = tuple(attributes[place].name for place in columns.features)
+    target = tuple(attributes[place].name for place in columns.target)
+    single = [truth_column(path, cells, rows.lines, request.like) for cells in rows.truths]
+    y = None if not single else single[0] if len(single) == 1 else np.column_stack(single)
+    label_names = target if len(target) > 1 else None
+    layout = request.like or Layout(
+        "arff",
+        X.shape[1],
+        feature_names,
+        target,
+        label_names,
+        request.groups,
+        truth_kind=kind_of(y),
+    )
+    return DataSet(X, y, feature_names, label_names, groups, layout)
+
+
+class _Rows:
+    """Collects dense or sparse rows; a file holds one kind only."""
+
+    def __init__(self, path: Path, attributes: list[_Attribute], columns: Columns) -> None:
+        self.path, self.attributes, self.columns = path, attributes, columns
+        self.sparse: bool | None = None
+        self.lines = array("q")
+        self.values, self.indices, self.indptr = array("d"), array("q"), array("q", [0])
+        self.truths: list[list[str]] = [[] for _ in columns.target]
+        self.groups: list[str] = []
+        # position in X of each attribute; −1 for those that are no feature
+        self._feature = np.full(len(attributes), -1)
+        self._feature[list(columns.features)] = np.arange(len(columns.features))
+        self._allowed = {
+            place: frozenset(attributes[place].values or ()) for place in columns.target
+        }
+        self._default = [attribute.default for attribute in attributes]
+        # a nominal feature such as {1,0} means 1 where a sparse row leaves it out
+        self._implied = {
+            place: float(attributes[place].default)
+            for place in columns.features
+            if float(attributes[place].default) != 0.0
+        }
+
+    def add(self, line: int, text: str) -> None:
+        sparse = text.startswith("{")
+        if self.sparse is None:
+            self.sparse = sparse
+        if sparse != self.sparse:
+            raise bad(self.path, "sparse {…} and dense rows are mixed", line=line)
+        if sparse:
+            pairs = self._pairs(line, text)
+            present = {**self._implied}
+            for place, cell in pairs.items():
+                if self._feature[place] >= 0:
+                    present[place] = self._number(line, place, cell)
+            for place in sorted(present, key=lambda place: self._feature[place]):
+                self.indices.append(int(self._feature[place]))
+                self.values.append(present[place])
+            self.indptr.append(len(self.indices))
+            self._truth(line, lambda place: pairs.get(place, self._default[place]))
+        else:
+            row = _cells(self.path, line, text)
+            if len(row) != len(self.attributes):
+                fault = f"{len(row)} cells where there are {len(self.attributes)} attributes"
+                raise bad(self.path, fault, line=line)
+            cells = [row[place] for place in self.columns.features]
+            try:
+                values = list(map(float, cells))
+                plain = plain_digits("".join(cells))
+            except ValueError:
+                plain = False
+            if not plain:  # one of them is told
+                values = [self._number(line, place, row[place]) for place in self.columns.features]
+            self.values.extend(values)
+            self._truth(line, row.__getitem__)
+        self.lines.append(line)
+
+    def _pairs(self, line: int, text: str) -> dict[int, str]:
+        if not text.endswith("}"):
+            raise bad(self.path, "a sparse row must end with }", line=line)
+        inner = text[1:-1].strip()
+        cells: dict[int, str] = {}
+        position, comma = 0, "," if inner else ""
+        while comma:
+            match = _PAIR.match(inner, position)
+            if match is None:
+                fault = f"expected 'index value', got {inner[position : position + 30]!r}"
+                raise bad(self.path, fault, line=line)
+            place = int(match[1])
+            if place >= len(self.attributes) or place in cells:
+                word = "given twice" if place in cells else f"above {len(self.attributes) - 1}"
+                raise bad(self.path, f"attribute index {place} is {word}", line=line)
+            cells[place] = _unquoted(match[2])
+            position, comma = match.end(), match[3]
+        return cells
+
+    def _number(self, line: int, place: int, cell: str) -> float:
+        try:
+            return read_number(cell)
+        except ValueError:
+            name = self.attributes[place].name
+            fault = "is missing ('?')" if cell == "?" else f"is not a number, got {cell!r}"
+            remedy = "fill in or drop missing values first" if cell == "?" else "correct the cell"
+            raise bad(self.path, f"feature {name!r} {fault}; {remedy}", line=line) from None
+
+    def _truth(self, line: int, cell_at: Any) -> None:
+        for cells, place in zip(self.truths, self.columns.target, strict=True):
+            cell = cell_at(place)
+            values = self.attributes[place].values
+            if cell == "?" or (values is not None and cell not in self._allowed[place]):
+                name = self.attributes[place].name
+                allowed = "a number" if values is None else "one of " + ", ".join(values[:8])
+                raise bad(self.path, f"label {name!r} must be {allowed}, got {cell!r}", line=line)
+            cells.append(cell)
+        if self.columns.groups is not None:
+            self.groups.append(cell_at(self.columns.groups))
+
+    def inputs(self) -> Any:
+        shape = (len(self.lines), len(self.columns.features))
+        values: NDArray[np.float64] = np.array(self.values, dtype=np.float64)
+        if not self.sparse:
+            X = values.reshape(shape)
+            names = [self.attributes[place].name for place in self.columns.features]
+            check_finite(self.path, X, names, self.lines)
+            return X
+        check_finite(self.path, values)
+        kind: Any = np.int32 if max(len(values), shape[1]) < 2**31 else np.int64
+        indices, indptr = np.array(self.indices, dtype=kind), np.array(self.indptr, dtype=kind)
+        sparse = sp.csr_array((values, indices, indptr), shape=shape)
+        sparse.eliminate_zeros()
+        return sparse

@@ -1,0 +1,230 @@
+"""What every reader returns, what it is asked for, and how it complains."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consistruct._budgets import FILES
+from consistruct._validation import read_integer, read_number
+from consistruct.exceptions import DataFileError
+
+__all__ = [
+    "DataSet",
+    "Layout",
+    "Request",
+    "bad",
+    "check_features",
+    "check_finite",
+    "is_number",
+    "kind_of",
+    "numbers_or_names",
+    "plain_digits",
+    "safe_integers",
+    "truth_column",
+]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file was read: what a second file needs in order to be read alike.
+
+    A model that was fitted on a file keeps the layout, so that the columns of a test file are
+    found by name whatever their order, and so that index bases and label columns agree.
+    """
+
+    format: str
+    n_features: int
+    feature_names: tuple[str, ...] | None = None
+    target: tuple[str, ...] = ()
+    label_names: tuple[str, ...] | None = None
+    groups: str | None = None
+    zero_based: bool | None = None
+    multilabel: bool = False
+    truth_kind: str | None = None  # "int", "float" or "str"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values only, for a JSON header."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Layout:
+        """The inverse of `as_dict`; unknown or missing entries raise a TypeError."""
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**plain)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller wants from a file; each reader uses the fields that its format knows."""
+
+    target: tuple[str, ...] = ()
+    groups: str | None = None
+    ignore: tuple[str, ...] = ()
+    labels: int | Path | None = None
+    labels_at: str = "end"
+    part: str | None = None
+    like: Layout | None = None
+    with_target: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Examples from a file, ready for an estimator.
+
+    Attributes
+    ----------
+    X : (n, d) array or scipy.sparse.csr_array
+    y : (n,) or (n, T) array, or None
+        Classes (integers, numbers or strings) or one column per label; None if the file has none.
+    feature_names : tuple of str, or None
+        One per column of X.
+    label_names : tuple of str, or None
+        One per column of a two-dimensional y, or the names of the classes 0, 1, … where the file
+        lists them.
+    groups : (n,) array, or None
+        Query or sequence that each row belongs to.
+    layout : Layout
+        How it was read, for reading another file alike.
+    """
+
+    X: Any
+    y: NDArray[Any] | None
+    feature_names: tuple[str, ...] | None
+    label_names: tuple[str, ...] | None
+    groups: NDArray[Any] | None
+    layout: Layout
+
+
+def bad(path: Path, fault: str, *, line: int | None = None, row: int | None = None) -> Exception:
+    """The one line that a bad file gets: file, place, fault and remedy."""
+    place = f", line {line}" if line is not None else f", row {row}" if row is not None else ""
+    return DataFileError(f"{path}{place}: {fault}")
+
+
+def plain_digits(text: str) -> bool:
+    """Whether Python's `float` and `int` read numbers in the text as files mean them.
+
+    They also take ``1_000`` and the digits of every script; one look at a line is cheaper than one
+    at each cell.
+    """
+    return text.isascii() and "_" not in text
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell reads as a number."""
+    try:
+        read_number(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
+    """Cells as integers if all of them are, else as numbers, else as stripped strings.
+
+    >>> numbers_or_names(["1", "-2"]), numbers_or_names(["1", "b"])
+    (array([ 1, -2]), array(['1', 'b'], dtype='<U1'))
+    """
+    stripped = [cell.strip() for cell in cells]
+    try:
+        # "007" is a name: turning it into 7 would lose it
+        integers = [read_integer(cell) for cell in stripped]
+        if all(
+            str(value) == cell.removeprefix("+")
+            for value, cell in zip(integers, stripped, strict=True)
+        ):
+            return np.array(integers, dtype=np.int64)
+    except ValueError:
+        pass
+    else:
+        return np.array(stripped, dtype=np.str_)
+    if all(is_number(cell) for cell in stripped):
+        values = np.array([float(cell) for cell in stripped])
+        if np.isfinite(values).all():
+            whole = values == np.round(values)
+            # "1.0" is how many programs write the class 1
+            if whole.all() and (np.abs(values) < 2**53).all():
+                return values.astype(np.int64)
+            return values
+    return np.array(stripped, dtype=np.str_)
+
+
+def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Whole numbers as int64, exactly; what would wrap around or lose a fraction is refused."""
+    if values.dtype.kind == "u" and values.size and int(values.max()) >= 2**63:
+        fault = f"{name} holds {int(values.max())}, more than 64 bits with a sign can say"
+        raise bad(path, f"{fault}; number the classes from 0")
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**53)
+        if not whole.all():
+            wrong = values[~whole].ravel()[0]
+            raise bad(path, f"{name} must hold whole numbers, got {wrong}")
+    elif values.dtype.kind not in "biu":
+        raise bad(path, f"{name} must hold whole numbers, got dtype {values.dtype}")
+    return values.astype(np.int64)
+
+
+def check_features(path: Path, n_features: int, line: int | None = None) -> None:
+    """Refuse more columns than a model can have weights for."""
+    if n_features > FILES.features:
+        raise bad(
+            path,
+            f"{n_features} features, at most {FILES.features} are read; number the features that "
+            f"occur from 1, or hash them",
+            line=line,
+        )
+
+
+def kind_of(values: NDArray[Any] | None) -> str | None:
+    """What kind of truths an array holds, as `Layout` records it."""
+    return None if values is None else {"i": "int", "f": "float"}.get(values.dtype.kind, "str")
+
+
+def truth_column(
+    path: Path, cells: Sequence[str], lines: Sequence[int], like: Layout | None
+) -> NDArray[Any]:
+    """Truths as the model knows them: ``1`` is the class "1" where its classes are strings."""
+    kind = None if like is None else like.truth_kind
+    if kind == "str":
+        return np.array([cell.strip() for cell in cells], dtype=np.str_)
+    values = numbers_or_names(cells)
+    if kind in ("int", "float") and values.dtype.kind == "U":
+        place = next(
+            i for i, cell in enumerate(cells) if numbers_or_names([cell]).dtype.kind == "U"
+        )
+        fault = f"the model was fitted on numbers as truths, got {cells[place].strip()!r}"
+        raise bad(path, fault, line=lines[place])
+    return values
+
+
+def check_finite(
+    path: Path,
+    values: NDArray[np.float64],  # (n, d), or the stored values of a sparse matrix
+    names: Sequence[str] | None = None,
+    lines: Sequence[int] | None = None,
+) -> None:
+    """Refuse NaN and infinities, naming row or line and column of the first one."""
+    if np.isfinite(values).all():
+        return
+    where = np.argwhere(~np.isfinite(values))[0]
+    remedy = "fill in or drop missing values first, for example with sklearn.impute.SimpleImputer"
+    if values.ndim == 1:
+        raise bad(path, f"a stored value is {values[where[0]]}; {remedy}")
+    row, column = int(where[0]), int(where[1])
+    name = repr(names[column]) if names is not None else str(column + 1)
+    fault = f"column {name} holds {values[row, column]}; {remedy}"
+    raise bad(path, fault, line=lines[row]) if lines is not None else bad(path, fault, row=row + 1)

@@ -1,0 +1,180 @@
+"""The types that a model file may hold: one line each, and those that a program registers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from importlib import import_module
+from typing import Any
+
+from consistruct.exceptions import ModelFileError
+from consistruct.learning.files.model_types import (
+    ModelType,
+    Parts,
+    TypeTable,
+    estimator_type,
+    plain_type,
+    value_type,
+)
+
+__all__ = ["model_types", "register_type"]
+
+# prefix of the names in files, module, classes
+VALUES = [
+    ("labels", "consistruct.labels.partition", ("Partition",)),
+    ("scores", "consistruct.scores.linear", ("MatrixMap",)),
+    ("learning", "consistruct.learning.statistics", ("ClassProbabilities", "TargetValues")),
+    ("learning", "consistruct.learning.encoding.sequences", ("TokenStates",)),
+    ("learning", "consistruct.learning.encoding.item_targets", ("ItemTargets",)),
+    ("learning", "consistruct.learning.recalibration", ("Contrast", "Temperature", "Unchanged")),
+    ("learning", "consistruct.learning.models.features.kernels", ("Kernel",)),
+    ("learning", "consistruct.learning.models.coordinates", ("Coordinates",)),
+    ("learning", "consistruct.learning.models.probabilities", ("Question",)),
+    ("learning", "consistruct.learning.models.chain.chain_weights", ("ChainWeights",)),
+    ("learning", "consistruct.learning.models.chain.sgd", ("TrainingState",)),
+    ("solvers", "consistruct.learning.models.ridge.closed_form", ("ClosedForm",)),
+]
+PLAIN = [
+    (
+        "consistruct.learning.models.features.feature_maps",
+        (
+            "KernelFeatures",
+            "LinearFeatures",
+            "NystroemFeatures",
+            "RandomFeatures",
+            "Scaling",
+            "TransformerFeatures",
+        ),
+    ),
+    ("consistruct.learning.models.solvers.sgd_state", ("SGDState",)),
+    ("consistruct.learning.models.solvers.score_map", ("ScoreMap",)),
+    (
+        "consistruct.learning.encoding.labels",
+        ("ClassLabels", "CostLabels", "PartLabels", "RawLabels", "SetLabels"),
+    ),
+    ("consistruct.learning.encoding.candidates", ("CandidateLabels",)),
+    ("consistruct.learning.encoding.orders", ("OrderLabels", "RankLabels")),
+    ("consistruct.learning.encoding.relevance", ("RelevanceLabels",)),
+    ("consistruct.learning.encoding.kinds", ("Rows",)),
+    ("consistruct.learning.encoding.sequences", ("Sequences",)),
+    ("consistruct.learning.encoding.rankings", ("Queries",)),
+    ("consistruct.learning.encoding.tokens", ("FeatureHash",)),
+    ("consistruct.learning.models.chain.token_maps", ("TokenMap",)),
+    ("consistruct.learning.models.items.bins", ("ColumnBins",)),
+    ("consistruct.learning.models.items.ridge", ("RidgeScores",)),
+    ("consistruct.learning.models.items.regressors", ("RegressorScores",)),
+]
+OURS = frozenset({"decoding", "labels", "learning", "losses", "models", "scores", "solvers"})
+
+
+@functools.cache
+def model_types() -> TypeTable:
+    """All types that a model file may hold."""
+    from consistruct import decoding, labels, learning, losses, scores
+    from consistruct.learning.files.sequence_types import sequence_types
+    from consistruct.learning.models.choice import MODELS, model_class
+    from consistruct.learning.models.solvers.choice import SOLVERS
+    from consistruct.surrogates import SURROGATES
+
+    entries = [_loss_type(f"losses.{e.cls.__name__}", e.cls) for e in losses.LOSSES.values()]
+    entries.append(value_type("losses.Combination", losses.Combination, ("_joint",)))
+    entries += [value_type(f"labels.{name}", getattr(labels, name)) for name in labels.__all__]
+    entries += [value_type(f"decoding.{n}", getattr(decoding, n)) for n in decoding.__all__]
+    entries += [
+        value_type(f"scores.{name}", getattr(scores, name))
+        for name in ("Blocks", "Centred", "Chain", "Dense", "Full", "Separable")
+    ]
+    entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
+    entries += [
+        value_type(f"surrogates.{entry.cls.__name__}", entry.cls) for entry in SURROGATES.values()
+    ]
+    entries += [value_type(f"solvers.{cls.__name__}", cls) for cls in SOLVERS.values()]
+    for prefix, module, names in VALUES:
+        entries += [value_type(f"{prefix}.{n}", getattr(import_module(module), n)) for n in names]
+    for module, names in PLAIN:
+        entries += [plain_type(f"learning.{n}", getattr(import_module(module), n)) for n in names]
+    for name in MODELS:
+        cls = model_class(name)
+        entries.append(estimator_type(f"models.{cls.__name__}", cls))
+    entries += [
+        _streaming_type(f"learning.{cls.__name__}", cls)
+        for cls in (learning.TaskLossClassifier, learning.StructuredPredictor)
+    ]
+    entries += sequence_types()
+    return TypeTable(entries)
+
+
+def register_type(cls: type, name: str) -> None:
+    """Let model files hold objects of a class of your own.
+
+    A file holds data and no code: the program that loads it must register the class first, under
+    the same name.
+
+    Parameters
+    ----------
+    cls : type
+        A frozen dataclass (a loss, a score space, a label set), kept by its fields and rebuilt by
+        its constructor; or a model of the expected target, kept by its parameters and what `fit`
+        learned.
+    name : str
+        How files call it: a prefix of your own, a dot and a name, such as ``"clinic.Triage"``. It
+        must not change while files are around.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from consistruct.learning import register_type
+    >>> from consistruct.losses import ZeroOne
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class Strict(ZeroOne):
+    ...     pass
+    >>> register_type(Strict, "documentation.Strict")
+    """
+    from sklearn.base import BaseEstimator
+
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a class, got {cls!r}")
+    prefix, dot, rest = name.partition(".")
+    if not dot or not rest or prefix in OURS:
+        raise ValueError(
+            f"name must be a prefix of your own, a dot and a name, such as 'clinic.Triage', got "
+            f"{name!r}"
+        )
+    if dataclasses.is_dataclass(cls):
+        entry = _loss_type(name, cls)
+    elif issubclass(cls, BaseEstimator):
+        entry = estimator_type(name, cls)
+    else:
+        raise TypeError(
+            f"cls must be a dataclass (losses, score spaces, label sets) or a model with "
+            f"get_params, got {cls.__name__}"
+        )
+    model_types().add(entry)
+
+
+def _loss_type(name: str, cls: type) -> ModelType:
+    from consistruct.losses.explicit import MatrixLoss
+
+    return value_type(name, cls, ("_span",) if issubclass(cls, MatrixLoss) else ())
+
+
+def _streaming_type(name: str, cls: type) -> ModelType:
+    """An estimator whose generator of random numbers may be the one that the user gave."""
+    base = estimator_type(name, cls)
+
+    def take_apart(value: Any) -> Parts:
+        parameters, fitted = base.take_apart(value)
+        if "stream_" in fitted and fitted["stream_"] is value.random_state:
+            fitted["stream_"] = None  # the same one, kept once
+        return parameters, fitted
+
+    def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> Any:
+        value = base.put_together(arguments, state)
+        if "stream_" in state and state["stream_"] is None:
+            value.stream_ = value.random_state
+        for name in ("model_", "kind_") if "model_" in state else ():
+            if not hasattr(value, name):
+                raise ModelFileError(f"its {type(value).__name__} has no {name}")
+        return value
+
+    return ModelType(base.name, base.cls, take_apart, put_together)

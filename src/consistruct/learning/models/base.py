@@ -1,0 +1,120 @@
+"""What every model of the expected target is: fit a conditional mean, answer with estimates of it.
+
+A model is a scikit-learn estimator (parameters in ``__init__``, clonable) whose `fit` takes truths
+as codes and a `Statistic` that says what of them is averaged. It knows nothing of decisions: the
+estimators decode, recalibrate and report, once for all models.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.statistics import Statistic
+from consistruct.protocols import FloatArray, IntArray, LabelArray
+
+__all__ = ["LeftOut", "TargetModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Estimates of training examples by models that did not see them.
+
+    Attributes
+    ----------
+    rows : (m,) int array
+        Sorted numbers of the training examples (rows, sequences, queries) that were left out.
+    expected : (m, width) array, or `Ragged` for sequences and queries
+        E[τ(y) | x] of each.
+    """
+
+    rows: IntArray
+    expected: Any
+
+
+class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
+    """Required: `fit`, which sets ``statistic_``, and `expected`.
+
+    Class attributes that a model may override
+    ------------------------------------------
+    kinds : what examples it takes, of "rows", "sequences" and "queries"
+    raw_inputs : whether X is handed over as it is (a DataFrame stays one); arrays and CSR matrices
+        of numbers, checked, otherwise
+    takes_missing : whether NaN in X is welcome
+    can_stream : whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``
+    uses_cv : whether the estimator's ``cv`` is the model's own (`Stack`)
+    shrinks : whether a penalty pulls its estimates towards their mean, so that left-out rows are
+        asked how far (least squares); probabilities of other models are taken as they are
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("rows",)
+    raw_inputs: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = False
+    can_stream: ClassVar[bool] = False
+    uses_cv: ClassVar[bool] = False
+    shrinks: ClassVar[bool] = False
+
+    statistic_: Statistic  # what `expected` estimates: the one asked for, or the model's own
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        *,
+        sample_weight: FloatArray | None = None,
+        groups: Any = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Learn E[τ(y) | x].
+
+        Parameters
+        ----------
+        X : inputs as the kind of data packs them: (n, d) array, CSR or DataFrame; `PackedTokens`;
+            `QueryBatch`
+        truths : codes of the labels, (n, …) array or `Ragged`
+        statistic : Statistic
+            What to average; a model that averages something else states it as ``statistic_``.
+        sample_weight : (n,) array of positive numbers, optional
+        groups : (n,) array, optional
+            Rows of one group belong together when examples are left out.
+        rng : numpy Generator
+        """
+
+    @abstractmethod
+    def expected(self, X: Any) -> Any:
+        """E[τ(y) | x], (n, width) for ``statistic_``; `Ragged` for sequences and queries.
+
+        A model that only ranks labels raises `CapabilityError` and answers `decisions` instead.
+        """
+
+    # --- optional capabilities ---
+
+    @property
+    def estimates(self) -> bool:
+        """Whether `expected` answers; False for models that only rank labels."""
+        return True
+
+    @property
+    def decides(self) -> bool:
+        """Whether predictions are the model's own (`decisions`), not decoded from `expected`."""
+        return not self.estimates
+
+    def decisions(self, X: Any) -> LabelArray | Any:
+        """Predictions as codes, by the model's own rule; needed of models that only rank."""
+        return self.statistic_.decode(self.expected(X))
+
+    def left_out(self) -> LeftOut:
+        """Estimates of (some of) the training examples by models that did not see them."""
+        raise CapabilityError(
+            self,
+            "left_out",
+            "estimates of rows by a model that did not see them, without fitting again",
+            "give cv= to the estimator, which then fits on folds",
+        )

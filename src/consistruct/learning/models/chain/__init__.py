@@ -1,0 +1,1 @@
+"""Sequences: linear chains over token features."""

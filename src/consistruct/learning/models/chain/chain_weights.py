@@ -1,0 +1,131 @@
+"""The weights of a linear chain: θ_t = Wᵀx_t + bias, transitions, start and end scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consistruct.decoding import ChainScores, boundary_scores
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["ChainWeights"]
+
+
+@dataclass
+class ChainWeights:
+    """Parameters tied along the sequence; −inf in transitions, start or end forbids.
+
+    Parameters
+    ----------
+    weights : (d, s) array
+    bias : (s,) array
+    edges : (s, s) array
+        ``edges[a, b]`` scores state a followed by state b.
+    start, end : (s,) array
+        Scores of the first and of the last state.
+    edge_weights : (d, s²) array, or (0, s²) where transitions are shared
+        V: the edge into token t scores ``edges[a, b]`` + ⟨V[:, s·a + b], x_t⟩.
+    """
+
+    weights: NDArray[Any]
+    bias: FloatArray
+    edges: FloatArray
+    start: FloatArray
+    end: FloatArray
+    edge_weights: NDArray[Any]
+
+    @classmethod
+    def zeros(
+        cls,
+        n_features: int,
+        n_states: int,
+        *,
+        per_edge: bool = False,
+        dtype: Any = np.float32,
+    ) -> Self:
+        """Scores nothing; `per_edge` gives transitions weights of their own on the features."""
+        s = n_states
+        return cls(
+            np.zeros((n_features, s), dtype=dtype),
+            np.zeros(s),
+            np.zeros((s, s)),
+            np.zeros(s),
+            np.zeros(s),
+            np.zeros((n_features if per_edge else 0, s * s), dtype=dtype),
+        )
+
+    @property
+    def n_states(self) -> int:
+        return len(self.bias)
+
+    @property
+    def per_edge(self) -> bool:
+        """Whether each edge has a matrix of its own, that looks at the features."""
+        return len(self.edge_weights) > 0
+
+    @property
+    def tokens_at_once(self) -> int:
+        """How many tokens to score together, so that their matrices of transitions stay small."""
+        return max(1, 2**24 // self.n_states**2) if self.per_edge else 2**16
+
+    def arrays(self) -> list[NDArray[Any]]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def named(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """The arrays by name, as checkpoints keep them."""
+        return {f"{prefix}{field.name}": getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_named(cls, arrays: dict[str, NDArray[Any]], prefix: str = "") -> Self:
+        """The inverse of `named`."""
+        return cls(*(np.array(arrays[f"{prefix}{field.name}"]) for field in fields(cls)))
+
+    def copy(self) -> Self:
+        return type(self)(*(array.copy() for array in self.arrays()))
+
+    def forbid(self, edges: FloatArray, start: FloatArray, end: FloatArray) -> Self:
+        """The same with −inf wherever the masks hold it (0 elsewhere); weights are not copied."""
+        return replace(self, edges=self.edges + edges, start=self.start + start, end=self.end + end)
+
+    @property
+    def square_norm(self) -> float:
+        """‖(W, V)‖², what the penalty counts: bias, transitions and boundaries are free."""
+        return float((self.weights**2).sum() + (self.edge_weights**2).sum())
+
+    def scores(self, features: Any, offsets: IntArray) -> ChainScores:
+        """θ of packed sequences with features (N, d), array or CSR."""
+        unary = np.asarray(features @ self.weights, dtype=np.float64)
+        unary += self.bias
+        unary = boundary_scores(unary, offsets, self.start, self.end)
+        return ChainScores(unary, self.edge_scores(features), offsets)
+
+    def edge_scores(self, features: Any) -> FloatArray:
+        """(s, s), or (N, s, s) where transitions look at the features: entry t leaves token t."""
+        if not self.per_edge:
+            return self.edges
+        n_tokens, s = features.shape[0], self.n_states
+        scores = np.zeros((n_tokens, s, s))
+        # the edge that leaves t looks at t + 1; entries of last tokens belong to no edge
+        scores[:-1] = np.asarray(features[1:] @ self.edge_weights).reshape(-1, s, s)
+        scores += self.edges
+        return scores
+
+    def move_towards(self, other: ChainWeights, share: float) -> None:
+        """self += share · (other − self); forbidden entries (−inf in both) stay as they are."""
+        _mix(self.weights, other.weights, share)
+        _mix(self.edge_weights, other.edge_weights, share)
+        for mine, theirs in zip(self.arrays()[1:-1], other.arrays()[1:-1], strict=True):
+            finite = np.isfinite(theirs)
+            mine[finite] += share * (theirs[finite] - mine[finite])
+
+
+def _mix(mine: NDArray[Any], theirs: NDArray[Any], share: float) -> None:
+    """mine = (1 − share) · mine + share · theirs, block by block: one pass through memory."""
+    rows = max(1, 2**15 // mine.shape[1])
+    for first in range(0, len(mine), rows):
+        block = mine[first : first + rows]
+        block *= 1.0 - share
+        block += mine.dtype.type(share) * theirs[first : first + rows]

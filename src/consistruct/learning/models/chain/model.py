@@ -1,0 +1,389 @@
+"""Chain: tags of sequences from linear scores of tokens and of neighbouring tags."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+
+from consistruct._validation import check_count, check_number
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.sequences import TokenStates
+from consistruct.learning.encoding.tokens import (
+    NamedTokens,
+    PackedTokens,
+)
+from consistruct.learning.files.checkpoint import read_checkpoint
+from consistruct.learning.models.chain.chain_weights import ChainWeights
+from consistruct.learning.models.chain.constraints import (
+    refuse_broken_constraints,
+    refuse_too_many_weights,
+    transition_mask,
+)
+from consistruct.learning.models.chain.held_out import choose_penalty, token_error
+from consistruct.learning.models.chain.prediction import ChainPredictor
+from consistruct.learning.models.chain.risk import ChainRisk, minimise
+from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
+from consistruct.learning.models.chain.token_maps import TokenMap
+from consistruct.learning.models.chain.training_set import TrainingSet, fit_identity, hold_out
+from consistruct.learning.models.settings import refuse_idle
+from consistruct.learning.models.solvers.base import single_alpha
+from consistruct.learning.models.solvers.lbfgs import LBFGS
+from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
+from consistruct.protocols import FloatArray
+from consistruct.surrogates import chain_surrogate
+from consistruct.surrogates.chain import ChainSurrogate
+
+__all__ = ["Chain"]
+
+CACHE_BYTES = 2**30  # random features of the training data are kept if they fit
+DEFAULT_COMPONENTS = 2000
+LBFGS_DECREASE = 1e-8
+
+
+class Chain(ChainPredictor):
+    """Tags for sequences, by a linear chain.
+
+    The score of tags y for x is Σ_t ⟨w_{y_t}, φ(x_t)⟩ + Σ_t transition(y_t, y_{t+1}) plus start
+    and end scores; weights are shared along the sequence, and transitions may look at the features
+    too. It minimises (1/N) Σ_i w_i Φ_i + (α/2)‖W‖² over N sequences, W all weights on features.
+    Time per epoch is linear in tokens and non-zero features and quadratic in tags.
+
+    Parameters
+    ----------
+    surrogate : {"log", "hinge", "softmax_margin", "quadratic"}
+        "log" is a conditional random field: probabilities, the usual choice. "softmax_margin" and
+        "hinge" (a structured support vector machine) put the loss into training and are often a
+        little better in error, without probabilities: they only rank. "quadratic" regresses on the
+        loss.
+    decoding : {"argmax", "bayes"}
+        "argmax" (Viterbi) gives the sequence of largest score: with "log" the most probable one,
+        consistent for the 0-1 loss on sequences; with "quadratic" consistent for the Hamming loss;
+        with the margin surrogates it bounds the loss but is not consistent in general. "bayes"
+        ("log" and "quadratic") takes the most probable tag of each token, consistent for the
+        Hamming loss; the sequence as a whole may then hold a forbidden transition.
+    features : {"linear", "random"}
+        The features of the tokens as they are, or random Fourier features of them (dense ones): a
+        nonlinear model.
+    n_components : int, optional
+        How many random features; 2000 if not given.
+    bandwidth : float or "median"
+        Width of the Gaussian kernel that they stand for; "median" takes 0.6 of the median distance.
+    hash_bits : int, optional
+        Feature names are hashed into 2^hash_bits columns; None indexes them exactly.
+    window : int
+        Features of so many neighbours on each side are added to those of a token.
+    boundaries : bool
+        Learn scores of the first and the last tag.
+    transitions : {"shared", "features"}
+        "shared": one matrix for all edges. "features": the edge into token t adds ⟨v_{ab}, φ(x_t)⟩,
+        so each edge has a matrix of its own, at n_outputs · s² weights: for few features and tags.
+    tag_scheme : {None, "bio", "iobes"}
+        Forbid transitions that break the scheme.
+    forbidden_transitions : iterable of (tag, tag), optional
+        Further transitions that never happen.
+    solver : {"sgd", "lbfgs"}
+        Averaged stochastic gradient, or L-BFGS (differentiable surrogates; slower, exact).
+    alpha : "auto" or float
+        The penalty. "auto" takes the one with the least surrogate on held-out sequences.
+    step : "auto" or float
+        c of the step c / mean‖φ‖² / √epoch of SGD; "auto" is 1 for dense and 4 for sparse features
+        ("quadratic": 1). Halved if training explodes.
+    batch_size : "auto" or int
+        Sequences per step of SGD; "auto" is 8, and 1 for sparse features with shared transitions.
+    max_epochs : int
+        Passes over the data; for L-BFGS 25 iterations count as one.
+    early_stopping : bool
+        Hold out `validation_fraction` of the sequences; stop when their token error has not
+        improved for `patience` epochs and keep the best average (SGD).
+    validation_fraction : float
+    patience : int
+    checkpoint : path, optional
+        File that is written after each epoch of SGD and continued from if it exists.
+
+    Attributes
+    ----------
+    coef_, intercept_ : (n_outputs, s) and (s,) arrays
+    transitions_ : (s, s) array
+    start_, end_ : (s,) arrays
+    transition_coef_ : (n_outputs, s, s) array, (0, s, s) where transitions are shared
+    states_ : (s,) array
+        Codes of the tags that training showed, in the order of the columns above.
+    alpha_ : float
+    path_ : dict
+        Penalties that were compared, risks of the epochs.
+    n_iter_, n_features_in_ : int
+
+    Examples
+    --------
+    >>> import consistruct as cs
+    >>> X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=cat"], ["w=sleeps"]]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> model = cs.StructuredPredictor("hamming", cs.models.Chain(), random_state=0).fit(X, y)
+    >>> [tags.tolist() for tags in model.predict([[["w=a"], ["w=cat"], ["w=sleeps"]]])]
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    state_: TrainingState
+
+    def __init__(
+        self,
+        surrogate: str = "log",
+        *,
+        decoding: str = "argmax",
+        features: str = "linear",
+        n_components: int | None = None,
+        bandwidth: float | str = "median",
+        hash_bits: int | None = None,
+        window: int = 0,
+        boundaries: bool = True,
+        transitions: str = "shared",
+        tag_scheme: str | None = None,
+        forbidden_transitions: Iterable[tuple[Any, Any]] | None = None,
+        solver: str = "sgd",
+        alpha: Any = "auto",
+        step: float | str = "auto",
+        batch_size: int | str = "auto",
+        max_epochs: int = 8,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 3,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> None:
+        self.surrogate = surrogate
+        self.decoding = decoding
+        self.features = features
+        self.n_components = n_components
+        self.bandwidth = bandwidth
+        self.hash_bits = hash_bits
+        self.window = window
+        self.boundaries = boundaries
+        self.transitions = transitions
+        self.tag_scheme = tag_scheme
+        self.forbidden_transitions = forbidden_transitions
+        self.solver = solver
+        self.alpha = alpha
+        self.step = step
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.checkpoint = checkpoint
+
+    # --- learning ---
+
+    def fit(
+        self,
+        X: PackedTokens | NamedTokens,
+        truths: Ragged,
+        statistic: TokenStates,
+        *,
+        sample_weight: FloatArray | None = None,
+        groups: Any = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        surrogate = self._check_settings()
+        self.statistic_ = statistic
+        self.states_ = np.unique(truths.values)
+        identity = ""
+        if self.checkpoint is not None:
+            identity = fit_identity(self.get_params(deep=False), X, truths, sample_weight, rng)
+        data = self._training_set(self._encode(X, fit=True), truths, sample_weight, rng, fit=True)
+        mask = self._mask(surrogate, data)
+        state, steps = self._start(data, mask), self._steps(surrogate, data)
+        alpha = single_alpha(self.alpha)
+        held_out = None
+        if self.early_stopping:
+            data, held_out = hold_out(data, self.validation_fraction, rng)
+        self.path_ = {}
+        found = None
+        if self.checkpoint is not None:
+            found = read_checkpoint(os.fspath(self.checkpoint), identity)
+        if found is not None:  # its penalty was chosen already
+            alpha = float(found.numbers["state"]["alpha"])
+        elif alpha is None:
+            alpha, self.path_ = choose_penalty(surrogate, data, state, steps, rng)
+        self.alpha_ = state.alpha = alpha
+        if self.solver == "lbfgs":
+            risk = ChainRisk(
+                surrogate,
+                data,
+                mask,
+                alpha=alpha,
+                boundaries=self.boundaries,
+                per_edge=self.transitions == "features",
+            )
+            solver = LBFGS(max_iter=25 * self.max_epochs, decrease=LBFGS_DECREASE)
+            weights, self.n_iter_, value = minimise(risk, solver)
+            self.path_["risk"] = np.array([value])
+        else:
+            problem = ChainSGD(surrogate, data, state, steps)
+            weights = self._run(problem, held_out, identity, rng)
+        self.weights_ = weights
+        return self
+
+    def partial_fit(
+        self,
+        X: PackedTokens | NamedTokens,
+        truths: Ragged,
+        statistic: TokenStates,
+        *,
+        sample_weight: FloatArray | None = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        """One epoch over these sequences, from where training stands.
+
+        The first call fixes the features: names that appear later are dropped unless ``hash_bits``
+        is set. All states of the statistic are learnt. ``alpha="auto"`` is 0 here: there are no
+        held-out sequences.
+        """
+        surrogate = self._check_settings()
+        if self.solver != "sgd":
+            raise ValueError(f"partial_fit needs solver='sgd', got {self.solver!r}")
+        first = not hasattr(self, "state_")
+        if first:
+            self.statistic_ = statistic
+            self.states_ = np.arange(len(statistic.names))
+        tokens = self._encode(X, fit=first)
+        data = self._training_set(tokens, truths, sample_weight, rng, fit=first)
+        mask = self._mask(surrogate, data)
+        if first:
+            self.state_ = self._start(data, mask)
+            self.alpha_ = self.state_.alpha = single_alpha(self.alpha) or 0.0
+        problem = ChainSGD(surrogate, data, self.state_, self._steps(surrogate, data))
+        problem.epoch(rng)
+        self.state_ = problem.state
+        self.n_iter_, self.path_ = self.state_.epoch, {"risk": np.array(self.state_.history)}
+        self.weights_ = self.state_.average
+        return self
+
+    @property
+    def can_stream(self) -> bool:  # type: ignore[override]
+        return self.solver == "sgd"
+
+    def _run(
+        self,
+        problem: ChainSGD,
+        held_out: TrainingSet | None,
+        identity: str,
+        rng: np.random.Generator,
+    ) -> ChainWeights:
+        """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
+
+        def judge(answer: Arrays) -> float:
+            assert held_out is not None
+            return token_error(ChainWeights.from_named(answer), held_out)
+
+        done = run_epochs(
+            problem,
+            max_epochs=self.max_epochs,
+            patience=None if held_out is None else self.patience,
+            judge=None if held_out is None else judge,
+            checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
+            fingerprint=identity,
+            rng=rng,
+        )
+        self.state_, self.n_iter_ = problem.state, done.n_epochs
+        self.path_["risk"] = np.array(done.risks)
+        return ChainWeights.from_named(done.answer)
+
+    # --- the steps in between ---
+
+    def _check_settings(self) -> ChainSurrogate:
+        """Refuse values that mean nothing, and settings that others make meaningless."""
+        surrogate = chain_surrogate(self.surrogate)
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{name} must be {' or '.join(map(repr, allowed))}, got {getattr(self, name)!r}"
+                )
+        if self.decoding == "bayes" and not self.estimates:
+            raise ValueError(
+                f"decoding='bayes' needs surrogate='log' or 'quadratic', got {self.surrogate!r}, "
+                f"whose scores are not probabilities; use decoding='argmax'"
+            )
+        single_alpha(self.alpha)
+        check_count(self.max_epochs, "max_epochs")
+        check_count(self.patience, "patience")
+        for name in ("step", "batch_size"):
+            value = getattr(self, name)
+            if isinstance(value, str) and value != "auto":
+                raise ValueError(f"{name} must be 'auto' or a number, got {value!r}")
+        random, sgd = self.features == "random", self.solver == "sgd"
+        refuse_idle(self, "features='random'", random, ("n_components", "bandwidth"))
+        refuse_idle(self, "solver='sgd'", sgd, SGD_SETTINGS)
+        stopping = ("validation_fraction", "patience")
+        refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
+        return surrogate
+
+    def _training_set(
+        self,
+        tokens: PackedTokens,
+        truths: Ragged,
+        sample_weight: FloatArray | None,
+        rng: np.random.Generator,
+        *,
+        fit: bool,
+    ) -> TrainingSet:
+        states = np.searchsorted(self.states_, truths.values)
+        weights = np.ones(len(tokens)) if sample_weight is None else sample_weight
+        weights = weights / weights.mean()
+        if fit:
+            components = self.n_components or DEFAULT_COMPONENTS
+            self.token_map_ = TokenMap.fit(
+                tokens,
+                window=self.window,
+                n_components=components if self.features == "random" else None,
+                bandwidth=self.bandwidth,
+                rng=rng,
+            )
+        token_map = self.token_map_
+        if tokens.is_sparse:
+            wide = token_map.transform(tokens.features, tokens.offsets)
+            tokens, token_map = PackedTokens(wide, tokens.offsets), TokenMap(wide.shape[1])
+        size = 4 * tokens.n_tokens * (token_map.n_random + token_map.n_features)
+        if token_map.n_random and size <= CACHE_BYTES:
+            tokens = PackedTokens(token_map.local(tokens.features), tokens.offsets)
+            return TrainingSet(tokens, states, weights, token_map, cached=True)
+        return TrainingSet(tokens, states, weights, token_map)
+
+    def _mask(self, surrogate: ChainSurrogate, data: TrainingSet) -> ChainWeights:
+        """0 where scores are learnt, −inf where they are forbidden (always so in ``mask_``)."""
+        s = len(self.states_)
+        refuse_too_many_weights(data.n_features, s, self.transitions)
+        tags = [self.statistic_.names[state] for state in self.states_]
+        self.mask_ = transition_mask(tags, self.tag_scheme, self.forbidden_transitions)
+        refuse_broken_constraints(self.mask_, data.states, data.tokens.offsets, tags)
+        if surrogate.name == "quadratic":  # needs finite scores
+            return ChainWeights.zeros(0, s)
+        return self.mask_
+
+    def _start(self, data: TrainingSet, mask: ChainWeights) -> TrainingState:
+        return TrainingState.zeros(
+            data.n_features, mask.n_states, per_edge=self.transitions == "features", mask=mask
+        )
+
+    def _steps(self, surrogate: ChainSurrogate, data: TrainingSet) -> Steps:
+        sparse = data.tokens.is_sparse
+        long_steps = sparse and surrogate.flattens
+        step = (4.0 if long_steps else 1.0) if isinstance(self.step, str) else self.step
+        one_by_one = sparse and self.transitions == "shared"
+        batch = (1 if one_by_one else 8) if isinstance(self.batch_size, str) else self.batch_size
+        return Steps(
+            check_number(step, "step", low=0.0, open_low=True),
+            batch_size=check_count(batch, "batch_size"),
+            boundaries=self.boundaries,
+        )
+
+
+CHOICES = {
+    "decoding": ("argmax", "bayes"),
+    "features": ("linear", "random"),
+    "transitions": ("shared", "features"),
+    "solver": ("sgd", "lbfgs"),
+}
+SGD_SETTINGS = ("step", "batch_size", "early_stopping", "checkpoint")

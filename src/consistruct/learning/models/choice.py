@@ -1,0 +1,73 @@
+"""One line per model: what names, tests and docs know them by."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from consistruct.learning.models.base import TargetModel
+
+__all__ = ["AUTOMATIC", "MODELS", "make_model", "model_class"]
+
+# name: (module, class), imported on use
+MODELS: dict[str, tuple[str, str]] = {
+    "ridge": ("consistruct.learning.models.ridge.model", "Ridge"),
+    "regressor": ("consistruct.learning.models.regressor", "Regressor"),
+    "probabilities": ("consistruct.learning.models.probabilities", "Probabilities"),
+    "linear": ("consistruct.learning.models.linear", "Linear"),
+    "chain": ("consistruct.learning.models.chain.model", "Chain"),
+    "items": ("consistruct.learning.models.items.model", "Items"),
+    "prepared": ("consistruct.learning.models.prepared", "Prepared"),
+    "stack": ("consistruct.learning.models.stack", "Stack"),
+}
+# what "auto" means for each kind of example
+AUTOMATIC = {"rows": "stack", "sequences": "chain", "queries": "items"}
+
+
+def model_class(name: str) -> type[TargetModel]:
+    """The class of a registered model."""
+    module, attribute = MODELS[name]
+    found: type[TargetModel] = getattr(import_module(module), attribute)
+    return found
+
+
+def set_names() -> list[str]:
+    """Names that stand for a model with its defaults; `Prepared` has none."""
+    return sorted(set(MODELS) - {"prepared"})
+
+
+def make_model(
+    model: Any, kind: str, *, cv: Any = None, time_limit: float | None = None, n_jobs: Any = None
+) -> TargetModel:
+    """The unfitted model for a kind of example, from a name or an object.
+
+    `cv`, `time_limit` and `n_jobs` are the estimator's: "auto" takes them over, for other models
+    `cv` and `n_jobs` are used by the estimator itself and `time_limit` has no meaning.
+    """
+    if isinstance(model, str):
+        name = AUTOMATIC[kind] if model == "auto" else model
+        if name not in set_names():
+            raise ValueError(
+                f"model must be 'auto', one of {', '.join(set_names())} or a model of "
+                f"consistruct.models, got {model!r}"
+            )
+        found = model_class(name)()
+        if found.uses_cv:
+            found.set_params(cv=cv, time_limit=time_limit, n_jobs=n_jobs)
+            return found
+    elif isinstance(model, TargetModel):
+        found = model
+    else:
+        raise TypeError(
+            f"model must be 'auto' or a model of consistruct.models, got "
+            f"{type(model).__name__}; wrap a classifier as Probabilities(classifier), a regressor "
+            f"as Regressor(regressor)"
+        )
+    if kind not in found.kinds:
+        raise ValueError(
+            f"{type(found).__name__} takes {' and '.join(found.kinds)}, but X and the loss are "
+            f"{kind}; use model='auto'"
+        )
+    if time_limit is not None:
+        raise ValueError("time_limit is kept by model='auto' (or Stack(time_limit=…)) only")
+    return found

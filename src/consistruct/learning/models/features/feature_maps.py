@@ -1,0 +1,187 @@
+"""Feature maps φ: the only code that knows what an input x is.
+
+A fitted map holds arrays, numbers, strings and kernels only, so that it can be written to a file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import check_count
+from consistruct.learning.models.features.eigen import symmetric_eigen
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.magnitudes import column_units
+from consistruct.protocols import FloatArray
+
+__all__ = [
+    "FeatureMap",
+    "KernelFeatures",
+    "LinearFeatures",
+    "NystroemFeatures",
+    "RandomFeatures",
+    "Scaling",
+    "TransformerFeatures",
+]
+
+DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as an array
+
+
+class Scaling:
+    """x -> (x − shift)/scale, the identity if nothing was given; sparse inputs learn no shift."""
+
+    def __init__(self, shift: FloatArray | None = None, scale: FloatArray | None = None) -> None:
+        self.shift = shift
+        self.scale = scale
+
+    @classmethod
+    def standard(cls, X: Any, weight: FloatArray) -> Scaling:
+        """Weighted mean and standard deviation of each column; constant columns keep scale 1.
+
+        Columns whose squares no float holds are divided by a power of two first. What is constant
+        is relative to the mean: the units of a column do not matter.
+        """
+        units = column_units(X)
+        if units is not None:
+            part = cls(None, units)(X)
+            found = cls.standard(part, weight)
+            shift = None if found.shift is None else found.shift * units
+            return cls(shift, units if found.scale is None else found.scale * units)
+        share = weight / weight.sum()
+        mean = np.asarray(X.T @ share, dtype=np.float64)
+        squares = X.multiply(X) if is_sparse(X) else np.square(X, dtype=np.float64)
+        variance = np.asarray(squares.T @ share, dtype=np.float64) - mean**2
+        if not is_sparse(X):  # two passes: the difference above cancels for large means
+            variance = np.asarray(share @ np.square(X - mean), dtype=np.float64)
+        scale = np.sqrt(np.maximum(variance, 0.0))
+        scale[scale <= 1e-10 * np.abs(mean)] = 1.0
+        return cls(None if is_sparse(X) else mean, scale)
+
+    def __call__(self, X: Any) -> Any:
+        if self.scale is None:
+            return X
+        if self.shift is None:  # learned from sparse inputs: zeros stay zeros
+            return sp.csr_array(X.multiply(1.0 / self.scale)) if is_sparse(X) else X / self.scale
+        # learned from dense inputs: a shift makes sparse ones dense
+        return (dense_rows(X) - self.shift) / self.scale
+
+
+class FeatureMap(ABC):
+    """Required: `n_outputs` and `transform`."""
+
+    n_outputs: int
+
+    @abstractmethod
+    def transform(self, X: Any) -> Any:
+        """Inputs (n, d) -> features (n, n_outputs), array or CSR."""
+
+
+class LinearFeatures(FeatureMap):
+    """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""
+
+    def __init__(self, n_features: int, scaling: Scaling | None = None) -> None:
+        self.n_outputs = check_count(n_features, "n_features")
+        self.scaling = scaling or Scaling()
+
+    def transform(self, X: Any) -> Any:
+        return self.scaling(X)
+
+
+class KernelFeatures(FeatureMap):
+    """φ(x) = (k(x, z_1), …, k(x, z_n)) over all training inputs z: exact kernel methods, small n.
+
+    Weights on these features are expansion coefficients; solvers that penalise them use the RKHS
+    norm.
+    """
+
+    def __init__(self, kernel: Kernel, support: Any, scaling: Scaling | None = None) -> None:
+        self.kernel = kernel
+        self.scaling = scaling or Scaling()
+        self.support = dense_rows(self.scaling(support))  # (n, d), already scaled
+        self.n_outputs = len(self.support)
+
+    def transform(self, X: Any) -> FloatArray:
+        return self.kernel(self.scaling(X), self.support)
+
+
+class NystroemFeatures(FeatureMap):
+    """φ(x) = K_mm^{−1/2} k(x, landmarks): the kernel restricted to the span of m landmarks."""
+
+    def __init__(self, kernel: Kernel, landmarks: Any, scaling: Scaling | None = None) -> None:
+        self.kernel = kernel
+        self.scaling = scaling or Scaling()
+        self.landmarks = dense_rows(self.scaling(landmarks))  # (m, d), already scaled
+        values, vectors = symmetric_eigen(kernel(self.landmarks, self.landmarks))
+        # directions below rounding carry noise only; near-duplicate landmarks make them
+        kept = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 1e-300)
+        self.whitening = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
+        self.n_outputs = int(kept.sum())
+
+    def transform(self, X: Any) -> FloatArray:
+        return self.kernel(self.scaling(X), self.landmarks) @ self.whitening
+
+
+class RandomFeatures(FeatureMap):
+    """φ(x) = √(2/m) cos(ωᵀx + b): random Fourier features of the RBF or Laplace kernel.
+
+    ω is normal with variance 1/h² for RBF and Cauchy with scale 1/h for Laplace (‖·‖₁).
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        n_features: int,
+        n_components: int,
+        rng: np.random.Generator,
+        scaling: Scaling | None = None,
+        dtype: Any = np.float64,
+    ) -> None:
+        if kernel.name == "poly":
+            raise ValueError(
+                "random features exist for the kernels 'rbf' and 'laplace', got 'poly'; "
+                "use features='nystroem' for it"
+            )
+        self.kernel = kernel
+        self.scaling = scaling or Scaling()
+        self.n_outputs = check_count(n_components, "n_components")
+        shape = (n_features, self.n_outputs)
+        drawn = rng.normal(size=shape) if kernel.name == "rbf" else rng.standard_cauchy(size=shape)
+        self.frequencies = (drawn / kernel.bandwidth).astype(dtype)
+        self.phases = rng.uniform(0.0, 2.0 * np.pi, size=self.n_outputs).astype(dtype)
+
+    def transform(self, X: Any) -> FloatArray:
+        # in the precision of the frequencies: single for the many tokens of sequences
+        angles = np.asarray(self.scaling(X) @ self.frequencies, dtype=self.frequencies.dtype)
+        angles += self.phases
+        np.cos(angles, out=angles)
+        angles *= np.sqrt(2.0 / self.n_outputs)
+        return angles
+
+
+class TransformerFeatures(FeatureMap):
+    """φ(x) = transformer.transform(x) for a fitted scikit-learn transformer."""
+
+    def __init__(self, transformer: Any, n_outputs: int) -> None:
+        self.transformer = transformer
+        self.n_outputs = n_outputs
+
+    def transform(self, X: Any) -> Any:
+        features: Any = self.transformer.transform(X)
+        if is_sparse(features):
+            return sp.csr_array(features)
+        return np.asarray(features, dtype=np.float64)
+
+
+def dense_rows(X: Any) -> FloatArray:
+    """Rows that a kernel is evaluated against, as float64; refuses to fill memory."""
+    if X.shape[0] * X.shape[1] > DENSE_LANDMARK_LIMIT:
+        raise ValueError(
+            f"kernel features would keep {X.shape[0]} rows of {X.shape[1]} columns as an array; "
+            f"use features='linear' for wide data, or lower n_components"
+        )
+    rows = to_dense(X)
+    return np.array(rows, dtype=np.float64, order="C")

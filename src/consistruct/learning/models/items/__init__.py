@@ -1,0 +1,1 @@
+"""Scores of single items, for rankings."""

@@ -1,0 +1,97 @@
+"""What learns scores of items: the queries it learns from, and what every learner offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.item_targets import item_targets
+from consistruct.learning.models.items.query_ridge import QueryProblem
+from consistruct.losses.orders import RelevanceLoss
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["ItemLearner", "ItemScores", "TrainingQueries", "training_queries"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingQueries:
+    """Queries that tell something, with the loss they are judged by.
+
+    Attributes
+    ----------
+    problem : QueryProblem
+        Items, centred targets −u, weights g·v.
+    loss : RelevanceLoss
+    grades : Ragged of ints
+    numbers : (n,) int array
+        Which of the given queries these are, sorted.
+    weighted : bool
+        Whether users gave different weights to queries.
+    """
+
+    problem: QueryProblem
+    loss: RelevanceLoss
+    grades: Ragged
+    numbers: IntArray
+    weighted: bool
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, queries: IntArray) -> TrainingQueries:
+        """Some of them, by sorted positions in `numbers`."""
+        return TrainingQueries(
+            self.problem.take(queries),
+            self.loss,
+            self.grades.take(queries),
+            self.numbers[queries],
+            self.weighted,
+        )
+
+
+def training_queries(
+    items: Any,  # (N, d), query after query
+    grades: Ragged,
+    loss: RelevanceLoss,
+    sample_weight: FloatArray | None,  # (n,)
+) -> TrainingQueries:
+    """Queries with their targets, less those in which all orders cost the same."""
+    targets, weight = item_targets(loss, grades)
+    if sample_weight is not None:
+        weight = weight * sample_weight
+    kept = np.flatnonzero(weight > 0)
+    if len(kept) == 0:
+        raise ValueError(
+            "no query tells anything: each has a single item, or its orders all cost the same; "
+            "give queries with several items"
+        )
+    every = QueryProblem(items, grades.offsets, targets, weight)
+    weighted = sample_weight is not None and bool(np.ptp(sample_weight) > 0)
+    if len(kept) == len(weight):
+        return TrainingQueries(every, loss, grades, kept, weighted)
+    return TrainingQueries(every.take(kept), loss, grades.take(kept), kept, weighted)
+
+
+class ItemScores(ABC):
+    """A fitted score of items, greatest first. Required: `takes_missing`, `scores`."""
+
+    takes_missing: bool
+
+    @abstractmethod
+    def scores(self, items: Any, offsets: IntArray) -> FloatArray:
+        """θ = −ū of each item, (N,), up to a constant per query; items stand query after query."""
+
+
+class ItemLearner(ABC):
+    """Required: `name`, `takes_missing`, `fit`."""
+
+    name: str
+    takes_missing: bool
+
+    @abstractmethod
+    def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> ItemScores:
+        """Learn scores of items."""

@@ -1,0 +1,141 @@
+"""Several learners of item scores, compared and combined on queries that they did not see.
+
+Each learner estimates the same thing, −Pū, so that estimates can be averaged. Weights w ≥ 0 are
+those of least left-out surrogate risk,
+
+    min_w  Σ_q v_q ‖y_q − Σ_k w_k θ̂_k,₋q‖²      (non-negative least squares),
+
+unless a single learner has a lower left-out task loss by more than a standard error of the
+difference: the surrogate has the smaller variance, the task loss the last word.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
+from consistruct.learning.models.items.left_out import (
+    Fold,
+    LeftOutScores,
+    Risks,
+    cross_fit_scores,
+    risks,
+)
+from consistruct.learning.models.items.ridge import RidgeLearner
+from consistruct.protocols import FloatArray
+
+__all__ = ["Portfolio", "fit_portfolio"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Attributes: `members` and their `weights`; `left_out` scores of the combination; `tried`,
+    a line for each learner (name, left-out task loss and surrogate risk, weight).
+    """
+
+    members: list[ItemScores]
+    weights: FloatArray
+    left_out: LeftOutScores
+    tried: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    name: str
+    fitted: list[ItemScores]  # averaged
+    left_out: LeftOutScores
+
+
+def fit_portfolio(
+    learners: Sequence[ItemLearner],
+    queries: TrainingQueries,
+    parts: Sequence[Fold],
+    *,
+    exact: bool,
+    time_limit: float | None,
+    n_jobs: int | None,
+    rng: np.random.Generator,
+) -> Portfolio:
+    """Fits and left-out scores of each learner, and their weights.
+
+    `exact`: the folds are our own. Then ridge leaves out query by query in their place, and fits on
+    folds are averaged; with folds of the user's each learner is fitted again on all queries.
+    """
+    start = monotonic()
+    candidates: list[_Candidate] = []
+    late: list[str] = []
+    for learner in learners:
+        if candidates and time_limit is not None and monotonic() - start > time_limit / 2:
+            late.append(learner.name)  # the next one may take as long as all before
+            continue
+        candidates.append(_candidate(learner, queries, parts, exact, rng, n_jobs))
+    common = candidates[0].left_out.queries
+    for candidate in candidates[1:]:
+        common = np.intersect1d(common, candidate.left_out.queries)
+    left = queries.take(common)
+    columns = np.array([c.left_out.take(common, queries).values for c in candidates])
+    found = [risks(values, left) for values in columns]
+    weights = _weights(columns, found, left)
+    tried: list[dict[str, Any]] = [
+        {
+            "name": candidate.name,
+            "task_loss": risk.task_loss,
+            "surrogate_risk": risk.surrogate,
+            "weight": float(weight),
+        }
+        for candidate, risk, weight in zip(candidates, found, weights, strict=True)
+    ]
+    tried += [{"name": name, "skipped": "time_limit"} for name in late]
+    for line in tried:
+        logger.info("items: %s", line)
+    kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
+    return Portfolio(
+        [model for fitted, _ in kept for model in fitted],
+        np.array([weight / len(fitted) for fitted, weight in kept for _ in fitted]),
+        LeftOutScores(common, weights @ columns),
+        tried,
+    )
+
+
+def _candidate(
+    learner: ItemLearner,
+    queries: TrainingQueries,
+    parts: Sequence[Fold],
+    exact: bool,
+    rng: np.random.Generator,
+    n_jobs: int | None,
+) -> _Candidate:
+    if isinstance(learner, RidgeLearner) and exact:
+        ridge = learner.fit(queries, rng)
+        positions = np.searchsorted(queries.numbers, ridge.left_out_queries)
+        return _Candidate(learner.name, [ridge], LeftOutScores(positions, ridge.left_out.values))
+    fitted, left_out = cross_fit_scores(learner, queries, parts, rng, n_jobs)
+    if not exact:
+        stage = getattr(fitted[0], "stage", None)
+        again: Any = learner.fit(queries, rng)
+        fitted = [again if stage is None else again.at(stage)]
+    return _Candidate(learner.name, fitted, left_out)
+
+
+def _weights(columns: FloatArray, found: Sequence[Risks], left: TrainingQueries) -> FloatArray:
+    """w ≥ 0, (k,), adding up to one."""
+    k = len(columns)
+    best = int(np.argmin([risk.task_loss for risk in found]))
+    alone = np.eye(k)[best]
+    root = np.sqrt(left.problem.item_weight)
+    weights, _ = nnls((columns * root).T, left.problem.scaled_targets)
+    if not weights.any():  # no learner says anything about left-out queries
+        return np.asarray(alone)
+    weights = weights / weights.sum()  # scale changes no order
+    gain = risks(weights @ columns, left).task - found[best].task
+    error = float(gain.std()) / np.sqrt(len(gain))
+    return np.asarray(alone if gain.mean() > error else weights)

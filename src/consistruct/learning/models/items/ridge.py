@@ -1,0 +1,126 @@
+"""Scores ⟨w, φ(x)⟩ of items by the closed form, the penalty chosen by leaving out queries."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+
+from consistruct.labels import Ragged
+from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.items.feature_search import choose_item_features, some_queries
+from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
+from consistruct.learning.models.items.query_ridge import (
+    QueryRidge,
+    leave_one_query_out,
+    left_out_scores,
+)
+from consistruct.learning.models.solvers.base import check_alpha
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["RidgeLearner", "RidgeScores"]
+
+logger = logging.getLogger(__name__)
+
+SELECTION_ITEMS = 8192  # leave-one-query-out losses are averaged over about so many items
+
+
+class RidgeScores(ItemScores):
+    """One weight per feature, and what leaving out queries told.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+    weights : (n_outputs,) array
+    alpha : float
+    path : dict of arrays
+        Penalties that were compared; empty if one was given.
+    left_out_queries : (m,) int array, sorted
+        Which of the training queries were left out one by one.
+    left_out : Ragged
+        Scores of their items by the fit without them, centred.
+    """
+
+    takes_missing = False
+
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        weights: FloatArray,
+        alpha: float,
+        path: dict[str, FloatArray],
+        left_out_queries: IntArray,
+        left_out: Ragged,
+    ) -> None:
+        self.feature_map = feature_map
+        self.weights = weights
+        self.alpha = alpha
+        self.path = path
+        self.left_out_queries = left_out_queries
+        self.left_out = left_out
+
+    def scores(self, items: Any, offsets: IntArray) -> FloatArray:
+        return np.asarray(self.feature_map.transform(items) @ self.weights).ravel()
+
+
+class RidgeLearner(ItemLearner):
+    """Ridge regression within queries on features of the items."""
+
+    takes_missing = False
+
+    def __init__(
+        self,
+        options: FeatureOptions,
+        alpha: Any = "auto",
+        selection: str = "task_loss",
+        *,
+        quick: bool = False,
+        name: str = "ridge",
+    ) -> None:
+        """`quick`: kernels are compared on few items, once, and not with linear features."""
+        self.name = name
+        self.options = options
+        self.alpha = alpha
+        self.selection = selection
+        self.quick = quick
+
+    def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> RidgeScores:
+        alphas = check_alpha(self.alpha)
+        problem = queries.problem
+        features = choose_item_features(
+            self.options, problem, queries.loss, queries.grades, rng, quick=self.quick
+        )
+        chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
+        ridge = QueryRidge(problem, features, chosen)
+        part = problem.take(chosen)
+        path: dict[str, FloatArray] = {}
+        if isinstance(alphas, float):
+            alpha = alphas
+        else:
+            grid = ridge.grid() if alphas is None else alphas
+            grades = queries.grades.take(chosen)
+            compared = leave_one_query_out(ridge, part, queries.loss, grades, grid)
+            best = compared.best(self.selection)
+            alpha = float(compared.alphas[best])
+            path = {
+                "alphas": compared.alphas,
+                "task_loss": compared.task_loss,
+                "surrogate_risk": compared.surrogate_risk,
+                "task_error": compared.task_error,
+            }
+            logger.info(
+                "rankings: alpha %.3g of %d, leave-one-query-out task loss %.4f",
+                alpha,
+                len(grid),
+                compared.task_loss[best],
+            )
+        return RidgeScores(
+            features,
+            ridge.weights(alpha),
+            alpha,
+            path,
+            queries.numbers[chosen],
+            left_out_scores(ridge, part, alpha),
+        )

@@ -1,0 +1,1 @@
+"""Ridge regression of the statistic: closed form, exact leave-one-out, mergeable moments."""

@@ -1,0 +1,300 @@
+"""Ridge: least squares on the statistic, linear or kernel, with exact leave-one-out."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
+from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.features.feature_options import (
+    DEFAULT_COMPONENTS,
+    FeatureOptions,
+)
+from consistruct.learning.models.features.magnitudes import input_scale, scaled_inputs
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
+from consistruct.learning.models.solvers.paper_sgd import PaperSGD
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.protocols import FloatArray
+
+__all__ = ["Ridge"]
+
+FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
+SOLVERS = {"closed_form": ClosedForm, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
+
+
+class Ridge(TargetModel):
+    """Least squares on the statistic: the quadratic surrogate of the paper, in closed form.
+
+        min_W (1/N) Σ_i w_i ‖Wᵀφ(x_i) − τ(y_i)‖² + α‖W‖²
+
+    Its estimate of E[τ(y) | x] is consistent for every loss. The defaults need no tuning: features,
+    kernel, bandwidth and penalty are chosen by exact leave-one-out. Choose it for label sets,
+    trees, grades and small noisy tables; trees and boosting are ahead on tables with thresholds.
+
+    Parameters
+    ----------
+    features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
+        "auto": linear for very wide inputs (over 4096 columns, 1024 if sparse), else the better of
+        the standardised inputs and a kernel, exact up to 12,288 rows (`n_components` rows if given)
+        and by Nyström above. "rbf", "laplace" and "poly" are exact whatever the number of rows;
+        "nystroem" and "random" approximate `kernel`.
+    kernel : {"auto", "rbf", "laplace", "poly"}
+        For "auto", "nystroem" and "random". "auto" compares RBF and Laplace (exp(−‖x−z‖₁/h)) by
+        leave-one-out; it is RBF for sparse inputs and where `bandwidth` is a number.
+    bandwidth : "auto", "median" or float
+        "auto" compares six around the median distance by leave-one-out on at most 1024 rows.
+    degree : int
+        Degree of the polynomial kernel.
+    coef0 : float
+        Constant of the polynomial kernel.
+    n_components : int, optional
+        Landmarks or random features; 3072 if not given.
+    standardize : "auto" or bool
+        Whether inputs are standardised first; "auto" compares both for kernels and leaves
+        features="linear" as they are.
+    alpha : "auto", float or list of float
+        Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
+    solver : {"auto", "closed_form", "sgd", "paper_sgd"} or solver object
+        "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
+    regularizer : {"gram", "weights"}
+        The penalty in an orthonormal basis of the scores, tr(WᵀḠW), or the paper's ‖W‖².
+    scores : ScoreSpace, optional
+        The score space of the model; the loss's own if not given. Smaller ones are in general
+        inconsistent.
+    fit_intercept : bool
+    n_jobs : int, optional
+        Kernels that are compared at a time, one thread each.
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap
+    coef_, intercept_ : (width, n_features_out) and (width,) arrays
+    alpha_ : float
+    path_ : dict
+        Left-out risks of every penalty that was compared.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import consistruct as cs
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = cs.TaskLossClassifier("zero_one", cs.models.Ridge(features="linear"))
+    >>> model.fit(X, y).predict(X[:2])
+    array([0, 0])
+    """
+
+    shrinks = True
+
+    def __init__(
+        self,
+        features: Any = "auto",
+        *,
+        kernel: str = "auto",
+        bandwidth: Any = "auto",
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_components: int | None = None,
+        standardize: Any = "auto",
+        alpha: Any = "auto",
+        solver: Any = "auto",
+        regularizer: str = "gram",
+        scores: Any = None,
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.features = features
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.standardize = standardize
+        self.alpha = alpha
+        self.solver = solver
+        self.regularizer = regularizer
+        self.scores = scores
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+
+    feature_map_: FeatureMap
+    input_scale_: float  # a power of two that extreme inputs are divided by
+    coef_: FloatArray
+    intercept_: FloatArray
+    alpha_: float
+    path_: dict[str, FloatArray]
+    n_iter_: int
+
+    @property
+    def can_stream(self) -> bool:  # type: ignore[override]
+        return self.solver == "sgd" or isinstance(self.solver, AveragedSGD)
+
+    def fit(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        *,
+        sample_weight: FloatArray | None = None,
+        groups: Any = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Choose features and penalty, solve."""
+        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        self.input_scale_ = input_scale(X)
+        X = scaled_inputs(X, self.input_scale_)
+        solver = self._make_solver(X.shape)
+        self.statistic_ = self._own_statistic(statistic, solver)
+        self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
+        score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
+        settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
+        if isinstance(solver, ClosedForm):
+            fit = solver.solve(
+                self.statistic_, score_map, X, truths, regularizer=self.regularizer, **settings
+            )
+            self._left_out = fit.left_out if groups is None else None
+            self._store(score_map, fit.weights, fit.alpha, fit.path, 1)
+            return self
+        self._refuse_regularizer()
+        result = solver.solve(self.statistic_, score_map, X, truths, **settings)
+        self._left_out = None
+        self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        *,
+        sample_weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> Self:
+        """One epoch of averaged SGD over these rows, from where the last call stopped."""
+        from consistruct.learning.models.solvers.sgd_run import SGDRun
+
+        solver = self.solver if isinstance(self.solver, AveragedSGD) else AveragedSGD()
+        self._refuse_regularizer()
+        first = not hasattr(self, "sgd_state_")
+        if first:
+            self.input_scale_ = input_scale(X)
+        X = scaled_inputs(X, self.input_scale_)
+        if first:
+            self.statistic_ = self._own_statistic(statistic, solver)
+            self.feature_map_ = self._choose_features(X, truths, sample_weight, solver, rng)
+        score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
+        run = SGDRun(
+            solver,
+            self.statistic_,
+            score_map,
+            X,
+            truths,
+            sample_weight,
+            rng,
+            alpha=self.alpha,
+            state=None if first else self.sgd_state_,
+        )
+        run.epoch(rng)
+        self.sgd_state_ = run.state
+        self._left_out = None
+        self._store(score_map, run.weights(), run.state.alpha, {}, run.state.epoch)
+        return self
+
+    def _own_statistic(self, statistic: Statistic, solver: Any) -> Statistic:
+        """The one asked for, unless a setting refers to the scores of the loss."""
+        of_scores = self.regularizer == "weights" or isinstance(solver, PaperSGD)
+        if self.scores is None and not of_scores:
+            return statistic
+        return TargetValues(statistic.loss, self.scores)
+
+    def _choose_features(
+        self, X: Any, truths: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
+    ) -> FeatureMap:
+        return choose_features(
+            FeatureOptions(
+                features=self.features,
+                kernel=self.kernel,
+                bandwidth=self.bandwidth,
+                degree=self.degree,
+                coef0=self.coef0,
+                n_components=self.n_components,
+                standardize=self.standardize,
+                fit_intercept=self.fit_intercept,
+                n_jobs=self.n_jobs,
+            ),
+            X,
+            truths,
+            weight,
+            self.statistic_,
+            expansions=isinstance(solver, ClosedForm | PaperSGD),
+            rng=rng,
+        )
+
+    def _make_solver(self, shape: tuple[int, int]) -> Any:
+        solver = self.solver
+        if isinstance(solver, ClosedForm | AveragedSGD | PaperSGD):
+            return solver
+        if solver == "auto":
+            solver = self._affordable(shape)
+        if not isinstance(solver, str) or solver not in SOLVERS:
+            raise ValueError(
+                f"solver must be 'auto', one of {', '.join(SOLVERS)} or an object of "
+                f"these, got {self.solver!r}"
+            )
+        return SOLVERS[solver]()
+
+    def _affordable(self, shape: tuple[int, int]) -> str:
+        n, n_features = shape
+        if self.features in ("rbf", "laplace", "poly"):
+            return "closed_form" if n <= EXACT_ROWS else "sgd"
+        if self.features in ("nystroem", "random"):
+            size = min(n, self.n_components or DEFAULT_COMPONENTS)
+        else:
+            size = min(n, n_features)
+        return "closed_form" if size <= FACTORISATION_LIMIT else "sgd"
+
+    def _refuse_regularizer(self) -> None:
+        if self.regularizer != "gram":
+            raise ValueError(
+                f"regularizer={self.regularizer!r} needs solver='closed_form'; stochastic solvers "
+                f"penalise tr(WᵀḠW)"
+            )
+
+    def _store(
+        self,
+        score_map: ScoreMap,
+        weights: FloatArray,
+        alpha: float,
+        path: dict[str, FloatArray],
+        n_iter: int,
+    ) -> None:
+        coef, self.intercept_ = score_map.split(weights)
+        self.coef_ = np.ascontiguousarray(coef.T)
+        self.alpha_, self.path_, self.n_iter_ = alpha, path, n_iter
+
+    def expected(self, X: Any) -> FloatArray:
+        """Wᵀφ(x) + b, (n, width)."""
+        weights = np.vstack([self.coef_.T, self.intercept_])
+        inputs = scaled_inputs(X, self.input_scale_)
+        return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, inputs)
+
+    def left_out(self) -> LeftOut:
+        """Exact leave-one-out estimates, of all rows or of a random sample of at least 2048."""
+        if self._left_out is None:
+            raise CapabilityError(
+                self,
+                "left_out",
+                "estimates of rows by a fit without them",
+                "only the closed form without groups has them exactly; give cv=",
+            )
+        return self._left_out
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_left_out": None}  # training estimates are not part of the model

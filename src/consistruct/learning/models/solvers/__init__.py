@@ -1,0 +1,1 @@
+"""Solvers that the linear models share."""

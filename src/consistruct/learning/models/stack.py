@@ -1,0 +1,403 @@
+"""Stack: several models, weighted by what they say about rows they have not seen."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from consistruct._validation import check_number
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
+from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.selection.averaging import criterion_for, greedy_weights
+from consistruct.learning.selection.columns import Columns
+from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
+from consistruct.learning.selection.portfolio import (
+    ALL_ROWS,
+    SAMPLE_ROWS,
+    SAMPLE_SHARE,
+    Candidate,
+    portfolio,
+)
+from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["Stack"]
+
+logger = logging.getLogger(__name__)
+
+FOLDS = 5
+HELD_OUT = 3  # above ALL_ROWS one part of so many is judged
+FEW_MEMBERS = 2  # above ALL_ROWS
+LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
+
+
+class Stack(TargetModel):
+    """A weighted mean of several models, with weights from left-out rows.
+
+    Every model is cross-fitted once (ridge regression has its left-out rows exactly), models are
+    averaged greedily while that helps, and those with a weight are fitted on all rows. The
+    criterion is a proper loss together with the task loss (see
+    `consistruct.learning.selection.averaging`), not the task loss alone, which few rows decide.
+
+    Parameters
+    ----------
+    models : "auto" or list of models
+        Models of `consistruct.models`. "auto" tries logistic regression, forests, boosting and
+        kernel ridge for classes, ridge and extra trees for other labels, as far as the size allows.
+    cv : int or splitter, optional
+        Folds. None: five up to 5,000 rows, one split of a sample of rows above.
+    combine : {"average", "best"}
+        Average, or only the best single model.
+    time_limit : float, optional
+        Seconds after which no further model is tried.
+    n_jobs : int, optional
+        Folds that are fitted at a time; the answer does not depend on it.
+
+    Attributes
+    ----------
+    members_ : list of fitted models
+    weights_ : (members,) array
+    portfolio_ : list of dict
+        For every model: name, left-out criterion and task loss, weight, seconds, and what happened.
+
+    Examples
+    --------
+    >>> import consistruct as cs
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> logistic = cs.models.Probabilities(LogisticRegression(max_iter=1000))
+    >>> stack = cs.models.Stack([logistic, cs.models.Ridge()])
+    >>> model = cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(X, y)
+    >>> [entry["name"] for entry in model.portfolio_]
+    ['Probabilities', 'Ridge']
+    """
+
+    raw_inputs = True
+    uses_cv = True
+
+    def __init__(
+        self,
+        models: Any = "auto",
+        *,
+        cv: Any = None,
+        combine: str = "average",
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.models = models
+        self.cv = cv
+        self.combine = combine
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+
+    members_: list[TargetModel]
+    weights_: FloatArray
+    portfolio_: list[dict[str, Any]]
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        if isinstance(self.models, str):
+            return True
+        return all(model.takes_missing for model in self.models)
+
+    def fit(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        *,
+        sample_weight: FloatArray | None = None,
+        groups: Any = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Cross-fit every model, weigh them, fit those with a weight on all rows."""
+        self._check()
+        started = time.perf_counter()
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        examples = Examples(Rows(statistic.loss, None), X, truths, weight, groups)  # type: ignore[arg-type]
+        sample, splits = self._splits(examples, rng)
+        candidates = self._candidates(statistic, X, len(examples))
+        trials = self._trials(candidates, sample, splits, statistic, started, rng)
+        self._combine(trials, sample, statistic)
+        self._fit_members(trials, sample, examples, statistic, rng)
+        return self
+
+    # --- what is tried ---
+
+    def _check(self) -> None:
+        if self.combine not in ("average", "best"):
+            raise ValueError(f"combine must be 'average' or 'best', got {self.combine!r}")
+        if self.time_limit is not None:
+            check_number(self.time_limit, "time_limit", low=0.0)
+        if isinstance(self.models, str):
+            if self.models != "auto":
+                raise ValueError(f"models must be 'auto' or a list of models, got {self.models!r}")
+            return
+        if not self.models or not all(isinstance(one, TargetModel) for one in self.models):
+            raise TypeError(
+                "models must be 'auto' or a list of models of consistruct.models, such as "
+                "[Ridge(), Probabilities(classifier)]"
+            )
+
+    def _candidates(self, statistic: Statistic, X: Any, n: int) -> list[Candidate]:
+        if isinstance(self.models, str):
+            return portfolio(statistic, Columns.of(X), n, n_jobs=self.n_jobs)
+        return [Candidate(type(model).__name__, model) for model in self.models]
+
+    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[_Sample, list[Fold]]:
+        """The rows on which models are compared, and their folds."""
+        n = len(examples)
+        everyone = np.arange(n)
+        if self.cv is not None:
+            return _Sample(everyone, examples, whole=True, exact=False), folds(
+                examples, self.cv, rng
+            )
+        if n <= ALL_ROWS:
+            exact = examples.groups is None
+            return _Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
+        rows, most = everyone, max(SAMPLE_ROWS, n // SAMPLE_SHARE)
+        if n > most:
+            rows = np.sort(rng.choice(n, most, replace=False))
+        part = examples.take(rows)
+        return _Sample(rows, part, whole=False, exact=False), folds(part, HELD_OUT, rng)[:1]
+
+    def _trials(
+        self,
+        candidates: Sequence[Candidate],
+        sample: _Sample,
+        splits: list[Fold],
+        statistic: Statistic,
+        started: float,
+        rng: np.random.Generator,
+    ) -> list[_Trial]:
+        trials = []
+        for candidate in candidates:
+            seed = int(rng.integers(2**62))  # drawn whatever happens: later ones do not change
+            trial = _Trial(candidate.name, candidate.model, candidate.reason)
+            trials.append(trial)
+            if candidate.model is None:
+                continue
+            late = self.time_limit is not None and time.perf_counter() - started > self.time_limit
+            if late and any(one.left is not None for one in trials):
+                trial.model, trial.reason = None, f"time_limit of {self.time_limit} s was over"
+                continue
+            begun = time.perf_counter()
+            try:
+                self._try(trial, sample, splits, statistic, seed)
+            except (ValueError, TypeError, np.linalg.LinAlgError) as error:
+                if not isinstance(self.models, str):  # the user's own: not ours to leave out
+                    raise
+                trial.model, trial.reason = None, f"failed: {' '.join(str(error).split())[:200]}"
+                logger.warning("%s left out: %s", trial.name, trial.reason)
+            trial.seconds = time.perf_counter() - begun
+            logger.info("%s: %.1f s", trial.name, trial.seconds)
+        if all(trial.left is None for trial in trials):
+            reasons = "; ".join(f"{trial.name} {trial.reason}" for trial in trials)
+            raise ValueError(f"no model could be fitted: {reasons}")
+        return trials
+
+    def _try(
+        self,
+        trial: _Trial,
+        sample: _Sample,
+        splits: list[Fold],
+        statistic: Statistic,
+        seed: int,
+    ) -> None:
+        """Left-out estimates: the model's own where they are exact, else one fit per fold."""
+        examples, model = sample.examples, trial.model
+        assert model is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # close enough to be compared
+            if sample.exact and _leaves_out_exactly(model):
+                fitted = _fit(model, examples, statistic, np.random.default_rng(seed))
+                try:
+                    left = fitted.left_out()
+                    if len(left.rows) == len(examples):
+                        trial.fitted, trial.left = fitted, left
+                        trial.statistic = fitted.statistic_
+                        return
+                except CapabilityError:
+                    trial.fitted = fitted  # fitted on all rows; its folds are fitted below
+            seeds = np.random.default_rng(seed).integers(2**63, size=len(splits))
+            found = fit_fold(model, examples, statistic, splits, seeds, self.n_jobs)
+            trial.left = joined([left for _, left in splits], [part[0] for part in found])
+            trial.statistic = found[0][1]
+
+    # --- how they are combined ---
+
+    def _combine(self, trials: list[_Trial], sample: _Sample, asked: Statistic) -> None:
+        """Weights of the trials by left-out rows that all of them estimate."""
+        used = [trial for trial in trials if trial.left is not None]
+        assert used[0].left is not None
+        same = all(trial.statistic == used[0].statistic for trial in used)
+        self.statistic_ = used[0].statistic if same else TargetValues(asked.loss)
+        rows = used[0].left.rows
+        for trial in used[1:]:
+            assert trial.left is not None
+            rows = np.intersect1d(rows, trial.left.rows, assume_unique=True)
+        truths = take_truths(sample.examples.truths, rows)
+        weight = sample.examples.weight[rows]
+        estimates = []
+        for trial in used:
+            assert trial.left is not None
+            place = np.searchsorted(trial.left.rows, rows)
+            expected = self._common(trial, trial.left.expected[place])
+            expected = self.statistic_.project(expected)
+            assert trial.model is not None
+            if trial.model.shrinks and isinstance(self.statistic_, ClassProbabilities):
+                trial.recalibration, _ = recalibrate(
+                    self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
+                )
+                expected = trial.recalibration.for_reports(expected)
+            estimates.append(expected)
+        weights, alone = greedy_weights(estimates, criterion_for(self.statistic_, truths, weight))
+        if self.combine == "best":
+            weights = np.zeros(len(used))
+            weights[alone.argmin()] = 1.0
+        weights[weights < LEAST_WEIGHT] = 0.0
+        if not sample.whole:  # a fit on all rows is what takes the time there
+            weights[np.argsort(-weights, kind="stable")[FEW_MEMBERS:]] = 0.0
+        weights /= weights.sum()
+        loss = self.statistic_.loss
+        for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
+            trial.weight, trial.criterion = float(share), float(value)
+            losses = loss(self.statistic_.decode(expected), truths)
+            trial.task_loss = float(np.average(losses, weights=weight))
+        total = sum(share * expected for share, expected in zip(weights, estimates, strict=True))
+        self._left_out: LeftOut | None = LeftOut(sample.rows[rows], np.asarray(total))
+        self.portfolio_ = [trial.entry() for trial in trials]
+
+    def _common(self, trial: _Trial, expected: FloatArray) -> FloatArray:
+        """Estimates of a trial in the coordinates of the stack's statistic."""
+        return _translate(trial.statistic, self.statistic_, expected)
+
+    def _fit_members(
+        self,
+        trials: list[_Trial],
+        sample: _Sample,
+        examples: Examples,
+        statistic: Statistic,
+        rng: np.random.Generator,
+    ) -> None:
+        """Fit on all rows what has a weight and is not fitted yet."""
+        self.members_, self.recalibrations_, weights = [], [], []
+        for trial in trials:
+            seed = int(rng.integers(2**62))
+            if trial.weight == 0.0 or trial.model is None:
+                continue
+            begun = time.perf_counter()
+            fitted = trial.fitted if sample.whole else None
+            if fitted is None:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    fitted = _fit(trial.model, examples, statistic, np.random.default_rng(seed))
+            self.members_.append(fitted)
+            self.recalibrations_.append(trial.recalibration)
+            weights.append(trial.weight)
+            entry = self.portfolio_[trials.index(trial)]
+            entry["seconds"] += time.perf_counter() - begun
+        self.weights_ = np.array(weights)
+
+    # --- what it answers ---
+
+    def expected(self, X: Any) -> FloatArray:
+        """The weighted mean of the members' estimates, (n, width)."""
+        total: Any = 0.0
+        for member, recalibration, share in zip(
+            self.members_, self.recalibrations_, self.weights_, strict=True
+        ):
+            expected = _translate(member.statistic_, self.statistic_, member.expected(X))
+            expected = recalibration.for_reports(self.statistic_.project(expected))
+            total = total + share * expected
+        return np.asarray(total)
+
+    def left_out(self) -> LeftOut:
+        """The same mean of the members' left-out estimates."""
+        if self._left_out is None:
+            raise CapabilityError(
+                self, "left_out", "left-out estimates", "they are not kept in files; fit again"
+            )
+        return self._left_out
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_left_out": None}  # training estimates are not part of the model
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rows on which models are compared."""
+
+    rows: IntArray  # numbers among all training rows
+    examples: Examples
+    whole: bool  # whether these are all rows
+    exact: bool  # whether exact leave-one-out may stand for folds
+
+
+@dataclass(eq=False)
+class _Trial:
+    """One model on the way from candidate to member."""
+
+    name: str
+    model: TargetModel | None
+    reason: str = ""
+    left: LeftOut | None = None
+    statistic: Statistic = None  # type: ignore[assignment]
+    fitted: TargetModel | None = None  # on all rows of the sample
+    recalibration: Recalibration = Unchanged()  # noqa: RUF009 - an immutable value
+    weight: float = 0.0
+    criterion: float | None = None
+    task_loss: float | None = None
+    seconds: float = 0.0
+
+    def entry(self) -> dict[str, Any]:
+        """What `portfolio_` and reports show."""
+        happened = self.reason or ("used" if self.weight > 0 else "not used")
+        return {
+            "name": self.name,
+            "status": happened,
+            "weight": self.weight,
+            "criterion": self.criterion,
+            "task_loss": self.task_loss,
+            "seconds": self.seconds,
+        }
+
+
+def _leaves_out_exactly(model: TargetModel) -> bool:
+    """Whether the model has left-out estimates without folds, as ridge regression has."""
+    return type(model).left_out is not TargetModel.left_out
+
+
+def _fit(
+    model: TargetModel, examples: Examples, statistic: Statistic, rng: np.random.Generator
+) -> TargetModel:
+    return clone(model).fit(
+        examples.inputs,
+        examples.truths,
+        statistic,
+        sample_weight=examples.weight,
+        groups=examples.groups,
+        rng=rng,
+    )
+
+
+def _translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatArray:
+    """E[τ] of one statistic in the coordinates of another, by way of ū and ō."""
+    if own == common:
+        return expected
+    target = own.target(own.project(expected))
+    if isinstance(common, TargetValues) and common.constant_offset is None:
+        return np.column_stack([target, own.offset(expected)])
+    return target

@@ -1,0 +1,1 @@
+"""Choosing: cross-fitting, and which models are worth their time."""

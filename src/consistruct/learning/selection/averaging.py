@@ -1,0 +1,99 @@
+"""Weights of models from their left-out estimates, by a criterion that generalises.
+
+The mean task loss of left-out rows is what counts and is noisy: where a few rare mistakes carry
+most of the cost, it is decided by a handful of rows. A proper loss uses every row. So models are
+averaged greedily by
+
+* class probabilities: the log loss times the square root of the task loss;
+* targets of other losses: the quadratic surrogate, which is what all of these models fit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.losses.base import dense_target
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["Criterion", "criterion_for", "greedy_weights"]
+
+MOST_STEPS = 30
+LEAST_GAIN = 2e-4  # relative: smaller gains on left-out rows are noise
+PROBABILITY_FLOOR = 1e-4
+
+
+class Criterion(ABC):
+    """How bad estimates of left-out rows are: smaller is better."""
+
+    @abstractmethod
+    def __call__(self, expected: FloatArray) -> float: ...
+
+
+class ProperTimesTask(Criterion):
+    """Log loss times the square root of the task loss of the decisions.
+
+    The log loss is steady and knows no costs, the task loss knows them and is noisy: the product
+    asks for both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
+    or by a log loss with the classes weighted by their costs, costs 5 to 10 % more.)
+    """
+
+    def __init__(self, statistic: ClassProbabilities, truths: Any, weight: FloatArray) -> None:
+        self.statistic = statistic
+        self.truths = truths
+        self.columns: IntArray = statistic.values(truths).indices
+        self.share = weight / weight.sum()
+        # a task loss of zero on few rows is luck: a thousandth of the range is always at stake
+        self.least = 1e-3 * (statistic.loss.max_value or 1.0) / np.sqrt(len(weight))
+
+    def __call__(self, expected: FloatArray) -> float:
+        chosen = expected[np.arange(len(self.columns)), self.columns]
+        proper = -(self.share @ np.log(np.maximum(chosen, PROBABILITY_FLOOR)))
+        losses = self.statistic.loss(self.statistic.decode(expected), self.truths)
+        return float(proper * np.sqrt(self.share @ losses + self.least))
+
+
+class QuadraticRisk(Criterion):
+    """Σ_i v_i ½‖E_i − τ(y_i)‖² in the metric of the loss's scores."""
+
+    def __init__(self, statistic: Statistic, truths: Any, weight: FloatArray) -> None:
+        self.statistic = statistic
+        self.target = dense_target(statistic.values(truths))
+        self.share = weight / weight.sum()
+
+    def __call__(self, expected: FloatArray) -> float:
+        return float(self.share @ self.statistic.squared_error(expected - self.target))
+
+
+def criterion_for(statistic: Statistic, truths: Any, weight: FloatArray) -> Criterion:
+    """The criterion for estimates of this statistic."""
+    if isinstance(statistic, ClassProbabilities):
+        return ProperTimesTask(statistic, truths, weight)
+    return QuadraticRisk(statistic, truths, weight)
+
+
+def greedy_weights(
+    estimates: Sequence[FloatArray], criterion: Criterion
+) -> tuple[FloatArray, FloatArray]:
+    """Weights of the models, summing to one, and the criterion of each alone.
+
+    From the best single model on, the one that helps most is added again and again, until nothing
+    is gained (Caruana and others, 2004): a sparse average that does not overfit the left-out rows.
+    """
+    alone = np.array([criterion(one) for one in estimates])
+    counts = np.zeros(len(estimates))
+    best = int(alone.argmin())
+    counts[best], value, total = 1.0, float(alone[best]), np.array(estimates[best])
+    for step in range(2, MOST_STEPS + 1):
+        trial = [criterion((total + one) / step) for one in estimates]
+        best = int(np.argmin(trial))
+        if trial[best] > value - LEAST_GAIN * abs(value):
+            break
+        value = trial[best]
+        counts[best] += 1.0
+        total += estimates[best]
+    return counts / counts.sum(), alone

@@ -1,0 +1,140 @@
+"""Estimates of rows by models that did not see them: one fit per fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
+from threadpoolctl import threadpool_limits
+
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.kinds import Examples
+from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.statistics import Statistic
+from consistruct.protocols import IntArray
+
+__all__ = ["Fold", "cross_fit", "fit_fold", "folds", "joined"]
+
+Fold = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those left out
+
+
+def folds(examples: Examples, cv: Any, rng: np.random.Generator) -> list[Fold]:
+    """Rows to fit on and rows to leave out, for a number of folds or a splitter.
+
+    A number gives shuffled folds with the classes spread evenly, or, with groups, folds that keep
+    groups whole. A splitter (temporal, grouped, …) is used as it is.
+    """
+    n, truths = len(examples), examples.truths
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        return list(_shuffled(examples, int(cv), rng))
+    splitter = check_cv(cv)
+    plain = truths if not isinstance(truths, Ragged) and np.ndim(truths) == 1 else np.zeros(n)
+    found = [
+        (np.sort(fit), np.sort(left))
+        for fit, left in splitter.split(np.zeros((n, 1)), plain, examples.groups)
+    ]
+    if not found or any(len(fit) == 0 or len(left) == 0 for fit, left in found):
+        raise ValueError(f"cv={cv!r} gives no rows to fit on or none to leave out")
+    return found
+
+
+def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    n, truths = len(examples), examples.truths
+    if n_folds < 2:
+        raise ValueError(f"cv must be at least 2 folds or a splitter, got {n_folds}")
+    n_folds = min(n_folds, n)
+    seed = int(rng.integers(2**31))
+    everyone = np.zeros((n, 1))
+    if examples.groups is not None:
+        n_groups = len(np.unique(np.asarray(examples.groups)))
+        splits = GroupKFold(min(n_folds, n_groups), shuffle=True, random_state=seed).split(
+            everyone, groups=examples.groups
+        )
+    elif not isinstance(truths, Ragged) and np.ndim(truths) == 1 and n_folds >= 2:
+        counts = np.bincount(np.unique(truths, return_inverse=True)[1])
+        if counts.max() >= n_folds:
+            splits = _stratified(truths, n_folds, seed)
+        else:
+            splits = KFold(n_folds, shuffle=True, random_state=seed).split(everyone)
+    else:
+        splits = KFold(n_folds, shuffle=True, random_state=seed).split(everyone)
+    for fit, left in splits:
+        yield np.sort(fit), np.sort(left)
+
+
+def _stratified(truths: Any, n_folds: int, seed: int) -> Iterator[Fold]:
+    """Stratified folds; classes rarer than the folds share one stratum, so that none is refused."""
+    _, strata = np.unique(truths, return_inverse=True)
+    rare = np.bincount(strata) < n_folds
+    strata = np.where(rare[strata], len(rare), strata)
+    if (strata == len(rare)).sum() < n_folds:  # too few even together: they join the largest
+        strata = np.where(strata == len(rare), np.bincount(strata).argmax(), strata)
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    yield from splitter.split(np.zeros((len(strata), 1)), strata)
+
+
+def cross_fit(
+    model: TargetModel,
+    examples: Examples,
+    statistic: Statistic,
+    *,
+    cv: Any,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> LeftOut:
+    """Each row's estimate by the model fitted without its fold; the same whatever `n_jobs`.
+
+    A row that several folds leave out gets the mean of its estimates; one that no fold leaves out
+    (temporal splitters) is not listed.
+    """
+    splits = folds(examples, cv, rng)
+    seeds = rng.integers(2**63, size=len(splits))
+    found = fit_fold(model, examples, statistic, splits, seeds, n_jobs)
+    return joined([left for _, left in splits], [estimates for estimates, _ in found])
+
+
+def fit_fold(
+    model: TargetModel,
+    examples: Examples,
+    statistic: Statistic,
+    splits: list[Fold],
+    seeds: IntArray,
+    n_jobs: int | None,
+) -> list[tuple[Any, Statistic]]:
+    """For each fold the estimates of its left-out rows, and what they estimate the mean of."""
+
+    def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic]:
+        with threadpool_limits(1 if n_jobs not in (None, 1) else None):
+            part, left = examples.take(fold[0]), examples.take(fold[1])
+            fitted = clone(model).fit(
+                part.inputs,
+                part.truths,
+                statistic,
+                sample_weight=part.weight,
+                groups=part.groups,
+                rng=np.random.default_rng(seed),
+            )
+            return fitted.expected(left.inputs), fitted.statistic_
+
+    found: list[tuple[Any, Statistic]] = Parallel(n_jobs=n_jobs)(
+        delayed(estimate)(fold, int(seed)) for fold, seed in zip(splits, seeds, strict=True)
+    )
+    return found
+
+
+def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
+    """Left-out estimates of all folds together, in the order of the rows."""
+    every = np.concatenate(rows)
+    distinct, place, count = np.unique(every, return_inverse=True, return_counts=True)
+    if isinstance(estimates[0], Ragged):
+        if (count > 1).any():
+            raise ValueError("folds of sequences or queries must leave each out once at most")
+        packed = Ragged.pack([row for part in estimates for row in part])
+        return LeftOut(distinct, packed.take(np.argsort(every, kind="stable")))
+    total = np.zeros((len(distinct), estimates[0].shape[1]))
+    np.add.at(total, place, np.concatenate(estimates))
+    return LeftOut(distinct, total / count[:, None])

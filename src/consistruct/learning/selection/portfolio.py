@@ -1,0 +1,135 @@
+"""What model="auto" tries: a few models that fail on different data, within a budget of time.
+
+The rule is a function of the sizes alone, never of the clock, so that the same data and seed give
+the same choices on any machine. Above `ALL_ROWS` rows candidates are compared on one split of a
+sample, and what is too slow for the size is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.prepared import Prepared
+from consistruct.learning.models.probabilities import Probabilities
+from consistruct.learning.models.regressor import Regressor
+from consistruct.learning.models.ridge.model import Ridge
+from consistruct.learning.selection.columns import Columns
+from consistruct.learning.statistics import ClassProbabilities, Statistic
+
+__all__ = ["ALL_ROWS", "SAMPLE_ROWS", "Candidate", "portfolio"]
+
+ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
+SAMPLE_ROWS = 6000  # above, by one split of so many rows,
+SAMPLE_SHARE = 10  # or of this share of them
+KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
+TREES = 150  # of a forest of classes, a third above ALL_ROWS
+TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model by the name that reports show, or the reason why it is not tried."""
+
+    name: str
+    model: TargetModel | None
+    reason: str = ""
+
+
+def portfolio(
+    statistic: Statistic, columns: Columns, n: int, *, n_jobs: int | None = None
+) -> list[Candidate]:
+    """The models to try, cheap ones first, for n rows."""
+    if isinstance(statistic, ClassProbabilities):
+        return _for_classes(columns, n, statistic.width, n_jobs)
+    return _for_targets(columns, n, statistic.width, n_jobs)
+
+
+def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[Candidate]:
+    threads = -1 if n_jobs is None else n_jobs
+    linear, trees = columns.for_linear(), columns.for_trees()
+    few = n <= ALL_ROWS
+    n_trees = TREES if few else TREES // 3
+    larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5, n_jobs=threads)
+    found = [
+        Candidate(
+            "logistic regression",
+            Probabilities(make_pipeline(linear, LogisticRegression(max_iter=2000))),
+        ),
+        Candidate("extra trees, larger leaves", Probabilities(_piped(trees, larger))),
+    ]
+    if few:
+        forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
+        found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
+    if columns.sparse:
+        found.append(Candidate("boosting", None, "it takes no sparse inputs"))
+    else:
+        found += [
+            Candidate("boosting", Probabilities(_piped(trees, _boosting(max_iter=150)))),
+            Candidate(
+                "boosting, small trees",
+                Probabilities(
+                    _piped(
+                        trees,
+                        _boosting(
+                            learning_rate=0.05,
+                            max_leaf_nodes=8,
+                            max_iter=300,
+                            l2_regularization=1.0,
+                        ),
+                    )
+                ),
+            ),
+        ]
+    boosted = 1 if k == 2 else k
+    if few or n * columns.n_columns * boosted >= KERNEL_WORK:
+        return [*found, *_ridges(columns, n)]
+    return [*found, Candidate("kernel ridge", None, f"boosting is much faster on {n} rows")]
+
+
+def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(early_stopping=True, **settings)
+
+
+def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
+    threads = -1 if n_jobs is None else n_jobs
+    found = _ridges(columns, n)
+    tried = max(1.0, columns.n_columns / 3)
+    n_trees = 200
+    if n * tried * width * n_trees > TREE_WORK:
+        reason = f"{n} rows, {columns.n_columns} columns and {width} outputs take it too long"
+        return [*found, Candidate("extra trees", None, reason)]
+    forest = ExtraTreesRegressor(n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads)
+    return [
+        *found,
+        Candidate("extra trees", Regressor(_piped(columns.for_trees(), forest))),
+    ]
+
+
+def _ridges(columns: Columns, n: int) -> list[Candidate]:
+    """Least squares: with kernels where they are affordable, on the inputs as they are if not."""
+    if columns.sparse:  # zeros stay zeros, and narrow ones get kernels by themselves
+        return [Candidate("ridge", Ridge())]
+    if n > ALL_ROWS:
+        return [
+            Candidate(
+                "kernel ridge",
+                Prepared(columns.for_linear(), Ridge("nystroem", n_components=1000)),
+            )
+        ]
+    if columns.plain and not columns.missing:
+        return [Candidate("kernel ridge", Ridge())]
+    return [Candidate("kernel ridge", Prepared(columns.for_linear(), Ridge()))]
+
+
+def _piped(transformer: Any, estimator: Any) -> Any:
+    return estimator if transformer is None else make_pipeline(transformer, estimator)

@@ -1,0 +1,48 @@
+"""Surrogates that estimate the law of the truth, one score per label."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from consistruct.losses.base import Loss
+from consistruct.losses.hamming import Hamming
+from consistruct.protocols import FloatArray
+from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
+
+__all__ = ["LawSurrogate"]
+
+
+class LawSurrogate(EnumeratedSurrogate):
+    """Φ(θ, y) = Ω*(f) − f_y with f = Fθ: the gradient of Ω* is a probability distribution.
+
+    Required: `value_and_gradient`, `link`. The law p = ∇Ω*(f) estimates that of the truth, so
+    ``decoding="bayes"``, argmin_c (Lp)_c, is consistent for every loss under full scores;
+    ``"argmax"`` predicts the most probable label whatever the loss. Truths must be predictions too
+    (capability ``truth_as_prediction``).
+    """
+
+    excess: ClassVar[ExcessForm | None] = "law"
+    divergence: ClassVar[Literal["KL", "squares"]]  # D(q, p), the excess risk under the law q
+
+    @classmethod
+    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+        """One score per label; for `Hamming` one per part and state, which is enough there."""
+        return loss.score_space if isinstance(loss, Hamming) else super().default_scores(loss)
+
+    @abstractmethod
+    def link(self, scores: FloatArray) -> FloatArray:
+        """∇Ω* of the scores, (n, m) -> (n, m): each row a probability distribution."""
+
+    def probabilities(self, theta: FloatArray) -> FloatArray:
+        """p(y | x) of every truth, (n, m); predictions that are no truth are left out."""
+        return self.link((theta @ self._embedding.T)[:, self._truths[0]])
+
+    def expected_target(self, theta: FloatArray) -> FloatArray:
+        return self.probabilities(theta) @ self._truths[1]
+
+    def expected_offset(self, theta: FloatArray) -> FloatArray:
+        return np.asarray(self.probabilities(theta) @ self._truths[2])

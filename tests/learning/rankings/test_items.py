@@ -1,0 +1,336 @@
+"""Items: regressors and portfolios of them, left-out estimates, settings, missing values."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import PredefinedSplit
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.item_targets import ItemTargets
+from consistruct.learning.encoding.queries import centred, pack_queries
+from consistruct.learning.models.items import left_out, regressors
+from consistruct.learning.models.items.bins import ColumnBins
+from consistruct.learning.models.items.learners import training_queries
+from consistruct.learning.models.items.model import Items
+from consistruct.losses import NDCG, MeanAveragePrecision
+
+rng = np.random.default_rng(0)
+LENGTHS = rng.integers(1, 12, size=40)
+IDS = np.repeat(np.arange(40), LENGTHS)
+X = rng.normal(size=(len(IDS), 4))
+WORTH = 1.5 * (X[:, 0] > 0.3) - X[:, 1] + 0.3 * rng.normal(size=len(IDS))
+STEPS = np.clip(np.round(WORTH + 1), 0, 3).astype(int)
+LOSS = NDCG(None, n_grades=4)
+STATISTIC = ItemTargets(LOSS)
+BATCH = pack_queries(X, IDS)
+GRADES = BATCH.pack(STEPS)
+SMALL_TREE = DecisionTreeRegressor(max_depth=3, random_state=0)
+TELLING = np.flatnonzero([len(np.unique(row)) > 0 and len(row) > 1 for row in GRADES])
+
+
+def fitted(model, batch=BATCH, grades=GRADES, statistic=STATISTIC, seed=0, **arguments):
+    return clone(model).fit(batch, grades, statistic, rng=np.random.default_rng(seed), **arguments)
+
+
+def task_loss(model, batch=BATCH, grades=GRADES):
+    return LOSS(STATISTIC.decode(model.expected(batch)), grades).mean()
+
+
+def test_a_regressor_is_fitted_on_centred_targets_weighted_by_query():
+    model = fitted(Items(SMALL_TREE))
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    problem = queries.problem
+    alone = clone(SMALL_TREE).fit(problem.items, problem.targets, problem.item_weight)
+    expected = -centred(alone.predict(BATCH.packed_items), BATCH.offsets)
+    np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
+    # −targets are values of the statistic
+    np.testing.assert_allclose(
+        -problem.targets, STATISTIC.values(GRADES.take(queries.numbers)).values
+    )
+
+
+def test_weights_reach_the_last_step_of_a_pipeline():
+    weight = rng.integers(1, 4, size=40).astype(float)
+    model = fitted(Items(make_pipeline(StandardScaler(), Ridge(1e-6))), sample_weight=weight)
+    repeated = np.repeat(np.arange(40), weight.astype(int))
+    again = fitted(Items(Ridge(1e-6)), BATCH.take(repeated), GRADES.take(repeated))
+    np.testing.assert_allclose(
+        model.expected(BATCH).values, again.expected(BATCH).values, atol=1e-5
+    )
+
+
+def test_a_regressor_without_weights_refuses_them():
+    near = Items(KNeighborsRegressor())
+    assert task_loss(fitted(near)) < 0.2
+    assert task_loss(fitted(near, sample_weight=np.full(40, 2.0))) < 0.2  # all alike
+    with pytest.raises(ValueError, match="KNeighborsRegressor takes no sample_weight"):
+        fitted(near, sample_weight=np.arange(1.0, 41.0))
+
+
+@pytest.mark.parametrize("model", ["trees", "auto"])
+def test_seeds_decide_everything(model):
+    one, other = fitted(Items(model)), fitted(Items(model, n_jobs=2))
+    assert one.expected(BATCH) == other.expected(BATCH)
+    assert one.portfolio_ == other.portfolio_
+
+
+def test_the_portfolio_says_what_it_tried():
+    model = fitted(Items())
+    names = [line["name"] for line in model.portfolio_]
+    assert names == ["linear", "ridge", "forest", "boosting", "boosting of grades"]
+    weights = np.array([line["weight"] for line in model.portfolio_])
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights >= 0).all()
+    # ridge is one fit, trees are the mean of five
+    assert len(model.members_) == (weights > 0) @ [1, 1, 5, 5, 5]
+    assert model.weights_.sum() == pytest.approx(1.0)
+    best = min(line["task_loss"] for line in model.portfolio_)
+    left = model.left_out()
+    combined = LOSS(STATISTIC.decode(left.expected), GRADES.take(left.rows))
+    assert combined.mean() <= best + combined.std() / np.sqrt(len(combined))
+
+
+def test_trees_find_thresholds_and_ridge_does_not():
+    many = np.random.default_rng(5)
+    ids = np.repeat(np.arange(120), 8)
+    inputs = many.normal(size=(len(ids), 6))
+    grades = ((inputs[:, 0] > 0.5) ^ (inputs[:, 1] > 0)).astype(int)
+    train, test = (
+        pack_queries(inputs[ids < 90], ids[ids < 90]),
+        pack_queries(inputs[ids >= 90], ids[ids >= 90]),
+    )
+    truths, new = train.pack(grades[ids < 90]), test.pack(grades[ids >= 90])
+    found = {
+        name: task_loss(fitted(model, train, truths), test, new)
+        for name, model in {
+            "linear": Items("ridge", features="linear"),
+            "trees": Items("trees"),
+            "auto": Items(),
+        }.items()
+    }
+    assert found["trees"] < 0.5 * found["linear"]
+    assert found["auto"] < 0.5 * found["linear"]
+
+
+def test_linear_scores_are_found():
+    straight = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0] + 1), 0, 3).astype(int)
+    grades = BATCH.pack(straight)
+    alone = fitted(Items("ridge"), grades=grades)
+    (member,) = alone.members_
+    assert type(member.feature_map).__name__ == "LinearFeatures"
+    several = fitted(Items(), grades=grades)
+    assert task_loss(several, grades=grades) < 0.02
+
+
+# --- left out --------------------------------------------------------------------------------
+
+
+def test_left_out_by_folds_is_fitting_without_them():
+    split = PredefinedSplit(np.arange(len(TELLING)) % 3)
+    model = fitted(Items(SMALL_TREE, cv=split))
+    left = model.left_out()
+    np.testing.assert_array_equal(left.rows, TELLING)
+    for fold in range(3):
+        outside = TELLING[np.arange(len(TELLING)) % 3 != fold]
+        inside = TELLING[np.arange(len(TELLING)) % 3 == fold]
+        alone = fitted(Items(SMALL_TREE), BATCH.take(outside), GRADES.take(outside))
+        expected = alone.expected(BATCH.take(inside))
+        mine = left.expected.take(np.searchsorted(left.rows, inside))
+        np.testing.assert_allclose(mine.values, expected.values, atol=1e-12)
+
+
+def test_left_out_of_ridge_is_fitting_without_the_query():
+    """With the penalty Nα held: N is that of all queries."""
+    ridge = Items("ridge", features="linear", alpha=0.1)
+    left = fitted(ridge).left_out()
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    total = queries.problem.total_weight
+    for place, query in enumerate(TELLING.tolist()):
+        others = np.delete(np.arange(40), query)
+        part = training_queries(
+            BATCH.take(others).packed_items, GRADES.take(others), LOSS, None
+        ).problem
+        alone = fitted(
+            Items("ridge", features="linear", alpha=0.1 * total / part.total_weight),
+            BATCH.take(others),
+            GRADES.take(others),
+        )
+        expected = alone.expected(BATCH.take([query]))
+        np.testing.assert_allclose(left.expected[place], expected.values, atol=1e-9)
+
+
+def test_a_regressor_alone_leaves_nothing_out():
+    with pytest.raises(CapabilityError, match="left_out"):
+        fitted(Items(SMALL_TREE)).left_out()
+
+
+def test_given_folds_also_judge_ridge():
+    model = fitted(Items(cv=3, features="linear"))
+    assert model.portfolio_[0]["name"] == "ridge"
+    np.testing.assert_array_equal(model.left_out().rows, TELLING)
+
+
+def test_fits_on_folds_are_averaged_and_judged_by_what_they_left_out():
+    model = fitted(Items("trees"))
+    weights = [line["weight"] for line in model.portfolio_ if line["weight"] > 0]
+    assert len(weights) >= 2
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    parts = left_out.query_folds(queries, None, np.random.default_rng(0))
+    left = model.left_out()
+    for fold, (_, outside) in enumerate(parts):
+        part = BATCH.take(TELLING[outside])
+        scores = sum(
+            weight * model.members_[5 * place + fold].scores(part.items, part.offsets)
+            for place, weight in enumerate(weights)
+        )
+        mine = left.expected.take(outside).values
+        np.testing.assert_allclose(mine, -centred(scores, part.offsets), atol=1e-12)
+    every = sum(
+        weight * member.scores(BATCH.packed_items, BATCH.offsets)
+        for weight, member in zip(model.weights_, model.members_, strict=True)
+    )
+    expected = -centred(every, BATCH.offsets)
+    np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
+
+
+def test_larger_data_get_fewer_folds(monkeypatch):
+    monkeypatch.setattr(left_out, "SMALL", 50)
+    model = fitted(Items("trees"))
+    assert len(model.members_) == 3 * sum(line["weight"] > 0 for line in model.portfolio_)
+    np.testing.assert_array_equal(model.left_out().rows, TELLING)
+
+
+def test_fewer_boosted_trees_are_the_first_ones():
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    many = regressors.boosting(100, ColumnBins(X, rng)).fit(queries, np.random.default_rng(0))
+    items, offsets = queries.problem.items, queries.problem.offsets
+    staged = many.after((20, 40), items)
+    np.testing.assert_array_equal(staged[:, 0], many.at(20).scores(items, offsets))
+    shorter = clone(many.regressor).set_params(max_iter=20)
+    shorter.fit(many.bins(items), queries.problem.targets, queries.problem.item_weight)
+    np.testing.assert_allclose(shorter.predict(many.bins(items)), staged[:, 0], atol=1e-12)
+
+
+# --- missing values, sparse inputs, settings -------------------------------------------------
+
+
+def test_missing_values_pass_to_trees():
+    holes = X.copy()
+    holes[rng.random(X.shape) < 0.1] = np.nan
+    batch = pack_queries(holes, IDS)
+    for model in (Items("trees"), Items(), Items(HistGradientBoostingRegressor(max_iter=20))):
+        assert model.takes_missing
+        found = fitted(model, batch)
+        assert found.takes_missing
+        assert task_loss(found, batch) < 0.15
+        assert not {"linear", "ridge"} & {line["name"] for line in found.portfolio_}
+    assert not Items("ridge").takes_missing
+    assert not Items(Ridge()).takes_missing
+    # what was fitted decides: ridge among the members takes none
+    assert not fitted(Items("ridge", features="linear")).takes_missing
+
+
+def test_sparse_items():
+    batch = pack_queries(sp.csr_array(X), IDS)
+    assert task_loss(fitted(Items(), batch), batch) < 0.1
+    assert task_loss(fitted(Items(SMALL_TREE), batch), batch) < 0.15
+
+
+def test_bins_keep_the_order_of_values():
+    column = np.concatenate([np.random.default_rng(1).standard_cauchy(500), [0.0, 0.0, np.nan]])
+    few = np.round(np.nan_to_num(column)).clip(-3, 3)
+    bins = ColumnBins(np.column_stack([column, few]), rng)
+    numbers = bins(np.column_stack([column, few]))
+    assert np.isnan(numbers[-1, 0])
+    order = np.argsort(column[:-1])
+    assert (np.diff(numbers[order, 0]) >= 0).all()
+    assert len(np.unique(numbers[:-1, 0])) > 55  # of at most 63, nearly all used
+    counts = np.unique(numbers[:-1, 0], return_counts=True)[1]
+    assert counts.max() <= 2 * 503 / 63 + 2  # equally full, whatever the outliers
+    np.testing.assert_array_equal(numbers[:, 1], few + 3)  # few values: one bin each
+    np.testing.assert_array_equal(bins(np.array([[1e9, 2.4]]))[0], [numbers[:-1, 0].max(), 5.0])
+
+
+def test_bins_leave_out_constant_columns():
+    inputs = np.array([[7.0, 1.0, 5.0], [7.0, 2.0, np.nan], [7.0, 3.0, 5.0]])
+    bins = ColumnBins(inputs, rng)
+    assert bins.columns.tolist() == [1, 2]  # which values are missing tells something
+    np.testing.assert_array_equal(bins(inputs), [[0, 0], [1, np.nan], [2, 0]])
+    assert ColumnBins(np.ones((3, 2)), rng)(np.ones((4, 2))).shape == (4, 1)  # nothing to see
+
+
+def test_grades_are_scaled_to_the_targets():
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    found = regressors.grade_targets(queries)
+    problem = queries.problem
+    grades = centred(queries.grades.values.astype(float), problem.offsets)
+    factor = np.linalg.lstsq(
+        (np.sqrt(problem.item_weight) * grades)[:, None], problem.scaled_targets, rcond=None
+    )[0]
+    np.testing.assert_allclose(found, factor * grades, atol=1e-12)
+    alike = training_queries(BATCH.packed_items, GRADES.with_values(0 * GRADES.values), LOSS, None)
+    assert not regressors.grade_targets(alike).any()
+
+
+def test_trees_of_many_items_see_some_of_them(monkeypatch):
+    monkeypatch.setattr(regressors, "TREE_ITEMS", 60)
+    assert regressors.forest(100, 4, 5).regressor.max_samples is None
+    learner = regressors.forest(len(X), 4, 5)
+    assert learner.regressor.max_samples == 60
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    grown = learner.fit(queries, np.random.default_rng(0)).regressor
+    assert all(tree.tree_.weighted_n_node_samples[0] > 0 for tree in grown.estimators_)
+    assert max(int(tree.tree_.n_node_samples[0]) for tree in grown.estimators_) <= 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"model": "forest"}, ValueError, "must be 'auto', 'ridge', 'trees' or a scikit-learn"),
+        ({"model": LogisticRegression()}, TypeError, "or a scikit-learn regressor, got Logistic"),
+        ({"model": Ridge}, TypeError, "or a scikit-learn regressor, got <class"),
+        ({"model": "trees", "alpha": 0.1}, ValueError, "alpha is a setting of ridge, which"),
+        ({"model": SMALL_TREE, "kernel": "rbf"}, ValueError, "kernel is a setting of ridge"),
+        ({"model": "trees", "features": StandardScaler()}, ValueError, "features is a setting of"),
+        ({"selection": "risk"}, ValueError, "selection must be 'task_loss' or 'surrogate'"),
+        ({"scores": "pairs"}, ValueError, "must be None or 'items', got 'pairs'"),
+        ({"cv": 1}, ValueError, "cv must be at least 2 folds"),
+        ({"time_limit": -1.0}, ValueError, "time_limit"),
+    ],
+)
+def test_bad_settings(settings, error, message):
+    with pytest.raises(error, match=message):
+        fitted(Items(**settings))
+
+
+def test_losses_that_need_pairs_are_refused():
+    statistic = ItemTargets(MeanAveragePrecision(None))
+    relevant = GRADES.with_values((GRADES.values > 1).astype(int))
+    with pytest.raises(CapabilityError, match="needs a score per pair of items"):
+        fitted(Items("trees"), BATCH, relevant, statistic)
+    fitted(Items("trees", scores="items"), BATCH, relevant, statistic)
+
+
+def test_one_query_that_tells_anything():
+    one, grades = BATCH.take([TELLING[0]]), GRADES.take([TELLING[0]])
+    with pytest.raises(ValueError, match="compared by leaving out queries, got one query"):
+        fitted(Items("trees"), one, grades)
+    fitted(Items("ridge", features="linear", alpha=0.1), one, grades)
+
+
+def test_no_time_leaves_the_first_model():
+    model = fitted(Items(time_limit=1e-9))
+    assert [line.get("skipped") for line in model.portfolio_] == [None, *["time_limit"] * 4]
+
+
+def test_a_model_that_says_nothing_gets_no_weight():
+    model = fitted(Items(DummyRegressor()))
+    np.testing.assert_allclose(model.expected(BATCH).values, 0.0, atol=1e-12)

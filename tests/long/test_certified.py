@@ -1,0 +1,49 @@
+"""A thousand hard random problems against a rational solver (CONSISTRUCT_NIGHTLY=1: ten thousand).
+
+No interval may exclude the truth, no certificate may fail, nothing may be loose.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import consistruct as cs
+from consistruct.losses import CostMatrix
+from consistruct.scores import Dense
+from tests.calibration.hard_problems import COUNT, exact_inputs, problem
+from tests.calibration.rational import calibration_value
+
+pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
+
+BLOCKS = 40
+
+
+def assert_certified(seed):
+    L, F, mu, share = problem(seed)
+    loss = CostMatrix(L)
+    if F is None and mu is not None:
+        F = np.eye(len(L))
+    scores = "full" if F is None else Dense(F, reference=mu)
+    H = cs.calibration_function(loss, scores)
+    if H.max_eps == 0:
+        return
+    eps = share * H.max_eps
+    (point,) = H.curve(eps)
+    certificate = H.certificate(eps)
+    certificate.check()
+    # the claim is about the columns that the certificate names, where floats have too much rank
+    kept = certificate.scores
+    truth = calibration_value(*exact_inputs(L, kept, mu), Fraction(eps))
+    assert truth is not None, f"seed {seed}: H is infinite"
+    assert Fraction(point.lower) <= truth <= Fraction(point.upper), f"seed {seed}"
+    assert Fraction(certificate.lower) <= truth <= Fraction(certificate.upper), f"seed {seed}"
+    assert point.status in ("certified", "exact"), f"seed {seed}: {point.status}"
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_intervals_contain_the_truth(block):
+    for seed in range(block, COUNT, BLOCKS):
+        assert_certified(seed)

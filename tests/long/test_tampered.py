@@ -1,0 +1,59 @@
+"""A thousand tampered certificates (CONSISTRUCT_NIGHTLY=1: ten thousand): refused, or true."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.checkers import hamming, listed, mixed
+from consistruct.exceptions import CertificateError
+from tests.calibration.hard_problems import COUNT
+from tests.calibration.tampering import claim_is_true, genuine, tampered
+
+pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
+
+BLOCKS = 40
+EACH = 10  # changes to each certificate
+ALONE = {"listed": listed, "mixed": mixed, "hamming": hamming}
+MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError)
+
+
+def accepted(document):
+    """The verdict of the package; that of the stand-alone checker must be the same."""
+    try:
+        from_json(json.dumps(document)).check()
+        verdict = True
+    except CertificateError:
+        verdict = False
+    try:
+        ALONE[document["kind"]].verify(json.loads(json.dumps(document)))
+        alone = True
+    except MALFORMED:
+        alone = False
+    assert alone is verdict or not verdict  # the package also asks for fields that are not used
+    return verdict
+
+
+def run(seeds):
+    refused = still_true = 0
+    for seed in seeds:
+        document = genuine(seed)
+        if document is None:
+            continue
+        assert accepted(document)
+        for turn in range(EACH):
+            other = tampered(document, EACH * seed + turn)
+            if accepted(other):
+                assert claim_is_true(other), f"seed {seed}, turn {turn}"
+                still_true += 1
+            else:
+                refused += 1
+    return refused, still_true
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_tampered_certificates_are_refused(block):
+    refused, _ = run(range(block, COUNT // EACH, BLOCKS))
+    assert refused > 0
