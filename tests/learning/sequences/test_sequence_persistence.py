@@ -15,8 +15,8 @@ from consistruct.learning import StructuredPredictor, load, save
 from consistruct.learning.encoding.sequences import Sequences, read_sequences
 from consistruct.learning.encoding.tags import TagSet
 from consistruct.learning.encoding.tokens import FeatureIndex
+from consistruct.learning.files.known_types import model_types
 from consistruct.learning.files.model_tree import Decoder, Encoder
-from consistruct.learning.files.model_types import model_types
 from consistruct.learning.files.sequence_types import join_names, split_names
 from consistruct.learning.models.chain.model import Chain
 
