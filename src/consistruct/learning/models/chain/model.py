@@ -149,7 +149,7 @@ class Chain(ChainPredictor):
         alpha: Any = "auto",
         step: float | str = "auto",
         batch_size: int | str = "auto",
-        max_epochs: int = 8,
+        max_epochs: int = 12,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 3,
@@ -175,11 +175,6 @@ class Chain(ChainPredictor):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.checkpoint = checkpoint
-
-    def stored_parameters(self) -> dict[str, Any]:
-        """Parameters as a model file keeps them: a path becomes a string."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
-        return {**parameters, "checkpoint": self._file()}
 
     def _file(self) -> str | None:
         return None if self.checkpoint is None else os.fspath(self.checkpoint)
