@@ -115,9 +115,8 @@ def _candidate(
     n_jobs: int | None,
 ) -> _Candidate:
     if isinstance(learner, RidgeLearner) and exact:
-        ridge = learner.fit(queries, rng)
-        positions = np.searchsorted(queries.numbers, ridge.left_out_queries)
-        return _Candidate(learner.name, [ridge], LeftOutScores(positions, ridge.left_out.values))
+        ridge, left_out = learner.fit_and_leave_out(queries, rng)
+        return _Candidate(learner.name, [ridge], left_out)
     fitted, left_out = cross_fit_scores(learner, queries, parts, rng, n_jobs)
     if not exact:
         stage = getattr(fitted[0], "stage", None)
