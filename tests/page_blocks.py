@@ -1,11 +1,13 @@
 """Fenced blocks of a Markdown page, in order, and what an HTML comment above one says of it.
 
 `<!-- file: NAME -->` writes the block to a file of the folder in which the page's blocks run;
-`<!-- not run: REASON -->` excuses it.
+`<!-- not run: REASON -->` excuses it; `<!-- needs: PACKAGE, … -->` excuses it where one of the
+packages is not installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(
-    r"(?:^<!-- (?P<word>file|not run): (?P<said>.+?) -->\n)?"
+    r"(?:^<!-- (?P<word>file|not run|needs): (?P<said>.+?) -->\n)?"
     r"^(?P<ticks>```+)(?P<language>[^\n]*)\n(?P<code>.*?)^(?P=ticks)$",
     re.MULTILINE | re.DOTALL,
 )
@@ -29,6 +31,12 @@ class Block:
     code: str
     file: str | None
     excuse: str | None
+    needs: tuple[str, ...] = ()
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether it is not excused and what it needs is installed."""
+        return self.excuse is None and all(map(importlib.util.find_spec, self.needs))
 
 
 def blocks(text: str) -> list[Block]:
@@ -41,6 +49,7 @@ def blocks(text: str) -> list[Block]:
                 match["code"],
                 said if match["word"] == "file" else None,
                 said if match["word"] == "not run" else None,
+                tuple(re.split(r",\s*", said)) if match["word"] == "needs" else (),
             )
         )
     return found

@@ -18,7 +18,7 @@ ROOT = DOCS.parent
 GENERATED = DOCS / "generated"
 LINK = re.compile(r"(\]\()([^)#\s]+)([^)]*\))")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
-COMMENT = re.compile(r"^<!-- (?:file|not run): .*? -->\n", re.MULTILINE)
+COMMENT = re.compile(r"^<!-- (?:file|not run|needs): .*? -->\n", re.MULTILINE)
 
 
 def copies() -> dict[Path, Path]:

@@ -139,9 +139,13 @@ def test_nonlinear_features_and_transformers():
     squares = predictor(features=PolynomialFeatures(2)).fit(X, curved, groups=IDS)
     assert kernel.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
     assert squares.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
-    few = predictor(features="nystroem", bandwidth="median", n_components=40).fit(X, curved, groups=IDS)
+    few = predictor(features="nystroem", bandwidth="median", n_components=40).fit(
+        X, curved, groups=IDS
+    )
     assert ridge_of(few).feature_map.n_outputs <= 40
-    waves = predictor(features="random", bandwidth="median", n_components=50).fit(X, curved, groups=IDS)
+    waves = predictor(features="random", bandwidth="median", n_components=50).fit(
+        X, curved, groups=IDS
+    )
     assert ridge_of(waves).weights.shape == (50,)
 
 
