@@ -1,12 +1,9 @@
 """Several learners of item scores, compared and combined on queries that they did not see.
 
-Each learner estimates the same thing, −Pū, so that estimates can be averaged. Weights w ≥ 0 are
-those of least left-out surrogate risk,
-
-    min_w  Σ_q v_q ‖y_q − Σ_k w_k θ̂_k,₋q‖²      (non-negative least squares),
-
-unless a single learner has a lower left-out task loss by more than a standard error of the
-difference: the surrogate has the smaller variance, the task loss the last word.
+Each learner estimates the same thing, −Pū, so that estimates can be averaged: greedily, by the
+left-out surrogate risk times the square root of the left-out task loss. The one is steady and
+knows little of the top of a list, the other counts and is noisy. (On training parts of rankings
+non-negative least squares, uniform weights and the task loss alone were no better.)
 """
 
 from __future__ import annotations
@@ -18,17 +15,16 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import (
     Fold,
     LeftOutScores,
-    Risks,
     cross_fit_scores,
     risks,
 )
 from consistruct.learning.models.items.ridge import RidgeLearner
+from consistruct.learning.selection.averaging import Criterion, greedy_weights
 from consistruct.protocols import FloatArray
 
 __all__ = ["Portfolio", "fit_portfolio"]
@@ -84,7 +80,7 @@ def fit_portfolio(
     left = queries.take(common)
     columns = np.array([c.left_out.take(common, queries).values for c in candidates])
     found = [risks(values, left) for values in columns]
-    weights = _weights(columns, found, left)
+    weights, _ = greedy_weights(list(columns), SurrogateTimesTask(left))
     tried: list[dict[str, Any]] = [
         {
             "name": candidate.name,
@@ -125,16 +121,14 @@ def _candidate(
     return _Candidate(learner.name, fitted, left_out)
 
 
-def _weights(columns: FloatArray, found: Sequence[Risks], left: TrainingQueries) -> FloatArray:
-    """w ≥ 0, (k,), adding up to one."""
-    k = len(columns)
-    best = int(np.argmin([risk.task_loss for risk in found]))
-    alone = np.eye(k)[best]
-    root = np.sqrt(left.problem.item_weight)
-    weights, _ = nnls((columns * root).T, left.problem.scaled_targets)
-    if not weights.any():  # no learner says anything about left-out queries
-        return np.asarray(alone)
-    weights = weights / weights.sum()  # scale changes no order
-    gain = risks(weights @ columns, left).task - found[best].task
-    error = float(gain.std()) / np.sqrt(len(gain))
-    return np.asarray(alone if gain.mean() > error else weights)
+class SurrogateTimesTask(Criterion):
+    """Left-out surrogate risk times the square root of the task loss."""
+
+    def __init__(self, left: TrainingQueries) -> None:
+        self.left = left
+        # a task loss of zero on few queries is luck
+        self.least = 1e-3 * (left.loss.max_value or 1.0) / np.sqrt(len(left))
+
+    def __call__(self, expected: FloatArray) -> float:
+        found = risks(expected, self.left)
+        return found.surrogate * float(np.sqrt(found.task_loss + self.least))
