@@ -79,7 +79,8 @@ def test_a_regressor_without_weights_refuses_them():
 def test_seeds_decide_everything(model):
     one, other = fitted(Items(model)), fitted(Items(model, n_jobs=2))
     assert one.expected(BATCH) == other.expected(BATCH)
-    assert one.portfolio_ == other.portfolio_
+    for mine, theirs in zip(one.portfolio_, other.portfolio_, strict=True):
+        assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
 
 
 def test_the_portfolio_says_what_it_tried():
@@ -99,8 +100,13 @@ def test_the_portfolio_says_what_it_tried():
     error = left.expected.with_values(left.expected.values - STATISTIC.values(truths).values)
     combined = STATISTIC.squared_error(error).mean() * np.sqrt(task + 1e-3 / np.sqrt(len(truths)))
     for line in model.portfolio_:
+        assert line["status"] == ("used" if line["weight"] > 0 else "not used")
+        assert line["seconds"] > 0
         alone = line["surrogate_risk"] * np.sqrt(line["task_loss"] + 1e-3 / np.sqrt(len(truths)))
+        assert line["criterion"] == pytest.approx(alone)
         assert combined <= alone * (1 + 1e-9)
+    (line,) = fitted(Items(SMALL_TREE)).portfolio_
+    assert (line["name"], line["weight"]) == ("DecisionTreeRegressor", 1.0)
 
 
 def test_trees_find_thresholds_and_ridge_does_not():
@@ -334,7 +340,9 @@ def test_one_query_that_tells_anything():
 
 def test_no_time_leaves_the_first_model():
     model = fitted(Items(time_limit=1e-9))
-    assert [line.get("skipped") for line in model.portfolio_] == [None, *["time_limit"] * 4]
+    late = "not tried: time_limit"
+    assert [line["status"] for line in model.portfolio_] == ["used", late, late, late, late]
+    assert [line["weight"] for line in model.portfolio_] == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_a_model_that_says_nothing_gets_no_weight():

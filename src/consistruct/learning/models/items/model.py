@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from consistruct.learning.models.items.left_out import (
     cross_fit_scores,
     query_folds,
 )
-from consistruct.learning.models.items.portfolio import fit_portfolio
+from consistruct.learning.models.items.portfolio import entry, fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
 from consistruct.learning.statistics import Statistic
@@ -88,7 +89,8 @@ class Items(TargetModel):
     members_ : list
         Fitted scores, averaged with `weights_`.
     portfolio_ : list of dict
-        What was tried: name, left-out task loss and surrogate risk, weight.
+        What was tried: name, status, weight, left-out criterion (surrogate risk times the root of
+        the task loss), task loss and surrogate risk, seconds.
     path_ : dict of arrays
         Penalties that ridge compared, alone.
 
@@ -202,12 +204,14 @@ class Items(TargetModel):
         self, learner: ItemLearner, queries: TrainingQueries, rng: np.random.Generator
     ) -> None:
         fitted: ItemScores
+        start = monotonic()
         if isinstance(learner, RidgeLearner) and self.cv is None:
             fitted, left = learner.fit_and_leave_out(queries, rng)
             self._remember(queries, left)
         else:
             fitted = learner.fit(queries, rng)
         self.members_, self.weights_ = [fitted], np.ones(1)
+        self.portfolio_ = [entry(learner.name, "used", 1.0, seconds=monotonic() - start)]
         if isinstance(fitted, RidgeScores):
             self.path_ = fitted.path
         if self.cv is not None:
