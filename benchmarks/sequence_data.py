@@ -1,4 +1,4 @@
-"""The sequence data sets of the benchmarks: OCR letters and CoNLL-2000 chunking.
+"""The sequence data sets of the benchmarks: OCR letters, CoNLL-2000 chunks, CoNLL-2002 entities.
 
 The files lie in the folder that CONSISTRUCT_DATA names, by default ../shared/data beside the
 repository; their README states source and conversion. The digests below make sure that a result
@@ -17,6 +17,7 @@ import numpy as np
 
 SHA256 = {
     "ocr_letters.npz": "03a30b2a5a8440c8815c4d1aae987fe1386369af76bedc8ec797b12c90fa03e5",
+    "conll2002_ned.npz": "12ceb4ca5c51381d97f7a68937d58cc0b6598b94e5a967462a066181b49c3b7c",
     "conll2000.npz": "f5841f38b83a9d6855e22d4372ed7b81216081fdc15d33da2fc6f2224b3e3cb0",
 }
 
@@ -70,19 +71,28 @@ class Chunking:
 
 def load_chunking(part: str) -> Chunking:
     """`part` is "train" or "test"."""
-    with np.load(data_file("conll2000.npz"), allow_pickle=False) as archive:
+    return _load_tagged("conll2000.npz", part, "chunk")
+
+
+def load_entities(part: str) -> Chunking:
+    """`part` is "train", "testa" (to choose settings by) or "testb"."""
+    return _load_tagged("conll2002_ned.npz", part, "ner")
+
+
+def _load_tagged(name: str, part: str, tag: str) -> Chunking:
+    with np.load(data_file(name), allow_pickle=False) as archive:
         vocabulary = {
             column: bytes(archive[f"vocab_{column}"]).decode().split("\n")
-            for column in ("words", "pos", "chunk")
+            for column in ("words", "pos", tag)
         }
         columns = {
             column: [vocabulary[column][code] for code in archive[f"{column}_{part}"]]
-            for column in ("words", "pos", "chunk")
+            for column in ("words", "pos", tag)
         }
         offsets = archive[f"offsets_{part}"].tolist()
     pairs = list(zip(columns["words"], columns["pos"], strict=True))
     spans = [slice(a, b) for a, b in pairwise(offsets)]
-    return Chunking([pairs[span] for span in spans], [columns["chunk"][span] for span in spans])
+    return Chunking([pairs[span] for span in spans], [columns[tag][span] for span in spans])
 
 
 # The window of the CRFsuite tutorial on chunking: (column, positions) of each feature.
@@ -109,4 +119,43 @@ def chunking_features(sentence: list[tuple[str, str]]) -> list[list[str]]:
         tokens.append(features)
     tokens[0].append("__BOS__")
     tokens[-1].append("__EOS__")
+    return tokens
+
+
+def _shape(word: str) -> str:
+    """Kinds of characters, repetitions left out: "McDonald's" is AaAa'a."""
+    kinds = [
+        "A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c for c in word
+    ]
+    return "".join(
+        kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before
+    )
+
+
+def entity_features(sentence: list[tuple[str, str]]) -> list[list[str]]:
+    """Usual features of names: words, tags and shapes around the token, its own affixes."""
+    T = len(sentence)
+    lower = [word.lower() for word, _ in sentence]
+    shape = [_shape(word) for word, _ in sentence]
+    tokens = []
+    for t, (word, _) in enumerate(sentence):
+        features = ["bias"]
+        for shift in (-2, -1, 0, 1, 2):
+            if 0 <= t + shift < T:
+                features += [
+                    f"w[{shift}]={lower[t + shift]}",
+                    f"p[{shift}]={sentence[t + shift][1]}",
+                    f"s[{shift}]={shape[t + shift]}",
+                ]
+        for size in range(1, min(4, len(word)) + 1):
+            features += [f"prefix={lower[t][:size]}", f"suffix={lower[t][-size:]}"]
+        if t > 0:
+            features += [f"w-1={lower[t - 1]}|{lower[t]}", f"s-1={shape[t - 1]}|{shape[t]}"]
+        else:
+            features.append("__BOS__")
+        if t < T - 1:
+            features += [f"w+1={lower[t]}|{lower[t + 1]}", f"s+1={shape[t]}|{shape[t + 1]}"]
+        else:
+            features.append("__EOS__")
+        tokens.append(features)
     return tokens

@@ -9,11 +9,14 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import peak_bytes, resident_bytes
-from consistruct.learning.models.chain import PackedTokens, SequencePredictor
+from consistruct.learning import StructuredPredictor
+from consistruct.learning.encoding.tokens import PackedTokens
+from consistruct.learning.models.chain.model import Chain
 
 Section = tuple[str, list[str]]  # title and lines of Markdown
 
@@ -24,16 +27,25 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     return [f"| {line} |" for line in lines]
 
 
+def chain(*arguments: Any, **settings: Any) -> StructuredPredictor:
+    """The estimator of sequences with a chain of these settings."""
+    return StructuredPredictor("hamming", Chain(*arguments, **settings), random_state=0)
+
+
 def warm_up() -> None:
     """Compile (or load from the cache on disk) everything that is timed below."""
     rng = np.random.default_rng(0)
     rows = [rng.normal(size=(3, 4)).astype(np.float32) for _ in range(20)]
     tags = [["a", "b", "a"] for _ in rows]
-    for settings in ({}, {"random_features": 5, "window": 1}, {"decoding": "marginals"}):
-        SequencePredictor(max_epochs=1, **settings).fit(rows, tags).predict(rows)
+    for settings in (
+        {},
+        {"features": "random", "n_components": 5, "window": 1},
+        {"decoding": "bayes"},
+    ):
+        chain(max_epochs=1, **settings).fit(rows, tags).predict(rows)
     names = [[["f", "g"], ["f"], ["g"]] for _ in rows]
     for surrogate in ("log", "hinge", "softmax_margin", "quadratic"):
-        SequencePredictor(surrogate, max_epochs=1).fit(names, tags).predict(names)
+        chain(surrogate, max_epochs=1).fit(names, tags).predict(names)
 
 
 def random_problem(n_tokens: int, n_active: int, n_states: int) -> tuple[PackedTokens, np.ndarray]:
@@ -54,7 +66,7 @@ def epoch_seconds(n_tokens: int, n_active: int, n_states: int) -> float:
     tokens, tags = random_problem(n_tokens, n_active, n_states)
     times = []
     for epochs in (1, 4):
-        model = SequencePredictor(max_epochs=epochs, random_state=0)
+        model = chain(max_epochs=epochs, alpha=0.0)
         begin = time.process_time()
         model.fit(tokens, tags)
         times.append(time.process_time() - begin)
@@ -127,7 +139,7 @@ def memory_probe() -> None:
     features = rng.random((1_000_000, 64), dtype=np.float32)
     tags = rng.integers(10, size=1_000_000)
     packed = PackedTokens(features, offsets)
-    SequencePredictor(max_epochs=1, random_state=0).fit(packed, tags)
+    chain(max_epochs=1, alpha=0.0).fit(packed, tags)
     print((peak_bytes() - before) / (features.nbytes + tags.nbytes))
 
 

@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from consistruct.learning.models.chain import SequencePredictor, sequence_error, token_error
+import consistruct as cs
+from consistruct.learning.sequence_metrics import sequence_error, token_error
 
 rng = np.random.default_rng(0)
 letters = np.array(list("abcde"))
@@ -43,7 +44,7 @@ for noise in noises:
     words = [word(rng.integers(4, 12)) for _ in range(300)]
     X = [image(states, noise) for states in words]
     y = [letters[states] for states in words]
-    model = SequencePredictor(random_state=0).fit(X[:150], y[:150])
+    model = cs.StructuredPredictor("hamming", "chain", random_state=0).fit(X[:150], y[:150])
     predicted = model.predict(X[150:])
     chain.append(token_error(y[150:], predicted))
     single = LogisticRegression(max_iter=500).fit(np.concatenate(X[:150]), np.concatenate(y[:150]))
@@ -61,15 +62,15 @@ left.set(
     xlabel="noise per pixel, standard deviation", ylabel="share of wrong letters", ylim=(0, None)
 )
 left.legend(frameon=False)
-shown = model.transitions_
+shown = model.model_.transitions_
 picture = right.imshow(shown, cmap="cividis")
 right.set(
     xlabel="next letter",
     ylabel="letter",
     xticks=range(5),
     yticks=range(5),
-    xticklabels=model.classes_,
-    yticklabels=model.classes_,
+    xticklabels=letters,
+    yticklabels=letters,
     title="learnt transition scores",
 )
 figure.colorbar(picture, ax=right)

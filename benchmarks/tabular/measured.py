@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,15 @@ class Job:
 
 
 def versions(libraries: Sequence[str] = LIBRARIES) -> str:
-    return ", ".join(f"{name} {version(name)}" for name in libraries)
+    """Of the libraries, as pages and keys of the cache show them."""
+    return ", ".join(f"{name} {_version(name)}" for name in libraries)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # a page can be made again from the cache without the peers
+        return "not installed"
 
 
 @cache

@@ -27,7 +27,7 @@ A table, a cost for each kind of mistake, and the recipe that every practitioner
 probabilities, then the decision of least expected cost ("Bayes decisions"). All peers below decide
 so; rows "argmax" ignore the costs and are there for reference. Ours runs with its default settings
 on the same raw columns as boosting does (codes of categories, NaN for missing), not told which
-columns are categories; the second row of ours gets the one-hot columns of the linear models.
+columns are categories, which peers are; its second row gets a DataFrame that tells it too.
 Forests have {TREES} trees, CatBoost {CATBOOST_ROUNDS} rounds, the rest are defaults; "isotonic"
 is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row judged once; classes
 of fewer than ten rows are left out (one of yeast, one grade of wine). Costs: *proportional* are
@@ -190,7 +190,7 @@ def _by_cell(cells: list[Cell], found: Figures) -> str:
         "data",
         "costs",
         "ours",
-        "ours, one-hot",
+        "ours, categories marked",
         "best peer",
         RECIPE,
         "best argmax",

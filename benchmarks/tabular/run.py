@@ -19,14 +19,14 @@ from benchmarks.tabular.measured import (
     probabilities,
     versions,
 )
-from benchmarks.tabular.peers import PEERS, Peer, all_peers, bayes_decisions, one_hot
+from benchmarks.tabular.peers import PEERS, Peer, all_peers, bayes_decisions
 from benchmarks.tabular.tables import Split, Table, costs_of, read_table, splits_of
 from consistruct.learning import TaskLossClassifier
 from consistruct.losses import CostMatrix
 
 __all__ = ["ARGMAX", "BAYES", "MODELS", "OURS", "Run"]
 
-OURS = ("consistruct", "consistruct, one-hot inputs")
+OURS = ("consistruct", "consistruct, categories marked")
 BAYES = tuple(peer.name for peer in all_peers())
 ARGMAX = tuple(f"{peer.name}, argmax" for peer in PEERS)
 MODELS = (*OURS, *BAYES, *ARGMAX)
@@ -38,14 +38,24 @@ def peer_probabilities(peer: Peer, table: Table, split: Split) -> np.ndarray:
     return probabilities(model, table.X[split.test], table.n_classes)
 
 
-def our_decisions(table: Table, split: Split, costs: np.ndarray, encoded: bool) -> np.ndarray:
-    """By defaults, on the raw columns or on the one-hot ones that linear peers get."""
-    X, X_test = table.X[split.train], table.X[split.test]
-    if encoded:
-        encoder = one_hot(table.categorical).fit(X)
-        X, X_test = encoder.transform(X), encoder.transform(X_test)
-    ours: Any = TaskLossClassifier(CostMatrix(costs), model="auto", random_state=0)
-    return np.asarray(ours.fit(X, table.y[split.train]).predict(X_test))
+def our_decisions(table: Table, split: Split, costs: np.ndarray, marked: bool) -> np.ndarray:
+    """By defaults, on the raw numbers or on a DataFrame that says which columns are categories."""
+    X: Any = marked_categories(table) if marked else table.X
+    take = X.iloc.__getitem__ if marked else X.__getitem__
+    ours: Any = TaskLossClassifier(CostMatrix(costs), model="auto", random_state=0, n_jobs=1)
+    ours.fit(take(split.train), table.y[split.train])
+    return np.asarray(ours.predict(take(split.test)))
+
+
+def marked_categories(table: Table) -> Any:
+    """A DataFrame with columns of strings where the numbers are codes; missing stays missing."""
+    from pandas import DataFrame
+
+    frame = DataFrame(table.X, columns=[f"x{j}" for j in range(table.X.shape[1])])
+    for j in np.flatnonzero(table.categorical):
+        codes = table.X[:, j]
+        frame[f"x{j}"] = [None if np.isnan(code) else f"c{code:.0f}" for code in codes]
+    return frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +93,20 @@ class Run:
         return self._by_model(BAYES, jobs)
 
     def ours(self, kind: str) -> dict[str, list[Measured]]:
-        """Decisions of ours for each split under one kind of costs."""
+        """Decisions of ours for each split under one kind of costs.
+
+        Without categories there is nothing to mark, and both rows are the same fit.
+        """
+        rows = OURS if self.table.categorical.any() else OURS[:1]
         jobs = []
-        for row in OURS:
+        for row in rows:
             for split in self.splits:
                 matrix = costs_of(self.table, split)[kind]
                 work = partial(our_decisions, self.table, split, matrix, row == OURS[1])
                 depends = f"{package_digest()} {matrix.tobytes().hex()}"
                 jobs.append(self._job(f"{row} {kind}", depends, split, work))
-        return self._by_model(OURS, jobs)
+        found = self._by_model(rows, jobs)
+        return {row: found.get(row, found[OURS[0]]) for row in OURS}
 
     def _by_model(self, names: tuple[str, ...], jobs: list[Job]) -> dict[str, list[Measured]]:
         found, size = measure_all(jobs, self.n_jobs), len(self.splits)

@@ -45,6 +45,8 @@ class SpecBudget:
         Relevance grades; gains grow like 2^grade.
     points : int
         Values of ε in one analysis.
+    page_characters, page_integer : int
+        Length of a spec on the explorer's page, and the largest integer in it.
     """
 
     characters: int = 4096
@@ -57,6 +59,8 @@ class SpecBudget:
     set_labels: int = 1000
     grades: int = 100
     points: int = 10_001
+    page_characters: int = 200
+    page_integer: int = 100_000
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ WRONG = {
     "fit": [["none.csv", "--target", "y", "--model", "m"], ["taken", "--model", "m"]],
     "predict": [["none.safetensors", "none.csv"], ["taken", "taken"]],
     "evaluate": [["none.safetensors", "none.csv"]],
+    "check": [["none.json"], ["taken"]],
     "report": [["none.safetensors", "none.csv"], ["m", "d", "--plot", "figure.gif"]],
 }
 

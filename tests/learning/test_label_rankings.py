@@ -127,9 +127,9 @@ def test_scorers_and_grid_search():
     assert TaskLossScorer("kendall")(model, X, NAMES[ORDERS]) == pytest.approx(-direct)
     assert TaskLossScorer(Kendall(K))(model, X, NAMES[ORDERS]) == pytest.approx(-direct)
     search = GridSearchCV(
-        predictor("kendall", features="linear"), {"alpha": [1e-3, 1e3]}, cv=3
+        predictor("kendall", features="linear"), {"model__alpha": [1e-3, 1e3]}, cv=3
     ).fit(X, NAMES[ORDERS])
-    assert search.best_params_ == {"alpha": 1e-3}
+    assert search.best_params_ == {"model__alpha": 1e-3}
 
 
 def test_orders_from_ranks():

@@ -39,12 +39,13 @@ def test_unequal_blocks_by_blocks_against_all_labels(sizes):
         curve.certificate(eps).check()
 
 
-def test_more_blocks_than_the_prover_takes_still_have_their_formula():
+def test_many_blocks_are_certified_by_orbits():
     curve = calibration_function(Mixed((2,) * 200, 0.2), Blocks((2,) * 200))
     assert curve(0.5) == pytest.approx(formula(0.5, 200, 2, 0.2), rel=1e-12)
     assert curve.approximation_error == 0.2
-    with pytest.raises(ValueError, match="too many blocks to certify"):
-        curve.certificate(0.5)
+    certificate = curve.certificate(0.5)
+    certificate.check()
+    assert certificate.pair == (0, 2)
 
 
 def test_blocks_of_two_to_the_250():

@@ -10,6 +10,13 @@ from consistruct.calibration.bounds import (
     upper_bound,
 )
 from consistruct.calibration.curve import CalibrationFunction
+from consistruct.calibration.distributions import (
+    Capped,
+    Constrained,
+    Distributions,
+    Noisy,
+    WithMargin,
+)
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.nonquadratic.comparison import (
@@ -28,13 +35,18 @@ from consistruct.calibration.point import CurvePoint
 __all__ = [
     "Bound",
     "CalibrationFunction",
+    "Capped",
     "Condition",
     "ConditionsReport",
+    "Constrained",
     "CurvePoint",
+    "Distributions",
     "Envelope",
     "LabelOrderWarning",
+    "Noisy",
     "SurrogateComparison",
     "SurrogateCurve",
+    "WithMargin",
     "calibration_function",
     "check_conditions",
     "compare_surrogates",

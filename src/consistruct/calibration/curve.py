@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.envelope import Envelope, as_rows
 from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
@@ -44,6 +45,8 @@ class CalibrationFunction:
         What it is about.
     method : str
         Which method answers.
+    distributions : Distributions or None
+        Which distributions of the truth it covers; None: all.
     refusals : tuple of str
         Why the methods that come before it in the order did not.
     """
@@ -56,11 +59,13 @@ class CalibrationFunction:
         refusals: tuple[str, ...],
         surrogate: str = "quadratic",
         decoding: str = "argmax",
+        distributions: Distributions | None = None,
     ) -> None:
         self.loss = loss
         self.scores = scores
         self.surrogate = surrogate
         self.decoding = decoding
+        self.distributions = distributions
         self._method = method
         self.refusals = refusals
         self._cache: dict[float, CurvePoint] = {}

@@ -11,7 +11,9 @@ import numpy as np
 from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
-from consistruct.calibration.methods import choose_method
+from consistruct.calibration.distributions import Distributions
+from consistruct.calibration.methods import choose_method, restricted_method
+from consistruct.calibration.methods.rescaled import LARGEST, SMALLEST, Rescaled, cost_unit
 from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -35,6 +37,7 @@ def calibration_function(
     surrogate: SurrogateLike = "quadratic",
     decoding: str = "argmax",
     *,
+    distributions: Distributions | str | None = None,
     jobs: int = 1,
 ) -> CalibrationFunction:
     """The exact, certified calibration function of a task loss.
@@ -57,6 +60,11 @@ def calibration_function(
         of your own, derived from `surrogates.ABSurrogate`.
     decoding : "argmax" or "bayes"
         "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
+    distributions : Distributions or str, optional
+        Only these distributions of the truth, instead of all: "noise:0.05" (sure labels but for
+        noise of that rate), "margin:0.3" (the likeliest truth leads the second by that much),
+        "cap:0.1" (no truth is surer than 0.9), or `Constrained` linear constraints. For listed
+        labels and the quadratic surrogate.
     jobs : int
         Threads for explicit cost matrices with full scores.
 
@@ -74,6 +82,9 @@ def calibration_function(
     >>> H = cs.calibration_function(cs.losses.Mixed((2, 2, 2), 0.2), cs.scores.Blocks((2, 2, 2)))
     >>> H.consistency_level, H.approximation_error
     (0.1, 0.2)
+    >>> H = cs.calibration_function(cs.losses.ZeroOne(3), distributions="noise:0.2")
+    >>> round(H(0.1) / cs.calibration_function(cs.losses.ZeroOne(3))(0.1), 6)   # (1−2η)²/ε²
+    36.0
     >>> H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate="hinge")   # Crammer–Singer
     >>> round(H.consistency_level, 9), round(H(0.75), 9)
     (0.5, 0.5)
@@ -96,6 +107,19 @@ def calibration_function(
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
     check_cost_scale(loss.max_value)
+    unit = cost_unit(loss.max_value)
+    other = cls.excess != "square"
+    if unit != 1.0 and (other or distributions is not None):
+        what = f"the surrogate {cls.name!r}" if other else "restricted distributions"
+        raise ValueError(
+            f"costs for {what} must be between {SMALLEST:.0e} and {LARGEST:.0e}, got "
+            f"{loss.max_value:g}; divide all costs by a common factor"
+        )
+    if other and distributions is not None:
+        raise ConsistructError(
+            f"distributions= is for the quadratic surrogate, whose excess risk depends on the "
+            f"expected losses alone; got {cls.name!r}"
+        )
     if scores is not None:
         space = _as_space(loss, scores)
     elif isinstance(surrogate, BaseSurrogate):
@@ -109,10 +133,18 @@ def calibration_function(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
         )
     _warn_of_label_order(loss, space)
-    if cls.excess != "square":
+    if other:
         built = make_surrogate(surrogate, loss, None if scores is None else space)
         method, refusals = choose(built, decoding)
         return CalibrationFunction(loss, space, method, refusals, cls.name, decoding)
+    if distributions is not None:
+        restricted = restricted_method(loss, space, distributions, jobs)
+        return CalibrationFunction(
+            loss, space, restricted, (), distributions=restricted.distributions
+        )
+    if unit != 1.0:
+        method, refusals = choose_method(loss * (1.0 / unit), space, jobs)
+        return CalibrationFunction(loss, space, Rescaled(method, unit), refusals)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 

@@ -17,6 +17,7 @@ from consistruct.cli import (
     advise,
     analyze,
     audit,
+    check,
     demo,
     explore,
     figures,
@@ -71,6 +72,7 @@ advise.register(app)
 simulate.register(app)
 figures.register(app)
 audit.register(app)
+check.register(app)
 learning.register(app)
 report.register(app)
 explore.register(app)

@@ -59,6 +59,11 @@ def analyze(
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
     q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
+    distributions: str = typer.Option(
+        "",
+        help="Only some distributions of the truth: noise:0.05 (sure labels but for noise), "
+        "margin:0.3 (best leads second), cap:0.1 (none surer than 0.9).",
+    ),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
     html: Path | None = typer.Option(None, help="Write the report as one HTML page."),
@@ -83,7 +88,7 @@ def analyze(
 
     check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
     task = read_loss(loss, rows)
-    curve, told = _curve(task, scores, surrogate, decoding, jobs)
+    curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
         report = calibration_report(
@@ -113,7 +118,7 @@ def analyze(
 
 
 def _curve(
-    task: Loss, scores: str, surrogate: str, decoding: str, jobs: int
+    task: Loss, scores: str, surrogate: str, decoding: str, distributions: str, jobs: int
 ) -> tuple[CalibrationFunction, list[str]]:
     """The curve, and what the result depends on, which is also told in one line on stderr.
 
@@ -124,7 +129,9 @@ def _curve(
     space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LabelOrderWarning)
-        curve = calibration_function(task, space, surrogate, decoding, jobs=jobs)
+        curve = calibration_function(
+            task, space, surrogate, decoding, distributions=distributions or None, jobs=jobs
+        )
     told = [str(warning.message) for warning in caught]
     for message in told:
         typer.echo(f"consistruct: warning: {message}", err=True)

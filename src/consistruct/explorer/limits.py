@@ -1,8 +1,10 @@
-"""What one visitor may ask of the explorer."""
+"""What one visitor may ask of the explorer: within the budgets of all specs, and narrower."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from consistruct._budgets import SPECS
 
 __all__ = ["Limits"]
 
@@ -35,6 +37,11 @@ class Limits:
         How many uploads and results are remembered; the oldest go first.
     patience : float
         Seconds without a sign of life from the page after which its computation is cancelled.
+    request_seconds : float
+        Time for a whole request to arrive after its connection was opened, and for a reader who
+        does not read to go on; the connection is closed then.
+    connections : int
+        Open at a time; further requests are answered with 503.
     """
 
     upload_bytes: int = 500_000
@@ -42,8 +49,8 @@ class Limits:
     labels: int = 200
     name_characters: int = 200
     shared_bytes: int = 6_000
-    spec_characters: int = 200
-    spec_integer: int = 100_000
+    spec_characters: int = SPECS.page_characters
+    spec_integer: int = SPECS.page_integer
     log2_labels: int = 4096
     seconds: float = 120.0
     memory_bytes: int = 4 * 2**30
@@ -52,3 +59,5 @@ class Limits:
     matrices: int = 64
     results: int = 64
     patience: float = 45.0
+    request_seconds: float = 20.0
+    connections: int = 100

@@ -15,6 +15,7 @@ import uvicorn
 from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer.app import create_app
+from consistruct.explorer.connections import timed_protocol
 from consistruct.explorer.limits import Limits
 
 __all__ = ["DEFAULT_PORT", "serve"]
@@ -53,7 +54,8 @@ def serve(
         raise ConsistructError(f"port must be at most {LARGEST_PORT}, got {port}")
     listener = _listen(port)
     address = f"http://{LOOPBACK}:{listener.getsockname()[1]}/"
-    app = create_app(limits)
+    bounds = limits or Limits()
+    app = create_app(bounds)
 
     def ready() -> None:
         if announce is not None:
@@ -74,6 +76,8 @@ def serve(
         proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=3,
+        http=timed_protocol(bounds.request_seconds),
+        limit_concurrency=bounds.connections,
     )
     with listener, contextlib.suppress(KeyboardInterrupt):  # uvicorn repeats it when it has ended
         _Server(config, ready, leaving).run(sockets=[listener])

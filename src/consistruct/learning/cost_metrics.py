@@ -193,7 +193,7 @@ def profit_curve(
     share = np.append(0.0, np.cumsum(weight[order])[last])
     threshold = np.append(np.inf, promised[order][last])
     return ProfitCurve(
-        share=np.minimum(share, 1.0),
+        share=share / share[-1],  # ends at 1 exactly
         profit=profit,
         savings=profit / baseline if baseline > 0 else np.full_like(profit, np.nan),
         expected_gain=threshold,

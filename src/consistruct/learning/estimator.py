@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._members import Member
+from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.costs import cost_table, is_cost_table
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
@@ -125,6 +126,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         """Fit, recalibrate on left-out rows, and store what was learned."""
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
+        check_cost_scale(self.loss_.max_value)
         positive = np.flatnonzero(examples.weight > 0)
         if len(positive) < len(examples):
             examples = examples.take(positive)

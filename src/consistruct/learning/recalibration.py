@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import ArrayField, Member, frozen_array
+from consistruct.learning.models.ridge.ridge_path import left_out_share
 from consistruct.learning.statistics import ClassProbabilities, Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
@@ -159,12 +160,12 @@ def _contrast(
     task, unweighted = np.zeros((2, len(CONTRASTS)))
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
     values = statistic.values(truths)
-    total = float(weight.sum())
+    total, share = float(weight.sum()), left_out_share(weight)
     for start in range(0, len(weight), size):
         part = slice(start, start + size)
         # the mean without the row itself: with it, a row would vouch for its own label
         own = dense_target(values[part])
-        left = weight[part, None]
+        left = (weight * share)[part, None]
         rest = np.maximum(total - left, np.finfo(np.float64).tiny)
         centre = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):

@@ -44,6 +44,7 @@ from consistruct.report.plotly_figures import (
     plotly_figure,
     themed,
 )
+from consistruct.report.restriction import Restriction
 from consistruct.report.schema import (
     CALIBRATION_SCHEMA,
     LEARNING_SCHEMA,
@@ -80,6 +81,7 @@ __all__ = [
     "PartErrors",
     "PathPoint",
     "ReportPoint",
+    "Restriction",
     "SampleSize",
     "SampleSizes",
     "Section",

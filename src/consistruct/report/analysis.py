@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
-from consistruct.calibration import CalibrationFunction, CurvePoint, Envelope, upper_bound
+from consistruct.calibration import (
+    CalibrationFunction,
+    CurvePoint,
+    Envelope,
+    LabelOrderWarning,
+    calibration_function,
+    upper_bound,
+)
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
@@ -25,6 +33,7 @@ from consistruct.report.calibration import (
     SampleSizes,
 )
 from consistruct.report.label_names import shown_label
+from consistruct.report.restriction import Restriction
 from consistruct.report.worst_case import find_worst_case
 from consistruct.scores import Full
 
@@ -115,6 +124,7 @@ def calibration_report(
         sample_sizes=None if isinstance(sizes, str) else sizes,
         sample_sizes_reason=sizes if isinstance(sizes, str) else None,
         warnings=tuple(str(warning) for warning in warnings),
+        restriction=_restriction(curve, at, radius, q_bound),
     )
 
 
@@ -182,7 +192,7 @@ def _point(curve: CalibrationFunction, point: CurvePoint, envelope: Envelope) ->
 def _theorem_8(curve: CalibrationFunction, eps: float) -> float | None:
     """log of ε²/2k, for full scores under the uniform measure and a pseudometric loss."""
     full = isinstance(curve.scores, Full) and curve.measure == "uniform"
-    if curve.surrogate != "quadratic" or not full:
+    if curve.surrogate != "quadratic" or not full or curve.distributions is not None:
         return None
     try:
         found = upper_bound(curve.loss, eps=eps)
@@ -223,6 +233,27 @@ def _sample_sizes(
         ),
         paper_assumptions=paper.assumptions,
         sharp_assumptions=sharp.assumptions,
+    )
+
+
+def _restriction(
+    curve: CalibrationFunction, at: float | None, radius: float, q_bound: float
+) -> Restriction | None:
+    """What all distributions would give, where the curve is over some of them."""
+    if curve.distributions is None or at is None:
+        return None
+    with catch_warnings():
+        simplefilter("ignore", LabelOrderWarning)  # told by the curve itself
+        everything = calibration_function(curve.loss, curve.scores)
+    point = everything.curve(at)[0]
+    sizes = _sample_sizes(everything, everything.envelope(at), np.array([at]), radius, q_bound)
+    return Restriction(
+        spec=curve.distributions.spec,
+        meaning=curve.distributions.meaning,
+        level=everything.consistency_level,
+        log_lower=point.log_lower,
+        log_upper=point.log_upper,
+        log10_sharp=None if isinstance(sizes, str) else sizes.at(at).log10_sharp,
     )
 
 

@@ -18,6 +18,7 @@ from consistruct.report.json_numbers import (
     load_log,
     load_magnitude,
 )
+from consistruct.report.restriction import Restriction
 from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_document, reading
 
 __all__ = [
@@ -268,6 +269,8 @@ class CalibrationReport:
         Why there are none.
     warnings : tuple of str
         What the result depends on, such as the order of labels.
+    restriction : Restriction or None
+        Which distributions of the truth are meant; None: all.
     """
 
     loss: str
@@ -296,6 +299,7 @@ class CalibrationReport:
     sample_sizes: SampleSizes | None
     sample_sizes_reason: str | None
     warnings: tuple[str, ...] = ()
+    restriction: Restriction | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: big integers as decimal strings, infinities as null."""
@@ -328,6 +332,7 @@ class CalibrationReport:
             "sample_sizes": None if self.sample_sizes is None else self.sample_sizes.as_dict(),
             "sample_sizes_reason": self.sample_sizes_reason,
             "warnings": list(self.warnings),
+            "restriction": None if self.restriction is None else self.restriction.as_dict(),
         }
 
     @classmethod
@@ -351,6 +356,11 @@ class CalibrationReport:
                 if data["sample_sizes"] is None
                 else SampleSizes.from_dict(data["sample_sizes"]),
                 warnings=tuple(data["warnings"]),
+                restriction=None
+                if data["restriction"] is None
+                else Restriction.from_dict(
+                    data["restriction"], sizes=data["sample_sizes"] is not None
+                ),
             )
 
 

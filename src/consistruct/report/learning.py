@@ -21,6 +21,8 @@ __all__ = [
     "ModelScore",
     "PartErrors",
     "PathPoint",
+    "Profit",
+    "ProfitPoint",
 ]
 
 
@@ -107,6 +109,35 @@ class LossBin:
 
 
 @dataclass(frozen=True)
+class ProfitPoint:
+    """Mean gain per example if this share of the examples is acted on, most promising first."""
+
+    share: float
+    profit: float
+    savings: float | None
+
+
+@dataclass(frozen=True)
+class Profit:
+    """What acting gains over one decision for all, where every example has its own costs.
+
+    Attributes
+    ----------
+    base : str
+        The decision for examples that are not acted on: the best single one.
+    points : tuple of ProfitPoint
+        By growing share.
+    chosen, best : int
+        Positions of what the model decides, and of the largest profit in hindsight.
+    """
+
+    base: str
+    points: tuple[ProfitPoint, ...]
+    chosen: int
+    best: int
+
+
+@dataclass(frozen=True)
 class LearningReport:
     """Metric against baselines, choice of penalty, learning curve, errors by cost, and trust.
 
@@ -122,6 +153,8 @@ class LearningReport:
         Spearman's, between predicted and real loss of the examples.
     reasons : tuple of (part, text)
         Why a part is missing.
+    profit : Profit or None
+        Where examples have costs of their own.
     """
 
     loss: str
@@ -144,6 +177,7 @@ class LearningReport:
     bins: tuple[LossBin, ...]
     rank_correlation: float | None
     reasons: tuple[tuple[str, str], ...]
+    profit: Profit | None = None
 
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""
@@ -174,6 +208,10 @@ class LearningReport:
                     tuple(tuple(row) for row in confusion["cost"]),
                 )
             )
+            profit = data["profit"]
+            if profit is not None:
+                points = tuple(ProfitPoint(**point) for point in profit["points"])
+                fields["profit"] = Profit(**{**profit, "points": points})
             fields["reasons"] = tuple(data["reasons"].items())
             return cls(**fields)
 

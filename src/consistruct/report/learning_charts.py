@@ -19,6 +19,7 @@ def learning_charts(report: LearningReport) -> tuple[Chart | HeatMap, ...]:
         _path(report),
         _bandwidths(report),
         _learning_curve(report),
+        _profit(report),
         _confusion(report),
         _parts(report),
         _expected_loss(report),
@@ -135,6 +136,30 @@ def _learning_curve(report: LearningReport) -> Chart | None:
         y_label=LOSS_AXIS,
         series=tuple(series),
         x_log=True,
+    )
+
+
+def _profit(report: LearningReport) -> Chart | None:
+    profit = report.profit
+    if profit is None:
+        return None
+    as_savings = all(point.savings is not None for point in profit.points)
+    values = tuple(point.savings if as_savings else point.profit for point in profit.points)
+    name = "savings" if as_savings else "profit per example"
+    return Chart(
+        key="profit",
+        title="What acting gains",
+        caption=(
+            f"Examples are acted on in the order of what that is expected to gain over "
+            f"“{profit.base}” for all. The line should be highest where the model stops."
+        ),
+        x_label="share of the examples acted on",
+        y_label=f"{name}, over one decision for all",
+        series=(Series(name, tuple(point.share for point in profit.points), values),),
+        marks=(
+            Mark("the model stops here", profit.points[profit.chosen].share, "x", 1),
+            Mark("best in hindsight", profit.points[profit.best].share, "x", 2),
+        ),
     )
 
 

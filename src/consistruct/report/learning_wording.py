@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consistruct.report.learning import LearningReport, ModelScore
+from consistruct.report.learning import LearningReport, ModelScore, Profit
 from consistruct.report.wording import Section
 
 __all__ = ["learning_sections"]
@@ -14,6 +14,7 @@ def learning_sections(report: LearningReport) -> tuple[Section, ...]:
     """The questions, in the order in which a reader asks them."""
     return (
         _metric(report),
+        *(() if report.profit is None else (_profit(report.profit),)),
         _choices(report),
         _more_data(report),
         _errors(report),
@@ -53,6 +54,28 @@ def _metric(report: LearningReport) -> Section:
         tuple(details),
         tuple(facts),
         ("scores",),
+    )
+
+
+def _profit(profit: Profit) -> Section:
+    chosen, best = profit.points[profit.chosen], profit.points[profit.best]
+    answer = (
+        f"It acts on {chosen.share:.1%} of the examples and gains {chosen.profit:.4g} per example "
+        f"over “{profit.base}” for all"
+    )
+    answer += "." if chosen.savings is None else f": savings of {chosen.savings:.1%}."
+    facts = [
+        ("acted on", f"{chosen.share:.1%} of the examples"),
+        ("gain", f"{chosen.profit:.4g} per example"),
+        ("best in hindsight", f"{best.profit:.4g} per example, acting on {best.share:.1%}"),
+    ]
+    details = (
+        "Every example has its own costs. The single decision is the one that costs least if it is "
+        "taken for all; savings are the part of its cost that is saved.",
+        "Best in hindsight knows the outcome of these examples: no rule for new ones reaches it.",
+    )
+    return Section(
+        "profit", "What do its decisions gain?", answer, details, tuple(facts), ("profit",)
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from consistruct.exceptions import describe_count
 from consistruct.report.calibration import CalibrationReport, WorstCase
+from consistruct.report.easier import easier
 from consistruct.report.label_names import label_text, pair_difference
 from consistruct.report.magnitudes import count_text, log_text
 
@@ -48,6 +49,8 @@ class Section:
 def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
     """The six questions, in the order in which a reader asks them.
 
+    One more, how much easier it is, where the report is about some distributions of the truth only.
+
     Examples
     --------
     >>> import consistruct as cs
@@ -62,6 +65,7 @@ def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
         _curve(report),
         _worst_case(report),
         _sample_size(report),
+        *([] if report.restriction is None else [Section("distributions", *easier(report))]),
         _advice(report),
     )
 
@@ -238,8 +242,11 @@ def _worst_case(report: CalibrationReport) -> Section:
         reason = report.worst_case_reason or "no law is known"
         return Section("worst_case", question, f"No distribution can be shown: {reason}.")
     better, predicted = label_text(case.better), label_text(case.predicted)
+    costs = case.eps
+    if case.expected_better is not None and case.expected_predicted is not None:
+        costs = case.expected_predicted - case.expected_better
     answer = (
-        f"When the truth is {_mixture(case)}: answering “{predicted}” costs {case.eps:.4g} more "
+        f"When the truth is {_mixture(case)}: answering “{predicted}” costs {costs:.4g} more "
         f"than answering “{better}”, and scores can hardly tell."
     )
     proved = any(p.eps == case.eps and p.status in PROVED for p in report.curve)

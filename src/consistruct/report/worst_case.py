@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.calibration import CalibrationFunction
+from consistruct.calibration.methods.restricted import RestrictedCertificate
 from consistruct.calibration.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.calibration.proofs import (
@@ -81,7 +82,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     if isinstance(found, ListedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
         return (pair[0], pair[1]), _listed(curve, _normalised(found.law)), note
-    if isinstance(found, PairsCertificate):
+    if isinstance(found, PairsCertificate | RestrictedCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice

@@ -12,6 +12,8 @@ from scipy.special import softmax
 
 import consistruct as cs
 from consistruct.calibration.nonquadratic.closed import bracket
+from consistruct.calibration.nonquadratic.law_argmax import largest_mean
+from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CapabilityError, CertificateError, ConsistructError
 from consistruct.surrogates import SURROGATES, ABSurrogate, BaseSurrogate
@@ -282,6 +284,65 @@ def test_sparsemax_agrees_with_another_solver():
         assert H(eps) == pytest.approx(min(values), rel=1e-6)
 
 
+def slow_law_pair(divergence, L, i, j, eps, decoding):
+    """One pair by another solver, all order constraints at once."""
+    cvxpy = pytest.importorskip("cvxpy")
+    k, m = L.shape
+    q, p = cvxpy.Variable(m), cvxpy.Variable(m)
+    order = L[j] - L if decoding == "bayes" else np.eye(k) - np.eye(k)[j]
+    constraints = [q >= 0, p >= 0, cvxpy.sum(q) == 1, cvxpy.sum(p) == 1, order @ p <= 0]
+    constraints.append((L[j] - L[i]) @ q >= eps)
+    squares = 0.5 * cvxpy.sum_squares(q - p)
+    objective = squares if divergence == "squares" else cvxpy.sum(cvxpy.kl_div(q, p))
+    problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
+    problem.solve(solver="CLARABEL")
+    return problem.value
+
+
+@pytest.mark.parametrize("decoding", ["argmax", "bayes"])
+@pytest.mark.parametrize("divergence", ["KL", "squares"])
+def test_generated_constraints_agree_with_all_of_them_at_once(divergence, decoding):
+    """60 labels: most order constraints are never added, and the answer is the same."""
+    rng = np.random.default_rng(10)
+    L = rng.random((60, 60))
+    np.fill_diagonal(L, 0)
+    solver = LawSolver(L, divergence, decoding)
+    for i, j in ((0, 1), (17, 42)):
+        eps = 0.3 if decoding == "bayes" else 0.95 * (L[j] - L[i]).max()
+        proof = solver.solve(i, j, eps, math.inf)
+        assert proof.upper - proof.lower <= 1e-7 * proof.upper
+        slow = slow_law_pair(divergence, L, i, j, eps, decoding)
+        assert proof.lower == pytest.approx(slow, rel=1e-5)
+    if decoding == "bayes":
+        assert len(solver._rows[1]) < 59
+
+
+@pytest.mark.parametrize("decoding", ["argmax", "bayes"])
+@pytest.mark.parametrize("surrogate", ["log", "sparsemax"])
+def test_a_hundred_labels_are_certified(surrogate, decoding):
+    loss = cs.losses.Ordinal(100)
+    H = cs.calibration_function(loss, surrogate=surrogate, decoding=decoding)
+    eps = 0.95 * H.max_eps  # few pairs reach it
+    (point,) = H.curve([eps])
+    assert point.status == "certified"
+    assert point.upper - point.lower <= 1e-4 * point.upper
+    H.certificate(eps).check()
+
+
+def test_the_largest_mean_is_that_over_all_sets():
+    rng = np.random.default_rng(14)
+    for _ in range(20):
+        values, j = rng.normal(size=6), int(rng.integers(6))
+        found, chosen = largest_mean(values, j)
+        every = [
+            np.mean([values[c] for c in range(6) if (number >> c) & 1])
+            for number in range(64)
+            if (number >> j) & 1
+        ]
+        assert found == pytest.approx(max(every))
+        assert values[chosen].mean() == pytest.approx(found)
+
+
 def test_a_label_that_wins_ties_only_is_handled():
     """Label 0 is optimal on one face only; there KL(q‖p) is finite for q on the face alone."""
     loss = cs.losses.CostMatrix([[0, 1], [0, 0]])
@@ -348,7 +409,7 @@ def test_too_many_labels_answer_with_bounds_that_hold():
         eps = 0.6 * H.max_eps
         assert H.interval(eps)[1] >= eps**2 / (3 * L.max() ** 2)
     bayes = cs.calibration_function(
-        cs.losses.CostMatrix(1 - np.eye(60)), surrogate="log", decoding="bayes"
+        cs.losses.CostMatrix(1 - np.eye(110)), surrogate="log", decoding="bayes"
     )
     (point,) = bayes.curve([0.5])
     assert point.status == "bounds"

@@ -134,14 +134,18 @@ def test_ranks_follow_scores():
 
 def test_nonlinear_features_and_transformers():
     curved = (X[:, 0] ** 2 > 1).astype(int)
-    kernel = predictor(features="auto").fit(X, curved, groups=IDS)
+    kernel = predictor(features="auto", bandwidth="median").fit(X, curved, groups=IDS)
     linear = predictor().fit(X, curved, groups=IDS)
     squares = predictor(features=PolynomialFeatures(2)).fit(X, curved, groups=IDS)
     assert kernel.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
     assert squares.score(X, curved, groups=IDS) > linear.score(X, curved, groups=IDS) + 0.05
-    few = predictor(features="nystroem", n_components=40).fit(X, curved, groups=IDS)
+    few = predictor(features="nystroem", bandwidth="median", n_components=40).fit(
+        X, curved, groups=IDS
+    )
     assert ridge_of(few).feature_map.n_outputs <= 40
-    waves = predictor(features="random", n_components=50).fit(X, curved, groups=IDS)
+    waves = predictor(features="random", bandwidth="median", n_components=50).fit(
+        X, curved, groups=IDS
+    )
     assert ridge_of(waves).weights.shape == (50,)
 
 
@@ -231,7 +235,9 @@ def test_metrics_of_lists_and_groups_agree():
 
 @pytest.mark.parametrize("features", ["linear", "rbf", "nystroem", "random"])
 def test_model_files(features, tmp_path):
-    few = {"n_components": 30} if features in ("nystroem", "random") else {}
+    few: dict = {"n_components": 30} if features in ("nystroem", "random") else {}
+    if features != "linear":
+        few["bandwidth"] = "median"
     model = predictor(features=features, **few).fit(X, Y, groups=IDS)
     save(model, tmp_path / "ranker.safetensors")
     again = load(tmp_path / "ranker.safetensors")
@@ -241,10 +247,22 @@ def test_model_files(features, tmp_path):
     assert again.score(X, Y, groups=IDS) == model.score(X, Y, groups=IDS)
 
 
+def test_model_files_of_trees(tmp_path):
+    model = predictor(model="trees").fit(X, Y, groups=IDS)
+    save(model, tmp_path / "ranker.safetensors")
+    again = load(tmp_path / "ranker.safetensors")
+    np.testing.assert_array_equal(
+        again.decision_function(X, groups=IDS), model.decision_function(X, groups=IDS)
+    )
+    assert again.model_.portfolio_ == model.model_.portfolio_
+    with pytest.raises(CapabilityError):  # files keep what predicts, not the training queries
+        again.model_.left_out()
+
+
 def test_fitting_again_forgets_the_queries():
     model = predictor().fit(X, Y, groups=IDS)
     labels = np.column_stack([X[:, 0] > 0, X[:, 1] > 0]).astype(int)
-    model.set_params(loss="hamming", model=cs.models.Ridge()).fit(X, labels)
+    model.set_params(loss="hamming", model=cs.models.Ridge("linear")).fit(X, labels)
     assert model.predict(X).shape == labels.shape
     assert not hasattr(model, "decision_function")
 
@@ -313,8 +331,9 @@ def test_bad_weights_and_ranks():
         predictor().fit(X, Y, groups=IDS, sample_weight=np.ones(N))
     with pytest.raises(ValueError, match=r"ranks 1\.\.2 of the items of query 1 without ties"):
         task_losses([0, 1, 0, 1], [1, 2, 1, 1], loss="ndcg", groups=[2, 2])
+    rows = cs.StructuredPredictor("zero_one", cs.models.Ridge("linear")).fit(X, Y)
     with pytest.raises(ValueError, match="groups mark the sequences"):
-        cs.StructuredPredictor("zero_one").fit(X, Y, groups=IDS)
+        rows.predict(X, groups=IDS)
     with pytest.raises(
         ValueError, match="X has 2 features, but StructuredPredictor is expecting 3"
     ):

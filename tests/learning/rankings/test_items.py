@@ -85,12 +85,12 @@ def test_seeds_decide_everything(model):
 def test_the_portfolio_says_what_it_tried():
     model = fitted(Items())
     names = [line["name"] for line in model.portfolio_]
-    assert names == ["ridge", "forest", "boosting"]
+    assert names == ["linear", "ridge", "forest", "boosting", "boosting of grades"]
     weights = np.array([line["weight"] for line in model.portfolio_])
     assert weights.sum() == pytest.approx(1.0)
     assert (weights >= 0).all()
     # ridge is one fit, trees are the mean of five
-    assert len(model.members_) == (weights > 0) @ [1, 5, 5]
+    assert len(model.members_) == (weights > 0) @ [1, 1, 5, 5, 5]
     assert model.weights_.sum() == pytest.approx(1.0)
     best = min(line["task_loss"] for line in model.portfolio_)
     left = model.left_out()
@@ -118,6 +118,16 @@ def test_trees_find_thresholds_and_ridge_does_not():
     }
     assert found["trees"] < 0.5 * found["linear"]
     assert found["auto"] < 0.5 * found["linear"]
+
+
+def test_linear_scores_are_found():
+    straight = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0] + 1), 0, 3).astype(int)
+    grades = BATCH.pack(straight)
+    alone = fitted(Items("ridge"), grades=grades)
+    (member,) = alone.members_
+    assert type(member.feature_map).__name__ == "LinearFeatures"
+    several = fitted(Items(), grades=grades)
+    assert task_loss(several, grades=grades) < 0.02
 
 
 # --- left out --------------------------------------------------------------------------------
@@ -163,26 +173,26 @@ def test_a_regressor_alone_leaves_nothing_out():
 
 
 def test_given_folds_also_judge_ridge():
-    model = fitted(Items(cv=3))
+    model = fitted(Items(cv=3, features="linear"))
     assert model.portfolio_[0]["name"] == "ridge"
     np.testing.assert_array_equal(model.left_out().rows, TELLING)
 
 
 def test_fits_on_folds_are_averaged_and_judged_by_what_they_left_out():
     model = fitted(Items("trees"))
-    weights = [line["weight"] for line in model.portfolio_]
-    assert min(weights) > 0  # both take part here
+    weights = [line["weight"] for line in model.portfolio_ if line["weight"] > 0]
+    assert len(weights) >= 2
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
     parts = left_out.query_folds(queries, None, np.random.default_rng(0))
     left = model.left_out()
     for fold, (_, outside) in enumerate(parts):
         part = BATCH.take(TELLING[outside])
-        forest, boosting = (
-            -centred(model.members_[5 * k + fold].scores(part.items, part.offsets), part.offsets)
-            for k in (0, 1)
+        scores = sum(
+            weight * model.members_[5 * place + fold].scores(part.items, part.offsets)
+            for place, weight in enumerate(weights)
         )
         mine = left.expected.take(outside).values
-        np.testing.assert_allclose(mine, weights[0] * forest + weights[1] * boosting, atol=1e-12)
+        np.testing.assert_allclose(mine, -centred(scores, part.offsets), atol=1e-12)
     every = sum(
         weight * member.scores(BATCH.packed_items, BATCH.offsets)
         for weight, member in zip(model.weights_, model.members_, strict=True)
@@ -221,7 +231,7 @@ def test_missing_values_pass_to_trees():
         found = fitted(model, batch)
         assert found.takes_missing
         assert task_loss(found, batch) < 0.15
-        assert "ridge" not in [line["name"] for line in found.portfolio_]
+        assert not {"linear", "ridge"} & {line["name"] for line in found.portfolio_}
     assert not Items("ridge").takes_missing
     assert not Items(Ridge()).takes_missing
     # what was fitted decides: ridge among the members takes none
@@ -242,11 +252,43 @@ def test_bins_keep_the_order_of_values():
     assert np.isnan(numbers[-1, 0])
     order = np.argsort(column[:-1])
     assert (np.diff(numbers[order, 0]) >= 0).all()
-    assert len(np.unique(numbers[:-1, 0])) > 100  # of at most 127, nearly all used
+    assert len(np.unique(numbers[:-1, 0])) > 55  # of at most 63, nearly all used
     counts = np.unique(numbers[:-1, 0], return_counts=True)[1]
-    assert counts.max() <= 2 * 503 / 127 + 2  # equally full, whatever the outliers
+    assert counts.max() <= 2 * 503 / 63 + 2  # equally full, whatever the outliers
     np.testing.assert_array_equal(numbers[:, 1], few + 3)  # few values: one bin each
     np.testing.assert_array_equal(bins(np.array([[1e9, 2.4]]))[0], [numbers[:-1, 0].max(), 5.0])
+
+
+def test_bins_leave_out_constant_columns():
+    inputs = np.array([[7.0, 1.0, 5.0], [7.0, 2.0, np.nan], [7.0, 3.0, 5.0]])
+    bins = ColumnBins(inputs, rng)
+    assert bins.columns.tolist() == [1, 2]  # which values are missing tells something
+    np.testing.assert_array_equal(bins(inputs), [[0, 0], [1, np.nan], [2, 0]])
+    assert ColumnBins(np.ones((3, 2)), rng)(np.ones((4, 2))).shape == (4, 1)  # nothing to see
+
+
+def test_grades_are_scaled_to_the_targets():
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    found = regressors.grade_targets(queries)
+    problem = queries.problem
+    grades = centred(queries.grades.values.astype(float), problem.offsets)
+    factor = np.linalg.lstsq(
+        (np.sqrt(problem.item_weight) * grades)[:, None], problem.scaled_targets, rcond=None
+    )[0]
+    np.testing.assert_allclose(found, factor * grades, atol=1e-12)
+    alike = training_queries(BATCH.packed_items, GRADES.with_values(0 * GRADES.values), LOSS, None)
+    assert not regressors.grade_targets(alike).any()
+
+
+def test_trees_of_many_items_see_some_of_them(monkeypatch):
+    monkeypatch.setattr(regressors, "TREE_ITEMS", 60)
+    assert regressors.forest(100, 4, 5).regressor.max_samples is None
+    learner = regressors.forest(len(X), 4, 5)
+    assert learner.regressor.max_samples == 60
+    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
+    grown = learner.fit(queries, np.random.default_rng(0)).regressor
+    assert all(tree.tree_.weighted_n_node_samples[0] > 0 for tree in grown.estimators_)
+    assert max(int(tree.tree_.n_node_samples[0]) for tree in grown.estimators_) <= 60
 
 
 @pytest.mark.parametrize(
@@ -286,7 +328,7 @@ def test_one_query_that_tells_anything():
 
 def test_no_time_leaves_the_first_model():
     model = fitted(Items(time_limit=1e-9))
-    assert [line.get("skipped") for line in model.portfolio_] == [None, "time_limit", "time_limit"]
+    assert [line.get("skipped") for line in model.portfolio_] == [None, *["time_limit"] * 4]
 
 
 def test_a_model_that_says_nothing_gets_no_weight():

@@ -18,10 +18,11 @@ from consistruct.decoding import Viterbi, chain_marginals
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning import StructuredPredictor, TaskLossScorer
 from consistruct.learning.encoding.sequences import read_sequences
-from consistruct.learning.encoding.tokens import PackedTokens, group_offsets
+from consistruct.learning.encoding.token_inputs import group_offsets
+from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain import model as chain_module
+from consistruct.learning.models.chain.held_out import STRENGTHS
 from consistruct.learning.models.chain.model import Chain
-from consistruct.learning.models.chain.penalty import STRENGTHS
 from consistruct.learning.selection.cross_fitting import cross_fit
 from consistruct.learning.sequence_metrics import SEQUENCE_SCORERS, sequence_error, token_error
 from consistruct.losses import Hamming, ZeroOne
@@ -409,7 +410,7 @@ def test_one_tag_only_is_no_reason_to_fail() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"surrogate": "exponential"}, "surrogate must be one of 'log', 'hinge'"),
+        ({"surrogate": "exponential"}, "surrogate 'exponential' does not work on chains"),
         ({"decoding": "greedy"}, "decoding must be 'argmax' or 'bayes', got 'greedy'"),
         (
             {"surrogate": "hinge", "decoding": "bayes"},

@@ -144,7 +144,8 @@ class MixedProver:
         for key, orbit in self.orbits.items():
             if max(orbit.gap()) >= eps:
                 known = self._known(key)
-                best = max(known, key=lambda point: orbit.bound(*point, eps))
+                bounds = [orbit.bound(w, nu, eps) for w, nu in known]
+                best = known[bounds.index(max(bounds))]
                 if best is not known[0]:
                     points[":".join(map(str, key))] = best
         assignment = self.partition.assignment

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.distributions import Distributions, parse_distributions
 from consistruct.calibration.exact.mixed import MixedProver
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.base import Method
@@ -13,6 +14,7 @@ from consistruct.calibration.methods.chain import ChainMethod
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
+from consistruct.calibration.methods.restricted import RestrictedMethod
 from consistruct.calibration.methods.structured import (
     ClosedFormMethod,
     HammingMethod,
@@ -30,7 +32,7 @@ from consistruct.losses.hamming import Hamming
 from consistruct.scores import Blocks, Chain, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["METHODS", "choose_method"]
+__all__ = ["METHODS", "choose_method", "restricted_method"]
 
 FAST_FROM = 20  # labels; compiling the fast route takes some seconds on first use
 POOL_LIMIT = 128  # predictable labels of the generic route: beyond it a quadratic program is slow
@@ -157,3 +159,25 @@ def choose_method(
         f"no method computes the calibration function of {loss!r} with {space!r}: "
         + "; ".join(refusals)
     )
+
+
+def restricted_method(
+    loss: Loss, space: BaseScoreSpace, distributions: Distributions | str, jobs: int
+) -> RestrictedMethod:
+    """Over some distributions of the truth; raises, in one line, where labels are not listed."""
+    if isinstance(distributions, str):
+        distributions = parse_distributions(distributions)
+    if not isinstance(distributions, Distributions):
+        raise TypeError(
+            f"distributions must be such as 'noise:0.05', or Capped, WithMargin, Noisy or "
+            f"Constrained, got {type(distributions).__name__}"
+        )
+    reason = _too_many(loss)
+    fast = isinstance(space, Full) and space.width >= FAST_FROM
+    if reason is None and not fast and space.predictable().size > POOL_LIMIT:
+        reason = f"more than {POOL_LIMIT} predictable labels"
+    if reason is not None:
+        raise ConsistructError(
+            f"distributions= needs labels that can be listed: {reason}; leave it out for {loss!r}"
+        )
+    return RestrictedMethod(loss, space, distributions, FAST_FROM, jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,7 @@ class PoolMethod(Method):
     loss: Loss
     space: BaseScoreSpace
     problem: ExplicitProblem
+    scale: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = "explicit quadratic programs"

@@ -21,7 +21,7 @@ from consistruct.calibration.nonquadratic.ab_bounds import (
     optimal_threshold,
 )
 from consistruct.calibration.nonquadratic.conic import solve_conic
-from consistruct.calibration.nonquadratic.pairs import PairSolver
+from consistruct.calibration.nonquadratic.pairs import PairSolver, law_with_gap
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import ABSurrogate, LogisticSurrogate
 
@@ -220,20 +220,9 @@ class ABSolver(PairSolver):
 
     def _feasible(self, pair: ABPair, law: FloatArray, columns: np.ndarray) -> FloatArray:
         """A law over all truths with gap·q ≥ ε near one over `columns`."""
-        q = np.zeros(self.L.shape[1])
-        q[columns] = np.where(law > 1e-15, law, 0.0)
-        q = q / q.sum() if q.sum() > 0 else q
-        if q.sum() == 0:
-            q[columns] = 1 / len(columns)
-        gap = pair.gap
-        short = pair.eps - float(gap @ q)
-        if short > 0:
-            top = int(gap.argmax())
-            room = float(gap[top] - gap @ q)
-            move = min(1.0, short / room) if room > 0 else 1.0
-            q = (1 - move) * q
-            q[top] += move
-        return np.asarray(q / q.sum())
+        q, allowed = np.zeros(self.L.shape[1]), np.zeros(self.L.shape[1], dtype=bool)
+        q[columns], allowed[columns] = law, True
+        return law_with_gap(q, pair.gap, pair.eps, allowed)
 
     # --- lower bounds ---
 

@@ -32,7 +32,7 @@ __all__ = ["check_surrogate", "choose"]
 
 NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
-LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 40, "hinge": 6, "max-min": 7}
+LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 6, "max-min": 7}
 LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 

@@ -13,7 +13,9 @@ a convex program. Dual points, for any w ≥ 0, ν ≥ 0, a = wᵀA and gap = L_
     squares  (νε + min_y [a − z]_y + min_y [z − ν gap]_y)₊² / 2‖z‖²     for any z.
 
 The first minimises over q exactly (a log-partition function) and takes a tangent of −log; the
-second is Fenchel's inequality at the best scale.
+second is Fenchel's inequality at the best scale. KL with argmax decoding needs no solver (module
+`law_argmax`); else there is one conic program per pair, whose order constraints are generated where
+they are many: the program with some of them bounds H_ij from below all the same.
 """
 
 from __future__ import annotations
@@ -30,12 +32,18 @@ import scipy  # its submodules are imported on use
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
 from consistruct.calibration.nonquadratic.conic import solve_conic
+from consistruct.calibration.nonquadratic.law_argmax import largest_mean, tilted_argmax
 from consistruct.calibration.nonquadratic.law_polish import newton_dual
-from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver, Witness
+from consistruct.calibration.nonquadratic.pairs import (
+    PairProof,
+    PairSolver,
+    Witness,
+    law_with_gap,
+)
 from consistruct.exceptions import CertificateError
 from consistruct.protocols import FloatArray
 
-__all__ = ["Divergence", "LawSolver", "law_with_gap"]
+__all__ = ["Divergence", "LawSolver"]
 
 Divergence = Literal["KL", "squares"]
 ROUNDING = 2e-14
@@ -43,6 +51,8 @@ FEASIBLE = 1e-10  # allowed violation of A p ≤ 0 and of the gap, relative to t
 ENOUGH = 1e-9  # relative width after which nothing is polished
 NEGLIGIBLE_LOG = 27.0  # e^−27 of a term is rounding
 STRICT = 1e-9  # margin by which a label has to win to count as predictable
+ALL_ROWS = 24  # order constraints up to which none is left out at first
+NEW_ROWS = 8  # the most violated ones that are added at a time
 
 
 @dataclass(eq=False)
@@ -107,10 +117,20 @@ class LawSolver(PairSolver):
         super().__init__(L)
         self.divergence, self.decoding = divergence, decoding
         kind = "exponential cones" if divergence == "KL" else "quadratic programs"
+        if divergence == "KL" and decoding == "argmax":
+            kind = "one multiplier"
         self.name = f"{kind}, {decoding} decoding"
+        self._orders: dict[int, FloatArray] = {}
+        self._rows: dict[int, set[int]] = {}  # order constraints that mattered, by j
+        self._supports: dict[int, tuple[np.ndarray, FloatArray]] = {}
 
     def order(self, j: int) -> FloatArray:
         """A with A p ≤ 0 iff j is decoded from p (ties included), (k − 1, m)."""
+        if j not in self._orders:
+            self._orders[j] = self._make_order(j)
+        return self._orders[j]
+
+    def _make_order(self, j: int) -> FloatArray:
         if self.decoding == "argmax":
             rows = np.eye(len(self.L)) - np.eye(len(self.L))[j]
         else:
@@ -151,6 +171,11 @@ class LawSolver(PairSolver):
         ).feasible
 
     def _support(self, j: int) -> tuple[np.ndarray, FloatArray]:
+        if j not in self._supports:
+            self._supports[j] = self._find_support(j)
+        return self._supports[j]
+
+    def _find_support(self, j: int) -> tuple[np.ndarray, FloatArray]:
         """Truths that a law decoded to j may have, and the w ≥ 0 that excludes all others.
 
         wᵀA ≥ 0 with (wᵀA)_y > 0 forces p_y = 0, and then q_y = 0 if KL(q‖p) is finite. This
@@ -178,13 +203,17 @@ class LawSolver(PairSolver):
     def quick_lower(self, i: int, j: int, eps: float) -> float:
         """Bayes decoding: gap·q ≥ ε and gap·p ≤ 0, so gap·(q − p) ≥ ε.
 
-        Pinsker: KL ≥ 2 TV² with TV ≥ ε/(max gap − min gap). Squares: Cauchy–Schwarz.
+        KL: the two laws on the largest and the least gap, as exp is convex. Squares:
+        Cauchy–Schwarz.
         """
         gap = self.L[j] - self.L[i]
         if self.decoding == "argmax":
             return 0.0
         if self.divergence == "KL":
-            return 2 * (eps / float(np.ptp(gap))) ** 2 * (1 - ROUNDING)
+            top, bottom = float(gap.max()), min(float(gap.min()), 0.0)
+            q, p = (eps - bottom) / (top - bottom), -bottom / (top - bottom)
+            divergence = scipy.special.kl_div(np.array([q, 1 - q]), np.array([p, 1 - p])).sum()
+            return float(divergence) * (1 - 1e-12) if math.isfinite(divergence) else 0.0
         centred = gap - gap.mean()
         return 0.5 * eps**2 / float(centred @ centred) * (1 - ROUNDING)
 
@@ -195,7 +224,11 @@ class LawSolver(PairSolver):
         tight = eps >= limit * (1 - 1e-12)
         # at the largest ε there is no interior point: only the truths of largest gap remain
         columns = support & (gap >= limit * (1 - 1e-12)) if tight else support
-        q, p, w, nu = self._conic(order, gap, eps, columns, support, tight)
+        if self.divergence == "KL" and self.decoding == "argmax":
+            q, p, w, nu, X = tilted_argmax(gap, j, eps)
+            return LawProof("KL", order, gap, eps, q, p, w, nu, np.array([X]))
+        q, p, w, nu = self._generated(i, j, eps, columns, support, tight, incumbent)
+        raw_p, raw_z = p, q - p  # where the dual point is stationary, decoded to j or not yet
         p = self._decoded(p, j, order, support)
         q = law_with_gap(q, gap, eps, self._dominated(support, p, gap, eps))
         if tight:  # the multiplier that makes every other truth too expensive
@@ -203,15 +236,53 @@ class LawSolver(PairSolver):
             nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
         if self.divergence == "KL":
             tilted = np.exp(np.minimum(nu * (gap - eps), 700.0))
-            free = np.array([float(p @ tilted)])
+            free = np.array([float((p if tight else np.maximum(raw_p, 0.0)) @ tilted)])
             w = w + ray * _ray_multiple(ray @ order, w @ order, tilted / free[0], support)
         else:
-            free = q - p
+            free = q - p if tight else raw_z
             nu = nu if not tight else hull_slope(gap, free, eps)
         proof = LawProof(self.divergence, order, gap, eps, q, p, w, nu, free)
         if self.divergence == "KL" and not proof.upper - proof.lower <= ENOUGH * proof.upper:
             proof = self._polish(proof, j, support, tight)
         return proof
+
+    def _generated(
+        self,
+        i: int,
+        j: int,
+        eps: float,
+        columns: np.ndarray,
+        support: np.ndarray,
+        tight: bool,
+        incumbent: float,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """q, p, w, ν of the conic program, order constraints added while they are violated."""
+        order, gap = self.order(j), self.L[j] - self.L[i]
+        scale = max(1.0, float(np.abs(order).max(initial=0.0)))
+        rows = self._rows.setdefault(j, set())
+        if len(order) <= ALL_ROWS:
+            rows.update(range(len(order)))
+        else:
+            rows.add(i - (i > j))
+        while True:
+            used = np.array(sorted(rows), dtype=np.int64)
+            q, p, found, nu = self._conic(order[used], gap, eps, columns, support, tight)
+            w = np.zeros(len(order))
+            w[used] = found
+            violated = order @ p
+            violated[used] = -np.inf
+            worst = np.argsort(-violated)[:NEW_ROWS]
+            worst = worst[violated[worst] > 0.1 * FEASIBLE * scale]
+            if len(worst) == 0:
+                return q, p, w, nu
+            if math.isfinite(incumbent) and not tight:
+                free = q - p
+                if self.divergence == "KL":
+                    tilted = np.exp(np.minimum(nu * (gap - eps), 700.0))
+                    free = np.array([float(p @ tilted)])
+                if LawProof(self.divergence, order, gap, eps, q, p, w, nu, free).lower > incumbent:
+                    return q, p, w, nu
+            rows.update(worst.tolist())
 
     def _dominated(
         self, support: np.ndarray, p: FloatArray, gap: FloatArray, eps: float
@@ -264,45 +335,48 @@ class LawSolver(PairSolver):
         n_q, n_p, n_o = len(at_q), len(at_p), len(order)
         kl = self.divergence == "KL"
         n = n_q + n_p + (n_q if kl else 0)
-        rows = scipy.sparse.lil_matrix((2, n))
+        rows = np.zeros((2, n))
         rows[0, :n_q] = 1.0
         rows[1, n_q : n_q + n_p] = 1.0
-        inequalities = scipy.sparse.lil_matrix((n_o + n_q + n_p + 1, n))
-        inequalities[:n_o, n_q : n_q + n_p] = order[:, at_p]
+        inequalities = np.zeros((n_o + n_q + n_p + 1, n))
+        # losses of any unit: rows are scaled, and their multipliers scaled back
+        units = np.maximum(np.abs(order).max(axis=1, initial=0.0), 1e-300)
+        unit = max(float(np.abs(gap).max()), 1e-300)
+        inequalities[:n_o, n_q : n_q + n_p] = order[:, at_p] / units[:, None]
         inequalities[n_o : n_o + n_q + n_p, : n_q + n_p] = -np.eye(n_q + n_p)
         right = np.zeros(n_o + n_q + n_p + 1)
         if not tight:
-            inequalities[-1, :n_q] = -gap[at_q]
-            right[-1] = -eps
+            inequalities[-1, :n_q] = -gap[at_q] / unit
+            right[-1] = -eps / unit
         blocks: list[tuple[object, FloatArray, object]] = [
             (rows, np.ones(2), clarabel.ZeroConeT(2)),
             (inequalities, right, clarabel.NonnegativeConeT(len(right))),
         ]
         cost, quadratic = np.zeros(n), None
-        where = {int(y): n_q + position for position, y in enumerate(at_p)}
+        each = np.arange(n_q)
         if kl:
             # q e^{−t/q} ≤ p  ⇔  q log(q/p) ≤ t
             cost[n_q + n_p :] = 1.0
-            cones = scipy.sparse.lil_matrix((3 * n_q, n))
-            for position, y in enumerate(at_q.tolist()):
-                cones[3 * position, n_q + n_p + position] = 1.0
-                cones[3 * position + 1, position] = -1.0
-                cones[3 * position + 2, where[y]] = -1.0
+            same = n_q + np.searchsorted(at_p, at_q)  # p of the same truth
+            places = (
+                np.concatenate([3 * each, 3 * each + 1, 3 * each + 2]),
+                np.concatenate([n_q + n_p + each, each, same]),
+            )
+            signs = np.repeat([1.0, -1.0, -1.0], n_q)
+            cones = scipy.sparse.csc_array((signs, places), shape=(3 * n_q, n))
             exponential = [clarabel.ExponentialConeT() for _ in range(n_q)]
             blocks.append((cones, np.zeros(3 * n_q), exponential))
         else:
-            difference = scipy.sparse.lil_matrix((len(gap), n))
-            for position, y in enumerate(at_q.tolist()):
-                difference[y, position] = 1.0
-            for y, position in where.items():
-                difference[y, position] = -1.0
-            quadratic = scipy.sparse.triu(difference.T @ difference)
+            difference = np.zeros((len(gap), n))
+            difference[at_q, each] = 1.0
+            difference[at_p, n_q + np.arange(n_p)] = -1.0
+            quadratic = np.triu(difference.T @ difference)
         found = solve_conic(cost, blocks, quadratic)
         x = found.x if found.finite else np.zeros(n)
         z = found.z if found.finite else np.zeros(2 + len(right))
         q, p = np.zeros(len(gap)), np.zeros(len(gap))
         q[at_q], p[at_p] = x[:n_q], x[n_q : n_q + n_p]
-        return q, p, z[2 : 2 + n_o], float(z[1 + len(right)])
+        return q, p, z[2 : 2 + n_o] / units, float(z[1 + len(right)]) / unit
 
     def _decoded(self, p: FloatArray, j: int, order: FloatArray, support: np.ndarray) -> FloatArray:
         """Nearest law that decodes to j: towards the law that does so by the largest margin."""
@@ -338,21 +412,17 @@ class LawSolver(PairSolver):
 
     @cached_property
     def witness(self) -> Witness:
-        """H vanishes iff p = q is feasible: max (L_j − L_i)q with A q ≤ 0, a linear program."""
+        """H vanishes iff p = q is feasible: max (L_j − L_i)q with q_j largest."""
         best = Witness(0.0, None, None)
         if self.decoding == "bayes":
             return best  # A q ≤ 0 says that j is optimal
-        A_eq, b_eq = simplex_row(self.L.shape[1])
         for i, j in np.argwhere(self.limits > 0).tolist():
             if self.limits[i, j] <= best.level:
                 continue
-            order = self.order(j)
-            found = minimise(
-                self.L[i] - self.L[j], A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq
-            )
-            if not found.feasible:
-                continue
-            q = self._decoded(found.x, j, order, np.ones(len(found.x), dtype=bool))
+            # the laws with q_j largest are mixtures of uniform ones on sets that contain j
+            chosen = largest_mean(self.L[j] - self.L[i], j)[1]
+            q = np.zeros(self.L.shape[1])
+            q[chosen] = 1 / len(chosen)
             level = float((self.L[j] - self.L[i]) @ q)
             if level > best.level + 1e-12:
                 best = Witness(level, (i, j), q)
@@ -376,17 +446,3 @@ def _tighter(one: LawProof, other: LawProof) -> LawProof:
         one.divergence, one.order, one.gap, one.eps,
         primal.law, primal.estimate, dual.w, dual.nu, dual.free,
     )  # fmt: skip
-
-
-def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
-    """Cut, normalise, move towards the truth of largest gap until gap·q ≥ ε."""
-    q = np.where(allowed & (q > 1e-15), q, 0.0)
-    q = q / q.sum() if q.sum() > 0 else allowed / allowed.sum()
-    short = eps - float(gap @ q)
-    if short > 0:
-        top = int(np.where(allowed, gap, -np.inf).argmax())
-        room = float(gap[top] - gap @ q)
-        move = min(1.0, short / room) if room > 0 else 1.0
-        q = (1 - move) * q
-        q[top] += move
-    return q / q.sum()

@@ -32,8 +32,7 @@ import numpy as np
 
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.nonquadratic.conic import solve_conic
-from consistruct.calibration.nonquadratic.laws import law_with_gap
-from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver
+from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver, law_with_gap
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
 

@@ -21,7 +21,14 @@ from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
-__all__ = ["PairProof", "PairSolver", "PairsCertificate", "PairsMethod", "Witness"]
+__all__ = [
+    "PairProof",
+    "PairSolver",
+    "PairsCertificate",
+    "PairsMethod",
+    "Witness",
+    "law_with_gap",
+]
 
 AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
 NOTHING = 1e-14  # absolute: differences of numbers of order one
@@ -188,3 +195,28 @@ class PairsCertificate:
             raise CertificateError(
                 f"the upper bound {self.upper!r} is not attained, only {upper!r}"
             )
+
+
+def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
+    """A law on the allowed truths near q with gap·q ≥ ε, which some allowed truth must reach.
+
+    >>> import numpy as np
+    >>> law_with_gap(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.75, np.ones(2, dtype=bool))
+    array([0.75, 0.25])
+    """
+    q = np.where(allowed & (q > 1e-15), q, 0.0)
+    q = q / q.sum() if q.sum() > 0 else allowed / allowed.sum()
+    short = eps - float(gap @ q)
+    if short <= 0:
+        return np.asarray(q)
+    top = int(np.where(allowed, gap, -np.inf).argmax())
+    highest = allowed & (gap >= gap[top] - 1e-12 * abs(gap[top]))
+    if eps >= gap[top] - 1e-12 * abs(gap[top]) and q[highest].sum() > 0:
+        # all of them reach ε: their shares stay, or rounding would leave one truth only
+        q = np.where(highest, q, 0.0)
+        return np.asarray(q / q.sum())
+    room = float(gap[top] - gap @ q)
+    move = min(1.0, short / room) if room > 0 else 1.0
+    q = (1 - move) * q
+    q[top] += move
+    return np.asarray(q / q.sum())

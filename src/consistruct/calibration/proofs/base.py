@@ -51,6 +51,9 @@ class PlainCertificate(ABC):
     """
 
     kind: ClassVar[str]
+    eps: Any
+    lower: Any
+    upper: Any
 
     @property
     def scale(self) -> Fraction:

@@ -98,7 +98,7 @@ class FloatView:
         for i, j in np.argwhere(~good).tolist():
             found = points.get((i, j))
             good[i, j] = found is not None and self.lines(i, j, found, at * (1 - UNIT)) >= claimed
-        return set(map(tuple, np.argwhere(good).tolist()))
+        return {(i, j) for i, j in np.argwhere(good).tolist()}
 
 
 def _floats(rows: Sequence[Sequence[int]], unit: int) -> FloatArray:

@@ -56,7 +56,8 @@ class ListedCertificate(PlainCertificate):
         """From a proof; the ends are rounded outward."""
         return cls(
             eps=plain(proof.eps), lower=down(proof.lower), upper=up(proof.upper),
-            pair=proof.pair, law=proof.law, level=proof.level, theta=proof.theta, **data,
+            pair=proof.pair, law=list(proof.law), level=proof.level,
+            theta=None if proof.theta is None else list(proof.theta), **data,
         )  # fmt: skip
 
     @property

@@ -28,6 +28,7 @@ def lookup_codes(labels: Any, classes: Any) -> LabelArray:
     """Position of each label in `classes`, −1 if it is not there."""
     if len(labels) == 0:
         return np.zeros(0, dtype=np.int64)
+    _check_kinds(labels, classes)
     if labels.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
         position = {label: code for code, label in reversed(list(enumerate(classes.tolist())))}
         return np.array([position.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
@@ -39,6 +40,19 @@ def lookup_codes(labels: Any, classes: Any) -> LabelArray:
     place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
     codes = order[place]
     return np.where(classes[codes] == labels, codes, UNSEEN).astype(np.int64)
+
+
+def _check_kinds(labels: Any, classes: Any) -> None:
+    """Refuse text where the classes are numbers, and the other way round: all would be unknown."""
+    for given, known, one, other in (
+        (labels, classes, "text", "numbers"),
+        (classes, labels, "numbers", "text"),
+    ):
+        if given.dtype.kind in "US" and known.dtype.kind in "iufb":
+            raise ValueError(
+                f"y holds {one} such as {shown(labels[0])}, but the classes are {other}, "
+                f"{listed(classes)}; convert y to the type that the model was fitted on"
+            )
 
 
 def are_codes(distinct: Any, size: int) -> bool:

@@ -11,13 +11,8 @@ from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, Kind
 from consistruct.learning.encoding.tags import TagSet, pack_tags
-from consistruct.learning.encoding.tokens import (
-    NamedTokens,
-    PackedTokens,
-    is_sparse,
-    is_symbolic,
-    pack_tokens,
-)
+from consistruct.learning.encoding.token_inputs import read_tokens
+from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, is_sparse
 from consistruct.learning.encoding.weights import check_sample_weight
 from consistruct.learning.statistics import Statistic, simplex_projection
 from consistruct.losses import Hamming
@@ -143,18 +138,6 @@ class Sequences(Kind):
 
     def statistic(self) -> TokenStates:
         return TokenStates(self.loss, tuple(self.labels.tags))
-
-
-def read_tokens(X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
-    """Tokens by numbers, packed, or by feature names, as they are."""
-    if is_symbolic(X):
-        if groups is not None:
-            raise ValueError("groups= goes with an array or CSR, not with lists of features")
-        return NamedTokens(X)
-    tokens = pack_tokens(X, groups)
-    if len(tokens) == 0:
-        raise ValueError("X must hold at least one sequence, got none")
-    return tokens
 
 
 def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:

@@ -88,6 +88,7 @@ class Orbit:
 
     def _labels(self, left: Counter[int], eta: Fraction, key: Key) -> None:
         # a cell: name, number of labels, block (0 of i, 1 of j, None others), size of its blocks
+        cells: list[tuple[str, int, int | None, int]]
         if key[0] == "same":
             s = key[1]
             cells = [("i", 1, 0, s), ("j", 1, 0, s)]
@@ -155,8 +156,8 @@ class Orbit:
         if sum(x * g for x, g in zip(law, self.gap())) < eps:
             raise Refused("j is not worse than i by eps under the law")
         lacking = [level + sum(x * p for x, p in zip(law, row)) for row in self.projected]
-        counted = [x if c == 1 else min(x, 0) for c, x in enumerate(lacking)]
-        return sum(n * x * x for n, x in zip(self.weights, counted)) / 2
+        counted = [(n, x) for c, (n, x) in enumerate(zip(self.weights, lacking)) if c == 1 or x < 0]
+        return sum((n * x * x for n, x in counted), Fraction(0)) / 2
 
 
 def block_sizes(document: dict[str, Any]) -> tuple[list[int], Any, Any]:

@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-import joblib
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_count, check_number
-from consistruct.decoding import ChainScores, Viterbi, chain_marginals
-from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
-    FeatureHash,
-    FeatureIndex,
     NamedTokens,
     PackedTokens,
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.constraints import (
     refuse_broken_constraints,
     refuse_too_many_weights,
     transition_mask,
 )
-from consistruct.learning.models.chain.effects import token_effects
-from consistruct.learning.models.chain.penalty import choose_penalty
+from consistruct.learning.models.chain.held_out import choose_penalty, token_error
+from consistruct.learning.models.chain.prediction import ChainPredictor
 from consistruct.learning.models.chain.risk import ChainRisk, minimise
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
-from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
+from consistruct.learning.models.chain.training_set import TrainingSet, fit_identity, hold_out
 from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
@@ -53,12 +44,7 @@ DEFAULT_COMPONENTS = 2000
 LBFGS_DECREASE = 1e-8
 
 
-def _has_marginals(model: Any) -> bool:
-    """Whether scores are logarithms of probabilities."""
-    return chain_surrogate(model.surrogate).probabilistic
-
-
-class Chain(TargetModel):
+class Chain(ChainPredictor):
     """Tags for sequences, by a linear chain.
 
     The score of tags y for x is Σ_t ⟨w_{y_t}, φ(x_t)⟩ + Σ_t transition(y_t, y_{t+1}) plus start
@@ -141,10 +127,6 @@ class Chain(TargetModel):
     [['DET', 'NOUN', 'VERB']]
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ("sequences",)
-
-    statistic_: TokenStates
-    weights_: ChainWeights
     state_: TrainingState
 
     def __init__(
@@ -207,7 +189,9 @@ class Chain(TargetModel):
         surrogate = self._check_settings()
         self.statistic_ = statistic
         self.states_ = np.unique(truths.values)
-        identity = self._identity(X, truths, sample_weight, rng)
+        identity = ""
+        if self.checkpoint is not None:
+            identity = fit_identity(self.get_params(deep=False), X, truths, sample_weight, rng)
         data = self._training_set(self._encode(X, fit=True), truths, sample_weight, rng, fit=True)
         mask = self._mask(surrogate, data)
         state, steps = self._start(data, mask), self._steps(surrogate, data)
@@ -292,7 +276,7 @@ class Chain(TargetModel):
 
         def judge(answer: Arrays) -> float:
             assert held_out is not None
-            return _token_error(ChainWeights.from_named(answer), held_out)
+            return token_error(ChainWeights.from_named(answer), held_out)
 
         done = run_epochs(
             problem,
@@ -306,107 +290,6 @@ class Chain(TargetModel):
         self.state_, self.n_iter_ = problem.state, done.n_epochs
         self.path_["risk"] = np.array(done.risks)
         return ChainWeights.from_named(done.answer)
-
-    # --- predicting ---
-
-    @property
-    def estimates(self) -> bool:
-        """Probabilities under the log loss, regressions on the loss under the quadratic one."""
-        return chain_surrogate(self.surrogate).name in ("log", "quadratic")
-
-    @property
-    def decides(self) -> bool:
-        """Whether predictions are those of Viterbi rather than decoded from `expected`."""
-        return self.decoding == "argmax"
-
-    def expected(self, X: PackedTokens | NamedTokens) -> Ragged:
-        """E[one-hot tag of each token | x], packed (N, width): marginals under the log loss."""
-        if not self.estimates:
-            raise CapabilityError(
-                self,
-                "expected",
-                "probabilities of tags",
-                f"surrogate={self.surrogate!r} only ranks sequences; use 'log' or 'quadratic'",
-            )
-        tokens = self._encode(X, fit=False)
-        estimates = np.zeros((tokens.n_tokens, self.statistic_.width))
-        begin = 0
-        for scores in self._score_chunks(tokens, self.weights_):
-            stop = begin + len(scores.unary)
-            if self.surrogate == "log":
-                part = chain_marginals(scores).unary
-            else:
-                part = token_effects(scores) + 1.0 / len(self.states_)
-            estimates[begin:stop, self.states_] = part
-            begin = stop
-        return Ragged(estimates, tokens.offsets)
-
-    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
-    def marginals(self, X: PackedTokens | NamedTokens) -> Ragged:
-        """P(tag of each token), packed (N, width); for the log loss."""
-        return self.expected(X)
-
-    def decisions(self, X: PackedTokens | NamedTokens) -> Ragged:
-        """Codes of the tags: Viterbi, or the most probable tag of each token ("bayes")."""
-        if not self.decides:
-            codes: Ragged = self.statistic_.decode(self.expected(X))
-            return codes
-        tokens = self._encode(X, fit=False)
-        decoder = Viterbi(None, len(self.states_))
-        found = [
-            decoder.decode_packed(scores).values
-            for scores in self._score_chunks(tokens, self._allowed())
-        ]
-        return Ragged(self.states_[np.concatenate(found)], tokens.offsets)
-
-    def scores(self, X: PackedTokens | NamedTokens) -> ChainScores:
-        """θ: unary scores (N, s), boundary scores included, transitions and offsets.
-
-        Transitions are (s, s) where they are shared, else (N, s, s).
-        """
-        tokens = self._encode(X, fit=False)
-        phi = self.token_map_.transform(tokens.features, tokens.offsets)
-        return self._allowed().scores(phi, tokens.offsets)
-
-    def _allowed(self) -> ChainWeights:
-        """The weights with −inf for what is forbidden (the quadratic surrogate learns without)."""
-        check_is_fitted(self, "weights_")
-        return self.weights_.forbid(self.mask_.edges, self.mask_.start, self.mask_.end)
-
-    def _score_chunks(self, tokens: PackedTokens, weights: ChainWeights) -> Iterator[ChainScores]:
-        for first, last in tokens.runs(weights.tokens_at_once):
-            begin, stop = tokens.offsets[first], tokens.offsets[last]
-            offsets = tokens.offsets[first : last + 1] - begin
-            phi = self.token_map_.transform(tokens.features[begin:stop], offsets)
-            yield weights.scores(phi, offsets)
-
-    # --- what was learned ---
-
-    @property
-    def coef_(self) -> NDArray[Any]:
-        return self._allowed().weights
-
-    @property
-    def intercept_(self) -> FloatArray:
-        return self._allowed().bias
-
-    @property
-    def transitions_(self) -> FloatArray:
-        return self._allowed().edges
-
-    @property
-    def start_(self) -> FloatArray:
-        return self._allowed().start
-
-    @property
-    def end_(self) -> FloatArray:
-        return self._allowed().end
-
-    @property
-    def transition_coef_(self) -> NDArray[Any]:
-        """Weights of transitions on the features, (n_outputs, s, s); (0, s, s) if shared."""
-        weights = self._allowed()
-        return weights.edge_weights.reshape(-1, weights.n_states, weights.n_states)
 
     # --- the steps in between ---
 
@@ -436,35 +319,6 @@ class Chain(TargetModel):
         stopping = ("validation_fraction", "patience")
         refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
         return surrogate
-
-    def _encode(self, X: PackedTokens | NamedTokens, *, fit: bool) -> PackedTokens:
-        """Tokens as numbers, with the columns of the first fit."""
-        if not fit:
-            check_is_fitted(self, "weights_" if hasattr(self, "weights_") else "encoder_")
-        if fit:
-            self.encoder_ = None
-            if isinstance(X, NamedTokens):
-                self.encoder_ = (
-                    FeatureIndex() if self.hash_bits is None else FeatureHash(self.hash_bits)
-                )
-                X = self.encoder_.fit_transform(X.sequences)
-            elif self.hash_bits is not None:
-                raise ValueError(
-                    f"hash_bits={self.hash_bits!r} is for feature names, but X holds numbers; "
-                    f"leave it out"
-                )
-            self.n_features_in_ = X.n_features
-            return X
-        if isinstance(X, NamedTokens):
-            if self.encoder_ is None:
-                raise ValueError("X holds feature names, but the model was fitted on numbers")
-            return self.encoder_.transform(X.sequences)
-        if X.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.n_features} features per token, "
-                f"but the model was fitted with {self.n_features_in_}"
-            )
-        return X
 
     def _training_set(
         self,
@@ -525,24 +379,6 @@ class Chain(TargetModel):
             boundaries=self.boundaries,
         )
 
-    def _identity(
-        self,
-        X: PackedTokens | NamedTokens,
-        truths: Ragged,
-        sample_weight: FloatArray | None,
-        rng: np.random.Generator,
-    ) -> str:
-        """Identifies the fit that a checkpoint belongs to; empty where none is kept."""
-        if self.checkpoint is None:
-            return ""
-        settings = self.get_params(deep=False)
-        settings = {key: settings[key] for key in settings if key not in LENGTH_OF_THE_FIT}
-        content = X.sequences if isinstance(X, NamedTokens) else X.features
-        state = rng.bit_generator.state
-        return str(
-            joblib.hash((settings, content, truths.offsets, truths.values, sample_weight, state))
-        )
-
 
 CHOICES = {
     "decoding": ("argmax", "bayes"),
@@ -551,13 +387,3 @@ CHOICES = {
     "solver": ("sgd", "lbfgs"),
 }
 SGD_SETTINGS = ("step", "batch_size", "early_stopping", "checkpoint")
-LENGTH_OF_THE_FIT = ("max_epochs", "checkpoint")  # a fit may go on for longer, from another file
-
-
-def _token_error(weights: ChainWeights, data: TrainingSet) -> float:
-    """Share of the tokens that Viterbi tags wrongly."""
-    tokens = data.tokens
-    phi = data.features(tokens.features, tokens.offsets)
-    scores = weights.scores(phi, tokens.offsets)
-    states = Viterbi(None, weights.n_states).decode_packed(scores).values
-    return float((states != data.states).mean())

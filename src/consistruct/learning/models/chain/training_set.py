@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 
 from consistruct._validation import check_number
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.tokens import PackedTokens
+from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["TrainingSet", "hold_out"]
+__all__ = ["TrainingSet", "fit_identity", "hold_out"]
 
 
 @dataclass
@@ -66,3 +67,17 @@ def hold_out(
         raise ValueError(f"holding sequences out needs at least two, got {n}")
     drawn = rng.permutation(n)
     return data.take(np.sort(drawn[size:])), data.take(np.sort(drawn[:size]))
+
+
+def fit_identity(
+    settings: dict[str, Any],
+    X: PackedTokens | NamedTokens,
+    truths: Ragged,
+    sample_weight: FloatArray | None,
+    rng: np.random.Generator,
+) -> str:
+    """Identifies the fit that a checkpoint belongs to; it may go on for longer, from any file."""
+    kept = {key: settings[key] for key in settings if key not in ("max_epochs", "checkpoint")}
+    content = X.sequences if isinstance(X, NamedTokens) else X.features
+    labels = (truths.offsets, truths.values, sample_weight)
+    return str(joblib.hash((kept, content, labels, rng.bit_generator.state)))

@@ -15,6 +15,7 @@ from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count
 from consistruct.learning.models.features.eigen import symmetric_eigen
 from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.magnitudes import column_units
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -39,7 +40,17 @@ class Scaling:
 
     @classmethod
     def standard(cls, X: Any, weight: FloatArray) -> Scaling:
-        """Weighted mean and standard deviation of each column; constant columns keep scale 1."""
+        """Weighted mean and standard deviation of each column; constant columns keep scale 1.
+
+        Columns whose squares no float holds are divided by a power of two first. What is constant
+        is relative to the mean: the units of a column do not matter.
+        """
+        units = column_units(X)
+        if units is not None:
+            part = cls(None, units)(X)
+            found = cls.standard(part, weight)
+            shift = None if found.shift is None else found.shift * units
+            return cls(shift, units if found.scale is None else found.scale * units)
         share = weight / weight.sum()
         mean = np.asarray(X.T @ share, dtype=np.float64)
         squares = X.multiply(X) if is_sparse(X) else np.square(X, dtype=np.float64)
@@ -47,7 +58,7 @@ class Scaling:
         if not is_sparse(X):  # two passes: the difference above cancels for large means
             variance = np.asarray(share @ np.square(X - mean), dtype=np.float64)
         scale = np.sqrt(np.maximum(variance, 0.0))
-        scale[scale <= 1e-10 * np.maximum(np.abs(mean), 1.0)] = 1.0
+        scale[scale <= 1e-10 * np.abs(mean)] = 1.0
         return cls(None if is_sparse(X) else mean, scale)
 
     def __call__(self, X: Any) -> Any:

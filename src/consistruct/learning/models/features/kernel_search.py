@@ -125,7 +125,7 @@ def _best_quarter(
 
 def _tied(task: FloatArray, error: FloatArray) -> Any:
     """Which task losses are within one standard error of the least, and of sums in any order."""
-    slack = LOSS_SLACK * float(task.max())
+    slack = LOSS_SLACK * float(np.abs(task).max())
     least = task <= task.min() + slack
     return task <= task.min() + error[least].max() + slack
 

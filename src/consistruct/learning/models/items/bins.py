@@ -9,22 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consistruct._sparse import to_dense
 from consistruct.protocols import FloatArray
 
 __all__ = ["MOST_BINS", "ColumnBins"]
 
-MOST_BINS = 127
+MOST_BINS = 63
 QUANTILE_ROWS = 2**16  # rows that edges are found on
 
 
 class ColumnBins:
-    """Edges of each column, found once for all fits.
+    """Edges of the columns that are not constant.
 
     Attributes
     ----------
-    edges : list of (m,) arrays
+    columns : (k,) int array
+    edges : list of k arrays
         A value is numbered by how many edges lie below it; NaN stays NaN.
     """
 
@@ -32,14 +34,18 @@ class ColumnBins:
         rows = items
         if items.shape[0] > QUANTILE_ROWS:
             rows = items[np.sort(rng.choice(items.shape[0], QUANTILE_ROWS, replace=False))]
-        self.edges = [_edges(column) for column in np.asarray(to_dense(rows)).T]
+        found = [_edges(column) for column in np.asarray(to_dense(rows)).T]
+        missing = np.isnan(to_dense(items)).any(axis=0)  # tells something even of a constant
+        telling = [j for j, edges in enumerate(found) if len(edges) or missing[j]]
+        self.columns = np.array(telling or [0], dtype=np.int64)
+        self.edges = [found[j] for j in self.columns]
 
-    def __call__(self, items: Any) -> FloatArray:
-        """(n, d) array -> (n, d) numbers of bins, as float32."""
+    def __call__(self, items: Any) -> NDArray[np.float32]:
+        """(n, d) array -> (n, k) numbers of bins, as float32."""
         rows = np.asarray(to_dense(items))
-        numbers = np.empty(rows.shape, dtype=np.float32, order="F")
-        for place, edges in enumerate(self.edges):
-            column = rows[:, place]
+        numbers = np.empty((len(rows), len(self.columns)), dtype=np.float32, order="F")
+        for place, (column_number, edges) in enumerate(zip(self.columns, self.edges, strict=True)):
+            column = rows[:, column_number]
             numbers[:, place] = np.searchsorted(edges, column, side="left")
             numbers[np.isnan(column), place] = np.nan
         return numbers

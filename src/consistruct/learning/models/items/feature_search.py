@@ -6,9 +6,11 @@ import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
+from consistruct.learning.models.features.feature_choice import prefer_linear
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
+    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
     Scaling,
@@ -66,6 +68,8 @@ def choose_item_features(
     names = options.kernels(features, X)
     components = options.components()
     kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng, quick)
+    if kernel is None:
+        return LinearFeatures(n_features, scaling)
     if features == "random":
         return RandomFeatures(kernel, n_features, components, rng, scaling)
     if features in KERNELS or n_items <= components:
@@ -82,14 +86,18 @@ def _choose_kernel(
     grades: Ragged,
     rng: np.random.Generator,
     quick: bool,
-) -> tuple[Kernel, Scaling]:
-    """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples."""
+) -> tuple[Kernel | None, Scaling]:
+    """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples.
+
+    With features="auto" the items themselves, standardised, are a candidate too (None: no kernel),
+    unless the search is quick.
+    """
 
     def trial(queries: IntArray) -> Trial:
         part = problem.take(queries)
         truths = Ragged(grades.values[rows_of(problem.offsets, queries)], part.offsets)
 
-        def risks(features: KernelFeatures) -> Risks:
+        def risks(features: FeatureMap) -> Risks:
             ridge = QueryRidge(part, features, np.arange(len(part.weight)))
             path = leave_one_query_out(ridge, part, loss, truths, ridge.grid())
             best = path.best("task_loss")
@@ -105,5 +113,10 @@ def _choose_kernel(
     sample = trials[0].rows[:SEARCH_ROWS]
     if trials[0].rows.shape[0] > FIRST_ROWS and not quick:
         trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
-    found = search_kernel(names, options, problem.items, problem.item_weight, sample, trials)
-    return found[:2]
+    X, weight = problem.items, problem.item_weight
+    kernel, scaling, found = search_kernel(names, options, X, weight, sample, trials)
+    if quick or found is None or options.features != "auto":
+        return kernel, scaling
+    plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
+    linear = trials[-1].risks(LinearFeatures(X.shape[1], plain))
+    return (None, plain) if prefer_linear(linear, found) else (kernel, scaling)

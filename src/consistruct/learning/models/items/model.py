@@ -63,8 +63,9 @@ class Items(TargetModel):
         queries; best for few queries, smooth scores and sparse features. "trees": gradient
         boosting and a forest, averaged with weights found on left-out queries; for tables with
         thresholds and interactions, takes missing values. A regressor: fitted on the item targets,
-        one item per row. "auto": ridge (with a short search of kernels) and trees, averaged
-        likewise; ridge alone for sparse inputs, trees alone where values are missing.
+        one item per row. "auto": ridge, linear and with a kernel (found by a short search), and
+        trees, averaged likewise; ridge alone for sparse inputs, trees alone where values are
+        missing.
     features, kernel, bandwidth, degree, coef0, n_components, standardize, alpha
         Of ridge, as in `Ridge`.
     selection : "task_loss" or "surrogate"
@@ -276,23 +277,36 @@ class Items(TargetModel):
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]
         n_items, n_columns = items.shape
+        bins = ColumnBins(items, rng)
         trees: list[ItemLearner] = [
-            forest(n_folds, n_columns),
-            boosting(n_items, ColumnBins(items, rng)),
+            forest(n_items, n_columns, n_folds),
+            boosting(n_items, bins),
+            boosting(n_items, bins, of_grades=True),
         ]
         if self._is("trees") or np.isnan(items).any():
             return trees
-        return [self._ridge(quick=True), *trees]
+        return [*self._quick_ridges(), *trees]
 
-    def _ridge(self, *, quick: bool = False) -> RidgeLearner:
+    def _ridge(self) -> RidgeLearner:
+        return RidgeLearner(self._options(), self.alpha, self.selection)
+
+    def _quick_ridges(self) -> list[ItemLearner]:
+        """Ridge as a member beside trees: linear, and with a kernel that is found in short."""
         options = self._options()
-        if quick and self.n_components is None:
-            options = dataclasses.replace(options, n_components=QUICK_COMPONENTS)
-        if quick and isinstance(options.bandwidth, str) and options.bandwidth == "auto":
-            options = dataclasses.replace(options, bandwidth="median")
-        if quick and isinstance(options.standardize, str) and options.standardize == "auto":
-            options = dataclasses.replace(options, standardize=True)
-        return RidgeLearner(options, self.alpha, self.selection, quick=quick)
+        if not isinstance(self.features, str) or self.features != "auto":
+            return [RidgeLearner(options, self.alpha, self.selection, quick=True)]
+        scaled = self.standardize in ("auto", True)
+        linear = dataclasses.replace(options, features="linear", standardize=scaled)
+        kernel = dataclasses.replace(
+            options,
+            bandwidth="median" if self.bandwidth == "auto" else self.bandwidth,
+            n_components=self.n_components or QUICK_COMPONENTS,
+            standardize=scaled,
+        )
+        return [
+            RidgeLearner(linear, self.alpha, self.selection, name="linear"),
+            RidgeLearner(kernel, self.alpha, self.selection, quick=True),
+        ]
 
     def _options(self) -> FeatureOptions:
         return FeatureOptions(

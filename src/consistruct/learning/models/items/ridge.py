@@ -68,7 +68,6 @@ class RidgeScores(ItemScores):
 class RidgeLearner(ItemLearner):
     """Ridge regression within queries on features of the items."""
 
-    name = "ridge"
     takes_missing = False
 
     def __init__(
@@ -78,8 +77,10 @@ class RidgeLearner(ItemLearner):
         selection: str = "task_loss",
         *,
         quick: bool = False,
+        name: str = "ridge",
     ) -> None:
-        """`quick`: kernels are compared on few items, once."""
+        """`quick`: kernels are compared on few items, once, and not with linear features."""
+        self.name = name
         self.options = options
         self.alpha = alpha
         self.selection = selection

@@ -1,4 +1,4 @@
-"""The penalty of a chain, chosen on sequences that are held out for it."""
+"""What held-out sequences say: the penalty to take, and how good weights are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from consistruct.decoding import Viterbi
 from consistruct.labels import Ragged
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
 from consistruct.surrogates.chain import ChainSurrogate
 
-__all__ = ["FEWEST_SEQUENCES", "choose_penalty", "held_out_risk"]
+__all__ = ["FEWEST_SEQUENCES", "choose_penalty", "held_out_risk", "token_error"]
 
 logger = logging.getLogger(__name__)
 
@@ -69,3 +70,12 @@ def held_out_risk(surrogate: ChainSurrogate, weights: ChainWeights, data: Traini
         )
         total += float(data.weights[first:last] @ result.values)
     return total / float(data.weights @ np.diff(data.tokens.offsets))
+
+
+def token_error(weights: ChainWeights, data: TrainingSet) -> float:
+    """Share of the tokens that Viterbi tags wrongly."""
+    tokens = data.tokens
+    phi = data.features(tokens.features, tokens.offsets)
+    scores = weights.scores(phi, tokens.offsets)
+    states = Viterbi(None, weights.n_states).decode_packed(scores).values
+    return float((states != data.states).mean())

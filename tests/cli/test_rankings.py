@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from consistruct.cli import app
 from consistruct.learning import StructuredPredictor, load
+from consistruct.learning.models.items.model import Items
 
 RNG = np.random.default_rng(0)
 LENGTHS = RNG.integers(1, 9, size=40)
@@ -58,21 +60,23 @@ def test_queries_of_an_svmlight_file(svmlight, tmp_path):
         ).stdout
     )
     assert (fitted["n_queries"], fitted["n_examples"]) == (40, len(X))
-    python = StructuredPredictor("ndcg", features="linear", random_state=0)
-    python.fit(X, GRADES, groups=QUERIES)
-    assert fitted["training_loss"] == pytest.approx(-python.score(X, GRADES, groups=QUERIES))
+    python = StructuredPredictor("ndcg", random_state=0)
+    items = sp.csr_array(X)  # as the file holds them
+    python.fit(items, GRADES, groups=QUERIES)
+    assert fitted["training_loss"] == pytest.approx(-python.score(items, GRADES, groups=QUERIES))
     read = ("--format", "svmlight", "--json")
     judged = json.loads(run("evaluate", model, svmlight, *read).stdout)
     assert judged["n_queries"] == 40
     assert judged["mean_loss"] == pytest.approx(fitted["training_loss"])
     predicted = json.loads(run("predict", model, svmlight, *read).stdout)
-    assert predicted["predictions"] == python.predict(X, groups=QUERIES).tolist()
+    assert predicted["predictions"] == python.predict(items, groups=QUERIES).tolist()
 
 
 def test_queries_of_a_table(table, tmp_path):
     model, out = tmp_path / "ranker.safetensors", tmp_path / "ranks.csv"
     columns = ("--target", "grade", "--groups", "query")
-    run("fit", table, *columns, "--loss", "ndcg::5", "--features", "linear", "--model", model)
+    ridge = ("--learner", "items", "--set", "model=ridge", "--set", "features=linear")
+    run("fit", table, *columns, "--loss", "ndcg::5", *ridge, "--model", model)
     estimator = load(model)
     assert estimator.loss_.q == 5
     run("predict", model, table, "--out", out)
@@ -81,6 +85,20 @@ def test_queries_of_a_table(table, tmp_path):
     ranks = np.array(lines[1:], dtype=int)
     np.testing.assert_array_equal(ranks, estimator.predict(X, groups=QUERIES))
     assert run("evaluate", model, table, "--at-most", 0.2).exit_code == 0
+
+
+def test_trees_by_name(table, tmp_path):
+    model = tmp_path / "ranker.safetensors"
+    columns = ("--target", "grade", "--groups", "query")
+    trees = ("--learner", "items", "--set", "model=trees")
+    fitted = json.loads(
+        run("fit", table, *columns, "--loss", "ndcg", *trees, "--model", model, "--json").stdout
+    )
+    assert fitted["training_loss"] < 0.1
+    python = StructuredPredictor("ndcg", Items("trees"), random_state=0)
+    python.fit(X, GRADES, groups=QUERIES)
+    predicted = json.loads(run("predict", model, table, "--json").stdout)
+    assert predicted["predictions"] == python.predict(X, groups=QUERIES).tolist()
 
 
 def test_ranking_without_queries_gets_one_line(table, tmp_path):

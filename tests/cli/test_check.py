@@ -1,0 +1,66 @@
+"""``consistruct check``: the verdict on a certificate file, by exit code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+import consistruct as cs
+from consistruct.cli import app
+
+
+@pytest.fixture
+def certificate():
+    return cs.calibration_function(cs.losses.Ordinal(4), "full").certificate(1.5)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["check", *map(str, arguments)])
+
+
+def test_a_genuine_certificate(certificate, tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(certificate.to_json())
+    done = run(path)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("proved: H(1.5) in [")
+    told = json.loads(run(path, "--json").stdout)
+    assert told["verdict"] == "proved"
+    assert told["lower"] == certificate.lower
+    assert told["upper"] == certificate.upper
+
+
+def test_a_forged_one(certificate, tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(replace(certificate, upper=certificate.upper / 2).to_json())
+    done = run(path)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("refused: this certificate proves nothing: the point has")
+    told = run(path, "--json")
+    assert told.exit_code == 1
+    assert json.loads(told.stdout)["verdict"] == "refused"
+
+
+def test_half_a_certificate_is_refused(certificate, tmp_path):
+    document = json.loads(certificate.to_json())
+    del document["law"]
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(document))
+    assert run(path).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "No such file"), ("{", "Expecting property name"), ("[1]", "is not a certificate")],
+)
+def test_other_files(tmp_path, text, message):
+    path = tmp_path / "certificate.json"
+    if text is not None:
+        path.write_text(text)
+    done = run(path)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,109 @@
+"""The profit part of a learning report, from costs of each example to text, chart and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jsonschema
+import numpy as np
+import pytest
+from rich.console import Console
+
+from consistruct.learning.metrics import profit_curve, savings
+from consistruct.report.charts import Chart
+from consistruct.report.learning import LearningReport, ModelScore
+from consistruct.report.learning_charts import learning_charts
+from consistruct.report.learning_output import learning_html, learning_tables, learning_text
+from consistruct.report.learning_wording import learning_sections
+from consistruct.report.profit import MOST_POINTS, profit_of
+from consistruct.report.schema import report_schema
+
+
+@pytest.fixture(scope="module")
+def customers():
+    rng = np.random.default_rng(0)
+    n = 3000
+    chance = rng.beta(1, 6, size=n)
+    y = (rng.uniform(size=n) < chance).astype(int)
+    costs = np.zeros((n, 2, 2))
+    costs[:, 0, 1] = rng.lognormal(2, 1, size=n)  # not acting on a true one
+    costs[:, 1, 0] = 1.0
+    expected = np.einsum("ict,it->ic", costs, np.stack([1 - chance, chance], axis=1))
+    return y, expected, costs
+
+
+@pytest.fixture(scope="module")
+def report(customers):
+    score = ModelScore("this model", 0.4, 0.01, 0.0, 0.0, None)
+    plain = {field.name: () for field in dataclasses.fields(LearningReport)}
+    fields = plain | {
+        "loss": "costs", "estimator": "TaskLossClassifier", "surrogate": "quadratic",
+        "decoding": "argmax", "features": "auto", "n_train": None, "n_test": 3000,
+        "max_value": 9.0, "alpha": 1.0, "contrast": 1.0, "scores": (score,), "criterion": None,
+        "confusion": None, "rank_correlation": None,
+        "reasons": (("path", "none"), ("confusion", "none"), ("expected_loss", "none")),
+        "profit": profit_of(*customers),
+    }  # fmt: skip
+    return LearningReport(**fields)
+
+
+def profit_chart(report):
+    chart = next(chart for chart in learning_charts(report) if chart.key == "profit")
+    assert isinstance(chart, Chart)
+    return chart
+
+
+def test_points_are_those_of_the_curve(customers, report):
+    curve = profit_curve(*customers)
+    profit = report.profit
+    assert len(profit.points) <= MOST_POINTS + 2
+    on_curve = dict(zip(curve.share.tolist(), curve.profit.tolist(), strict=True))
+    assert all(on_curve[point.share] == point.profit for point in profit.points)
+    assert [profit.points[0].share, profit.points[-1].share] == [0.0, 1.0]
+    assert profit.points[profit.best].profit == curve.profit.max()
+    shares = [point.share for point in profit.points]
+    assert max(np.diff(shares)) < 0.02  # nothing of the curve is skipped
+
+
+def test_the_chosen_point_is_what_the_model_decides(customers, report):
+    y, expected, costs = customers
+    chosen = report.profit.points[report.profit.chosen]
+    assert chosen.savings == pytest.approx(savings(y, expected.argmin(axis=1), costs))
+
+
+def test_it_keeps_the_schema_and_comes_back(report):
+    written = report.as_dict()
+    jsonschema.validate(written, report_schema("learning"))
+    assert LearningReport.from_dict(written) == report
+
+
+def test_chart_section_and_table_appear(report):
+    chart = profit_chart(report)
+    assert chart.series[0].name == "savings"
+    assert max(chart.series[0].y) == report.profit.points[report.profit.best].savings
+    section = next(part for part in learning_sections(report) if part.key == "profit")
+    chosen = report.profit.points[report.profit.chosen]
+    assert f"{chosen.share:.1%} of the examples" in section.answer
+    assert "profit" in learning_tables(report)
+    assert "What acting gains" in learning_html(report)
+    console = Console(record=True, width=100)
+    console.print(learning_text(report))
+    assert "What do its decisions gain?" in console.export_text()
+
+
+def test_gains_are_drawn_as_profit(report):
+    costs = np.array([[[0.0, 0.0], [1.0, -5.0]]] * 4)  # a success earns 5
+    expected = np.array([[0.0, -2.0], [0.0, -1.0], [0.0, 0.5], [0.0, 1.0]])
+    profit = profit_of([1, 0, 0, 0], expected, costs)
+    assert profit.points[profit.chosen].savings is None
+    other = dataclasses.replace(report, profit=profit)
+    chart = profit_chart(other)
+    assert chart.series[0].name == "profit per example"
+    jsonschema.validate(other.as_dict(), report_schema("learning"))
+
+
+def test_without_costs_of_each_example_there_is_none(report):
+    other = dataclasses.replace(report, profit=None)
+    assert "profit" not in {chart.key for chart in learning_charts(other)}
+    assert "profit" not in {part.key for part in learning_sections(other)}
+    assert LearningReport.from_dict(other.as_dict()) == other
