@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct._sparse import is_sparse
 from consistruct._validation import check_number
@@ -31,6 +32,7 @@ from consistruct.learning.models.items.left_out import (
 from consistruct.learning.models.items.portfolio import entry, fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
+from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
@@ -224,6 +226,7 @@ class Items(TargetModel):
 
     def expected(self, X: QueryBatch) -> Ragged:
         """ū of each item less the mean of its query, packed."""
+        check_is_fitted(self, "members_")
         items, offsets = X.packed_items, X.offsets
         scores = sum(
             weight * member.scores(items, offsets)
@@ -261,7 +264,12 @@ class Items(TargetModel):
             )
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
+        several_models = self._is("auto") or self._is("trees")
+        refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
         if self._is("auto") or self._is("ridge"):
+            refuse_idle_features(self)
+            several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
+            refuse_idle(self, "several penalties to choose from", several, ("selection",))
             return
         defaults = Items().get_params(deep=False)
         for name in RIDGE_SETTINGS:
