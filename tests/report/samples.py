@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.datasets import make_classification, make_multilabel_classification
 
 from consistruct import TaskLossClassifier, losses
+from consistruct.learning.models.ridge.model import Ridge
 from consistruct.report import calibration_html, learning_html, learning_report
 from tests.report.settings import HOSTILE, report_of
 
@@ -21,7 +22,7 @@ def classes_report(**options):
     )
     names = np.array(HOSTILE)[y]
     costs = losses.CostMatrix(1.0 - np.eye(4) + np.diag([2.0] * 3, 1), HOSTILE, HOSTILE)
-    model = TaskLossClassifier(loss=costs, random_state=0).fit(X[:200], names[:200])
+    model = TaskLossClassifier(costs, Ridge(), random_state=0).fit(X[:200], names[:200])
     training = {"X_train": X[:200], "y_train": names[:200]}
     return learning_report(model, X[200:], names[200:], **training, **options)
 
@@ -29,7 +30,7 @@ def classes_report(**options):
 def sets_report(loss="fbeta", **options):
     """Sets of five labels, half of the data held out."""
     X, y = make_multilabel_classification(300, 10, n_classes=5, random_state=0)
-    model = TaskLossClassifier(loss=loss, random_state=0).fit(X[:150], y[:150])
+    model = TaskLossClassifier(loss, Ridge(), random_state=0).fit(X[:150], y[:150])
     return learning_report(model, X[150:], y[150:], X_train=X[:150], y_train=y[:150], **options)
 
 

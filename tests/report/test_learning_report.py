@@ -19,6 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import consistruct as cs
 from consistruct.exceptions import ConsistructError
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.recalibration import Contrast
 from consistruct.report import (
     LearningReport,
     learning_charts,
@@ -32,6 +34,7 @@ from consistruct.report import (
 )
 from consistruct.report.baselines import LogisticLaw, constant_decision
 from consistruct.report.label_names import label_text
+from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report
 from tests.report.settings import HOSTILE
 
@@ -53,7 +56,7 @@ def iris():
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     X, y = X[order], np.array(["a", "b", "c"])[y[order]]
-    model = cs.TaskLossClassifier(loss="ordinal", random_state=0).fit(X[:100], y[:100])
+    model = classifier(loss="ordinal", random_state=0).fit(X[:100], y[:100])
     return model, X, y
 
 
@@ -146,14 +149,14 @@ def test_the_path_is_that_of_the_model(iris):
 
 def test_generalised_cross_validation_and_fixed_penalties(iris):
     _, X, y = iris
-    solver = cs.learning.ClosedForm(selection="gcv")
-    model = cs.TaskLossClassifier(loss="ordinal", solver=solver, bandwidth=1.0).fit(X, y)
+    solver = ClosedForm(selection="gcv")
+    model = classifier(loss="ordinal", solver=solver, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y)
     assert report.criterion == "gcv"
     assert report.path[0].task_loss is None
     assert all(p.criterion > 0 for p in report.path)
     assert {chart.key for chart in learning_charts(report)} >= {"path"}
-    model = cs.TaskLossClassifier(loss="ordinal", alpha=0.1, bandwidth=1.0).fit(X, y)
+    model = classifier(loss="ordinal", alpha=0.1, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y)
     assert report.path == ()
     assert "penalty was given" in report.reason("path")
@@ -184,7 +187,7 @@ def test_many_classes_are_put_together():
     rng = np.random.default_rng(0)
     y = rng.integers(30, size=600)
     X = np.eye(30)[y] + rng.normal(size=(600, 30)) * 0.4
-    model = cs.TaskLossClassifier(loss="zero_one", alpha=1.0, features="linear").fit(X, y)
+    model = classifier(loss="zero_one", alpha=1.0, features="linear").fit(X, y)
     report = learning_report(model, X, y)
     table = confusion(report)
     assert len(table.predictions) == len(table.truths) == 20
@@ -195,7 +198,7 @@ def test_many_classes_are_put_together():
 
 def test_errors_of_label_sets_are_those_of_scikit_learn():
     X, y = cs_sets()
-    model = cs.TaskLossClassifier(loss="hamming", alpha=0.1, bandwidth=3.0).fit(X, y)
+    model = classifier(loss="hamming", alpha=0.1, bandwidth=3.0).fit(X, y)
     names = ("sea", "sky", "<b>", "d", "e")
     report = learning_report(model, X, y, label_names=names)
     tables = multilabel_confusion_matrix(y, model.predict(X)) / len(y)
@@ -212,8 +215,8 @@ def test_errors_of_label_sets_are_those_of_scikit_learn():
 @pytest.mark.parametrize("contrast", [1.0, 2.5])
 def test_the_contrast_is_named_where_there_is_one(contrast):
     X, y = cs_sets()
-    solver = cs.learning.ClosedForm(alpha=0.1, contrast=contrast)
-    model = cs.TaskLossClassifier(loss="hamming", solver=solver, bandwidth=3.0).fit(X, y)
+    model = classifier(loss="hamming", alpha=0.1, bandwidth=3.0).fit(X, y)
+    model.recalibration_ = Contrast(contrast, np.zeros(10))
     report = learning_report(model, X, y)
     assert report.contrast == contrast
     jsonschema.validate(report.as_dict(), report_schema("learning"))
@@ -262,7 +265,7 @@ def test_one_point_of_the_curve_is_a_refit(iris):
     )  # fmt: skip
     smallest = report.learning_curve[0]
     rows = np.sort(np.random.default_rng(3).choice(100, size=25, replace=False))
-    again = cs.TaskLossClassifier(loss=cs.losses.Ordinal(3), random_state=0).fit(X[rows], y[rows])
+    again = classifier(loss=cs.losses.Ordinal(3), random_state=0).fit(X[rows], y[rows])
     assert smallest.n_train == 25
     assert smallest.mean == pytest.approx(-again.score(X[100:], y[100:]))
 
@@ -294,7 +297,7 @@ def test_progress_ends_at_its_total(iris):
 def test_sparse_inputs_and_abstention():
     X, y = make_classification(120, 6, random_state=0)
     X = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0))
-    model = cs.TaskLossClassifier(loss="abstain::0.2").fit(X[:80], y[:80])
+    model = classifier(loss="abstain::0.2").fit(X[:80], y[:80])
     report = learning_report(
         model, X[80:], y[80:], X_train=X[:80], y_train=y[:80], bandwidths=False, repeats=1
     )
@@ -309,7 +312,7 @@ def test_more_truths_than_predictions():
     rng = np.random.default_rng(0)
     loss = cs.losses.CostMatrix(rng.random((2, 4)))
     X, y = rng.normal(size=(80, 3)), rng.integers(4, size=80)
-    model = cs.TaskLossClassifier(loss=loss, alpha=0.1, bandwidth=1.0).fit(X, y)
+    model = classifier(loss=loss, alpha=0.1, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y, X_train=X, y_train=y, **QUICK)
     assert len(report.scores) == 4
     assert sum(map(sum, confusion(report).cost)) == pytest.approx(report.scores[0].mean)
@@ -319,7 +322,7 @@ def test_orders_have_the_constant_only():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     y = np.argsort(np.argsort(X, axis=1), axis=1)
-    model = cs.StructuredPredictor(loss=cs.losses.Kendall(3), alpha=0.1, bandwidth=1.0).fit(X, y)
+    model = predictor(loss=cs.losses.Kendall(3), alpha=0.1, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y, X_train=X, y_train=y, **QUICK)
     assert [score.name for score in report.scores] == ["this model", "best constant"]
     assert "neither" in report.reason("baselines")

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.costs import cost_tensor, example_costs
@@ -235,6 +235,8 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        if not hasattr(y, "todense"):
+            y = _check_y(y, multi_output=True)
         check_classification_targets(y)
         if type_of_target(y).startswith("multilabel"):
             y = np.asarray(y.todense() if hasattr(y, "todense") else y).astype(np.int64)
@@ -349,17 +351,18 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         inputs = self._read(X)
         self._require_estimates("decision_function")
         expected = self.recalibration_.for_decisions(self.model_.expected(inputs))
-        parts = self.statistic_.part_scores(expected)
+        flat = getattr(self.label_encoding_, "flat", False)
+        parts = None if flat else self.statistic_.part_scores(expected)
         if parts is not None:
-            return parts[:, 0] if getattr(self.label_encoding_, "flat", False) else parts
-        if self.loss_.predictions.shape != ():
+            return parts
+        if not flat and self.loss_.predictions.shape != ():
             raise CapabilityError(
                 self.loss_,
                 "scores per part",
                 "decision_function",
                 "expected_target gives what its decisions are made of",
             )
-        scores = -self.statistic_.expected_losses(expected)
+        scores = -self.statistic_.expected_losses(expected)[:, : len(self.classes_)]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 

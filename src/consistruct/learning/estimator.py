@@ -24,7 +24,7 @@ from consistruct.learning.encoding.weights import generator
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.choice import make_model
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
-from consistruct.learning.selection.cross_fitting import cross_fit
+from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
@@ -127,9 +127,12 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
         check_cost_scale(self.loss_.max_value)
-        positive = np.flatnonzero(examples.weight > 0)
+        positive, cv = np.flatnonzero(examples.weight > 0), self.cv
         if len(positive) < len(examples):
+            cv = without_rows(cv, positive, len(examples))
             examples = examples.take(positive)
+            if model.uses_cv and cv is not self.cv:
+                model = clone(model).set_params(cv=cv)
         statistic = examples.kind.statistic()
         with verbosity(self.verbose):
             self.model_ = clone(model).fit(
@@ -141,19 +144,24 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 rng=rng,
             )
             self.statistic_ = self.model_.statistic_
-            self._recalibrate(model, examples, statistic, rng)
+            self._recalibrate(model, examples, statistic, cv, rng)
         if hasattr(self.model_, "portfolio_"):
             self.portfolio_ = self.model_.portfolio_
 
     def _recalibrate(
-        self, model: TargetModel, examples: Examples, asked: Statistic, rng: np.random.Generator
+        self,
+        model: TargetModel,
+        examples: Examples,
+        asked: Statistic,
+        cv: Any,
+        rng: np.random.Generator,
     ) -> None:
         """Learn from left-out estimates: the model's own, or those of `cv` folds."""
         self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
         if examples.kind.name != "rows" or not self.model_.estimates:
             return
         if self._asked_to_recalibrate():
-            left = cross_fit(model, examples, asked, cv=self.cv, rng=rng, n_jobs=self.n_jobs)
+            left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
         else:
             try:
                 left = self.model_.left_out()

@@ -21,6 +21,7 @@ __all__ = [
     "ModelScore",
     "PartErrors",
     "PathPoint",
+    "PortfolioEntry",
     "Profit",
     "ProfitPoint",
 ]
@@ -54,6 +55,17 @@ class PathPoint:
     task_loss: float | None
     task_error: float | None
     criterion: float
+
+
+@dataclass(frozen=True)
+class PortfolioEntry:
+    """One model that model="auto" considered: what became of it, its weight, its left-out loss."""
+
+    name: str
+    status: str
+    weight: float
+    task_loss: float | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -145,8 +157,14 @@ class LearningReport:
     ----------
     scores : tuple of ModelScore
         The model first, then the baselines.
+    model : str
+        What estimates the expected target.
+    portfolio : tuple of PortfolioEntry
+        What was tried; empty for a single model.
+    alpha : float or None
+        Penalty of ridge regression; None for other models.
     contrast : float
-        Decisions use θ̄ + c(θ − θ̄): how far shrinkage of the scores was undone.
+        Decisions use mean + c(estimate − mean): how far shrinkage was undone.
     criterion : str or None
         What the penalty was chosen by: "task_loss", "gcv" …; None if there was nothing to choose.
     rank_correlation : float or None
@@ -159,13 +177,12 @@ class LearningReport:
 
     loss: str
     estimator: str
-    surrogate: str
-    decoding: str
-    features: str
+    model: str
+    portfolio: tuple[PortfolioEntry, ...]
     n_train: int | None
     n_test: int
     max_value: float
-    alpha: float
+    alpha: float | None
     contrast: float
     scores: tuple[ModelScore, ...]
     criterion: str | None
@@ -218,6 +235,7 @@ class LearningReport:
 
 _LISTS: dict[str, type[Any]] = {
     "scores": ModelScore,
+    "portfolio": PortfolioEntry,
     "path": PathPoint,
     "bandwidths": BandwidthPoint,
     "learning_curve": CurveFit,

@@ -19,6 +19,7 @@ from consistruct.report.learning import (
     LossBin,
     ModelScore,
     PathPoint,
+    PortfolioEntry,
 )
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
@@ -79,7 +80,7 @@ def learning_report(
     >>> from sklearn.model_selection import train_test_split
     >>> X, y = load_iris(return_X_y=True)
     >>> X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    >>> model = cs.TaskLossClassifier(loss="ordinal", alpha=0.01, bandwidth=1.0)
+    >>> model = cs.TaskLossClassifier("ordinal", cs.models.Ridge(alpha=0.01, bandwidth=1.0))
     >>> model = model.fit(X_train, y_train)
     >>> report = cs.learning_report(model, X_test, y_test, X_train=X_train, y_train=y_train,
     ...                             learning_curve=False, bandwidths=False)
@@ -94,7 +95,7 @@ def learning_report(
     if len(truths) == 0:
         raise ValueError("y is empty: a report needs at least one held-out example")
     losses = model.task_losses(X, truths)
-    predicted = _prediction_codes(model, X)
+    predicted = model._codes(model._read(X))
     test = model.label_encoding_.encode(truths, model.loss_)
     reasons: dict[str, str] = {}
     scores = [_score(MODEL, losses, losses, None)]
@@ -130,14 +131,13 @@ def learning_report(
     return LearningReport(
         loss=repr(model.loss_),
         estimator=type(model).__name__,
-        surrogate=model.surrogate_.name,
-        decoding=model.decoding,
-        features=_features(model),
+        model=_described(model),
+        portfolio=_portfolio(model),
         n_train=None if X_train is None else int(X_train.shape[0]),
         n_test=len(truths),
         max_value=float(model.loss_.max_value),
-        alpha=float(model.alpha_),
-        contrast=float(getattr(model, "contrast_", 1.0)),
+        alpha=None if _ridge(model) is None else float(_ridge(model).alpha_),
+        contrast=float(getattr(model.recalibration_, "contrast", 1.0)),
         scores=tuple(scores),
         criterion=criterion,
         path=path,
@@ -161,22 +161,39 @@ def _check_model(model: Any) -> None:
         )
     if not hasattr(model, "loss_"):
         raise ValueError("model must be fitted first: call model.fit(X, y)")
-    if not hasattr(model, "label_encoding_") or model.loss_.n_labels is None:
+    if model.kind_.name != "rows" or model.loss_.n_labels is None:
         raise ValueError(
             "a learning report is about labels of a fixed shape; for sequences use "
             "consistruct evaluate, which counts tokens and chunks"
         )
 
 
-def _prediction_codes(model: Any, X: Any) -> LabelArray:
-    return model.surrogate_.decode(model.score_parameters(X), model.decoding)
+def _ridge(model: Any) -> Any:
+    """The ridge regression that is the model, behind a transformer or not; else None."""
+    inner = getattr(model.model_, "model_", model.model_)
+    return inner if hasattr(inner, "feature_map_") and hasattr(inner, "alpha_") else None
 
 
-def _features(model: Any) -> str:
-    features = model.feature_map_
-    kernel = getattr(features, "kernel", None)
-    name = type(features).__name__
-    return name if kernel is None else f"{name}, {kernel!r}"
+def _described(model: Any) -> str:
+    """The model in words."""
+    entries = [entry for entry in _portfolio(model) if entry.weight > 0]
+    if entries:
+        return " + ".join(f"{entry.weight:.2g} · {entry.name}" for entry in entries)
+    ridge = _ridge(model)
+    if ridge is None:
+        return type(model.model_).__name__
+    kernel = getattr(ridge.feature_map_, "kernel", None)
+    name = f"{type(ridge).__name__} on {type(ridge.feature_map_).__name__}"
+    return name if kernel is None else f"{name}, {kernel.name} of bandwidth {kernel.bandwidth:.3g}"
+
+
+def _portfolio(model: Any) -> tuple[PortfolioEntry, ...]:
+    return tuple(
+        PortfolioEntry(
+            entry["name"], entry["status"], entry["weight"], entry["task_loss"], entry["seconds"]
+        )
+        for entry in getattr(model, "portfolio_", ())
+    )
 
 
 def _score(name: str, losses: FloatArray, model: FloatArray, seconds: float | None) -> ModelScore:
@@ -347,7 +364,10 @@ class _Training:
 
     def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:
         """Leave-one-out losses around the bandwidth that was chosen, on at most 1000 rows."""
-        kernel = getattr(self.model.feature_map_, "kernel", None)
+        ridge = _ridge(self.model)
+        if ridge is None or ridge is not self.model.model_:
+            return (), "the model is not a ridge regression with a kernel"
+        kernel = getattr(ridge.feature_map_, "kernel", None)
         if kernel is None or kernel.name == "poly":
             return (), "the features have no bandwidth"
         chosen = kernel.bandwidth
@@ -356,14 +376,16 @@ class _Training:
         rng = np.random.default_rng(self.seed)
         n = len(self.train)
         rows = np.sort(rng.choice(n, size=min(n, BANDWIDTH_ROWS), replace=False))
-        standardised = self.model.feature_map_.scaling.scale is not None
+        standardised = ridge.feature_map_.scaling.scale is not None
         points = []
         for factor in BANDWIDTH_FACTORS:
             model = self._same_settings(
-                kernel=kernel.name, bandwidth=factor * chosen, standardize=standardised
+                model__kernel=kernel.name,
+                model__bandwidth=factor * chosen,
+                model__standardize=standardised,
             )
             model.fit(self.X_train[rows], self.train[rows])
-            best = int(np.argmin(np.abs(model.path_["alphas"] - model.alpha_)))
+            best = int(np.argmin(np.abs(model.path_["alphas"] - model.model_.alpha_)))
             points.append(
                 BandwidthPoint(
                     float(factor * chosen),

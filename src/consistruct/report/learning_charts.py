@@ -78,7 +78,7 @@ def _path(report: LearningReport) -> Chart | None:
         x_label="α, penalty",
         y_label="leave-one-out task loss" if by_loss else f"{report.criterion}",
         series=tuple(series),
-        marks=(Mark("chosen α", report.alpha, "x", 1),),
+        marks=() if report.alpha is None else (Mark("chosen α", report.alpha, "x", 1),),
         x_log=True,
     )
 

@@ -61,7 +61,7 @@ def learning_text(report: LearningReport) -> Group:
 def _subject(report: LearningReport) -> list[tuple[str, str]]:
     return [
         ("loss", report.loss),
-        ("model", f"{report.estimator}, {report.surrogate} surrogate, {report.decoding} decoding"),
+        ("model", f"{report.estimator}, {report.model}"),
     ]
 
 

@@ -98,8 +98,10 @@ def _verdict(score: ModelScore) -> str:
 
 
 def _choices(report: LearningReport) -> Section:
+    if report.alpha is None:
+        return _models(report)
     question = "Were penalty and features well chosen?"
-    facts = [("penalty α", f"{report.alpha:.3g}"), ("features", report.features)]
+    facts = [("penalty α", f"{report.alpha:.3g}"), ("model", report.model)]
     details = []
     if not report.path:
         answer = f"The penalty is {report.alpha:.3g}: {report.reason('path')}."
@@ -139,6 +141,32 @@ def _choices(report: LearningReport) -> Section:
     return Section(
         "choices", question, answer, tuple(details), tuple(facts), ("path", "bandwidths")
     )
+
+
+def _models(report: LearningReport) -> Section:
+    """Which models were tried, and which of them decide."""
+    question = "Which model decides, and what else was tried?"
+    used = [entry for entry in report.portfolio if entry.weight > 0]
+    if not used:
+        answer = f"It was given: {report.model}. Nothing else was tried."
+        return Section("choices", question, answer, (), (("model", report.model),), ())
+    names = " and ".join(f"{entry.name} (weight {entry.weight:.2g})" for entry in used)
+    answer = f"{names}; {len(report.portfolio)} models were considered."
+    facts = [
+        (
+            entry.name,
+            entry.status
+            if entry.task_loss is None
+            else f"{entry.status}; left-out loss {entry.task_loss:.4g}, {entry.seconds:.1f} s",
+        )
+        for entry in report.portfolio
+    ]
+    details = (
+        "Every model was fitted on parts of the training data and judged on the examples left out, "
+        "by its probabilities and its decisions together; those that help are averaged and fitted "
+        "again on all of the training data.",
+    )
+    return Section("choices", question, answer, details, tuple(facts), ())
 
 
 def _more_data(report: LearningReport) -> Section:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from consistruct.learning.encoding.finite_inputs import known_finite
 from consistruct.learning.encoding.labels import LabelEncoding
+from consistruct.learning.encoding.magnitudes import input_scale, scaled_inputs
 from consistruct.learning.statistics import Statistic, finest_statistic
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -114,12 +115,14 @@ class Rows(Kind):
 
 
 def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
-    """X as the model takes it: numbers, checked, or whatever the user holds."""
-    if model.raw_inputs and not isinstance(X, list | tuple):
+    """X as the model takes it: numbers, checked and within range, or a table as the user holds it.
+
+    Extreme magnitudes are divided by a power of two, the same one for fit and prediction.
+    """
+    if model.raw_inputs and _is_table(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        if hasattr(X, "shape") and len(X.shape) == 2:
-            return X
-    return validate_data(
+        return X
+    values = validate_data(
         estimator,
         X,
         reset=reset,
@@ -127,6 +130,16 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
         dtype=[np.float64, np.float32],
         ensure_all_finite=("allow-nan" if model.takes_missing else not (reset and known_finite(X))),
     )
+    if reset:
+        estimator.input_scale_ = input_scale(values)
+    return scaled_inputs(values, estimator.input_scale_)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X is a table with columns of several types, which only some models take."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return any(getattr(kind, "kind", "O") not in "biuf" for kind in X.dtypes)
+    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS"
 
 
 def refuse_groups(groups: Any) -> None:

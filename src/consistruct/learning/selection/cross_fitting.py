@@ -17,7 +17,7 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
 
-__all__ = ["Fold", "cross_fit", "fit_fold", "folds", "joined"]
+__all__ = ["Fold", "cross_fit", "fit_fold", "folds", "joined", "without_rows"]
 
 Fold = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those left out
 
@@ -40,6 +40,20 @@ def folds(examples: Examples, cv: Any, rng: np.random.Generator) -> list[Fold]:
     if not found or any(len(fit) == 0 or len(left) == 0 for fit, left in found):
         raise ValueError(f"cv={cv!r} gives no rows to fit on or none to leave out")
     return found
+
+
+def without_rows(cv: Any, kept: IntArray, n: int) -> Any:
+    """Folds that are given as row numbers, in the numbers of the `kept` ones of n rows.
+
+    >>> without_rows([(np.array([0, 1, 2]), np.array([3]))], np.array([0, 2, 3]), 4)
+    [(array([0, 1]), array([2]))]
+    """
+    if not isinstance(cv, list | tuple):
+        return cv  # a number of folds or a splitter counts rows itself
+    number = np.full(n, -1)
+    number[kept] = np.arange(len(kept))
+    pairs = [(number[np.asarray(fit)], number[np.asarray(left)]) for fit, left in cv]
+    return [(fit[fit >= 0], left[left >= 0]) for fit, left in pairs if (left >= 0).any()]
 
 
 def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:

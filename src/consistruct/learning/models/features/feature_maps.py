@@ -13,9 +13,9 @@ import scipy.sparse as sp
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count
+from consistruct.learning.encoding.magnitudes import column_units
 from consistruct.learning.models.features.eigen import symmetric_eigen
 from consistruct.learning.models.features.kernels import Kernel
-from consistruct.learning.models.features.magnitudes import column_units
 from consistruct.protocols import FloatArray
 
 __all__ = [

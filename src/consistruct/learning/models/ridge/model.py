@@ -14,7 +14,6 @@ from consistruct.learning.models.features.feature_options import (
     DEFAULT_COMPONENTS,
     FeatureOptions,
 )
-from consistruct.learning.models.features.magnitudes import input_scale, scaled_inputs
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
@@ -124,7 +123,6 @@ class Ridge(TargetModel):
         self.n_jobs = n_jobs
 
     feature_map_: FeatureMap
-    input_scale_: float  # a power of two that extreme inputs are divided by
     coef_: FloatArray
     intercept_: FloatArray
     alpha_: float
@@ -147,8 +145,6 @@ class Ridge(TargetModel):
     ) -> Self:
         """Choose features and penalty, solve."""
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
-        self.input_scale_ = input_scale(X)
-        X = scaled_inputs(X, self.input_scale_)
         solver = self._make_solver(X.shape)
         self.statistic_ = self._own_statistic(statistic, solver)
         self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
@@ -182,9 +178,6 @@ class Ridge(TargetModel):
         solver = self.solver if isinstance(self.solver, AveragedSGD) else AveragedSGD()
         self._refuse_regularizer()
         first = not hasattr(self, "sgd_state_")
-        if first:
-            self.input_scale_ = input_scale(X)
-        X = scaled_inputs(X, self.input_scale_)
         if first:
             self.statistic_ = self._own_statistic(statistic, solver)
             self.feature_map_ = self._choose_features(X, truths, sample_weight, solver, rng)
@@ -281,8 +274,7 @@ class Ridge(TargetModel):
     def expected(self, X: Any) -> FloatArray:
         """Wᵀφ(x) + b, (n, width)."""
         weights = np.vstack([self.coef_.T, self.intercept_])
-        inputs = scaled_inputs(X, self.input_scale_)
-        return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, inputs)
+        return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, X)
 
     def left_out(self) -> LeftOut:
         """Exact leave-one-out estimates, of all rows or of a random sample of at least 2048."""
