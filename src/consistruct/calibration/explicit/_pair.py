@@ -304,7 +304,7 @@ def solve_pair(
             best_count = count
             work.best_rows[:count] = work.rows[:count]
             work.best_w[:count] = work.w[:count]
-        if lower >= target and (lower >= 1.03 * target or upper - lower <= 0.05 * upper):
+        if lower >= target:
             return PRUNED, upper, lower, best_mu, n, best_count
         if upper - lower <= tolerance * upper:
             return CLOSED, upper, lower, best_mu, n, best_count
