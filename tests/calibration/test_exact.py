@@ -137,16 +137,18 @@ def test_pieces_and_points_agree_with_the_reference(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_active_sets_give_what_lemke_gives(seed):
     rng = np.random.default_rng(seed)
-    prover = ListedProver(rng.random((4, 4)))
-    pair, _ = prover.pair(0, 1)
+    L = rng.random((4, 4))
+    i, j = divmod(int(np.argmax([(b - a).max() for a in L for b in L])), 4)
+    prover = ListedProver(L)
+    pair, _ = prover.pair(i, j)
     eps = Fraction(max(pair.g)) / 3
-    found = lemke(pair, eps)
-    q, w, nu = found.at(eps)
+    q, w, nu = lemke(pair, eps).at(eps)
     S = [y for y, x in enumerate(q) if x]
     W = [c for c, x in enumerate(w) if x]
     again = active_set(pair, eps, S, W, nu > 0)
     assert again is not None
-    assert again.at(eps)[0] == q
+    assert again.at(eps)[1:] == (w, nu)  # q need not be unique
+    assert active_set(pair, eps, S, [], False) is None
     assert trace(pair, lambda at: lemke(pair, at))
 
 

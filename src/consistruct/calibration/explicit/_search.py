@@ -111,7 +111,7 @@ class _Lines:
 
     def points(self, keep: IntArray, k: int) -> DualPoints:
         """The dual points behind the chosen lines (positions in the order of their arrival)."""
-        pairs, mu, sizes, rows, weights = [], [], [], [], []
+        pairs, nu, sizes, rows, weights = [], [], [], [], []
         start = 0
         for batch in self.batches:
             end = start + batch.pairs.size
@@ -121,7 +121,7 @@ class _Lines:
             taken[inside] = True
             entries = np.repeat(taken, size)
             pairs.append(batch.pairs[taken])
-            mu.append(batch.mu[taken])
+            nu.append(batch.mu[taken])
             sizes.append(size[taken])
             rows.append(batch.rows[entries])
             weights.append(batch.weights[entries])
@@ -133,7 +133,7 @@ class _Lines:
         return DualPoints(
             i=pair // k,
             j=pair % k,
-            mu=np.concatenate(mu),
+            nu=np.concatenate(nu),
             indptr=np.concatenate([[0], np.cumsum(np.concatenate(sizes))]),
             rows=np.concatenate(rows),
             weights=np.concatenate(weights),
