@@ -41,7 +41,7 @@ __all__ = ["CLOSED", "PRUNED", "STALLED", "Workspace", "solve_pair", "workspace"
 
 CLOSED, PRUNED, STALLED = 0, 1, 2  # gap closed; lower bound above the target; neither
 
-NEWTON_STEPS = 1  # per pricing; the result does not depend on it, the time hardly
+NEWTON_STEPS = 1  # per pricing; the result does not depend on it, more take longer
 MAX_PRICINGS = 500  # a guard: a few dozen suffice at k = 256
 HALVINGS = 30
 FLAT = 1e-13  # d_y − ε below this times max |d| counts as zero
