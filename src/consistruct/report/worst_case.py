@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from consistruct.calibration.methods.restricted import RestrictedCertificate
 from consistruct.calibration.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.calibration.proofs import (
-    Exact,
     HammingCertificate,
     ListedCertificate,
     MixedCertificate,
@@ -82,7 +80,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     note = f"certificate at ε = {eps:g}; other laws may be as bad"
     if isinstance(found, ListedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
-        return (pair[0], pair[1]), _listed(curve, _normalised(found.law)), note
+        return (pair[0], pair[1]), _listed(curve, np.array(found.probabilities)), note
     if isinstance(found, PairsCertificate | RestrictedCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
@@ -104,14 +102,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note
     assert isinstance(found, MixedCertificate)
-    return found.pair, (_cell_names(curve, found), None, _normalised(found.law)), note
-
-
-def _normalised(law: Sequence[Exact]) -> FloatArray:
-    """Exact weights as probabilities in floats."""
-    weights = [Fraction(x) for x in law]
-    total = sum(weights, Fraction(0))
-    return np.array([float(x / total) for x in weights])
+    return found.pair, (_cell_names(curve, found), None, np.array(found.probabilities)), note
 
 
 def _listed(curve: CalibrationFunction, law: FloatArray) -> Truths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -54,7 +55,8 @@ class RestrictedCertificate:
     def law(self) -> FloatArray:
         """(m,) distribution of the truth under which j is wrongly predicted at the least cost."""
         polytope, proof = self.parts[self.winner]
-        law: FloatArray = polytope.matrix() @ proof.law  # type: ignore[union-attr]
+        shares = np.array(proof.probabilities)  # type: ignore[union-attr]
+        law: FloatArray = polytope.matrix() @ shares
         return law
 
     def check(self) -> None:
@@ -72,9 +74,7 @@ class RestrictedCertificate:
                 if float((rows.max(axis=0) - rows.min(axis=0)).max()) >= self.eps:
                     raise CertificateError(f"no proof is given for the part {polytope.name!r}")
                 continue
-            matrix = getattr(proof, "matrix", None)
-            matrix = proof.loss.matrix() if matrix is None else matrix  # type: ignore[attr-defined]
-            if proof.eps != self.eps or not np.array_equal(matrix, columns):
+            if proof.eps != self.eps or not _same_problem(proof, columns):
                 raise CertificateError(f"the proof of {polytope.name!r} is about another problem")
             proof.check()
             lowers.append(proof.lower * math.exp(proof.log_scale))
@@ -83,6 +83,12 @@ class RestrictedCertificate:
             raise CertificateError(f"the upper bound {self.upper!r} is not attained")
         if self.lower > min(lowers) * (1 + 1e-12):
             raise CertificateError(f"the lower bound {self.lower!r} is not proved")
+
+
+def _same_problem(proof: Any, columns: FloatArray) -> bool:
+    """Whether a certificate is about this loss matrix, entry by entry in exact numbers."""
+    stated = [[Fraction(x) for x in row] for row in proof.loss]
+    return stated == [[Fraction(x) for x in row] for row in columns.tolist()]
 
 
 @dataclass(eq=False)
