@@ -56,7 +56,7 @@ class ChainCertificate(PlainCertificate):
     multipliers: tuple[float, ...]
 
     @property
-    def eps(self) -> float:  # type: ignore[override]
+    def eps(self) -> float:
         return float(Fraction(self.fraction))
 
     @property
