@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from consistruct.calibration import CalibrationFunction
-from consistruct.calibration.methods.restricted import RestrictedCertificate
 from consistruct.calibration.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.calibration.proofs import (
@@ -19,6 +18,7 @@ from consistruct.calibration.proofs import (
     OracleCertificate,
 )
 from consistruct.calibration.proofs.chain import ChainCertificate
+from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
@@ -78,10 +78,10 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
     note = f"certificate at ε = {eps:g}; other laws may be as bad"
-    if isinstance(found, ListedCertificate):
+    if isinstance(found, ListedCertificate | RestrictedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
         return (pair[0], pair[1]), _listed(curve, np.array(found.probabilities)), note
-    if isinstance(found, PairsCertificate | RestrictedCertificate):
+    if isinstance(found, PairsCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice
