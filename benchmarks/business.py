@@ -290,13 +290,15 @@ def section(cell: Cell) -> tuple[str, str]:
     return text, verdict
 
 
-def page(cells: list[Cell]) -> str:
+def page(cells: list[Cell], note: str = "") -> str:
+    """The whole page; `note` says what is special about a run that is not the published one."""
     parts = [section(cell) for cell in cells]
     peers = ("lightgbm", "catboost", *(("empulse", "xgboost") if has_empulse() else ()))
     missing = "" if has_empulse() else "empulse is not installed here: its rows are missing."
     pieces = [
         "# Costs of each customer: savings",
-        "Made by `python -m benchmarks.business --write`; do not edit. The numbers are in "
+        note
+        or "Made by `python -m benchmarks.business --write`; do not edit. The numbers are in "
         "[business.csv](business.csv).",
         f"Machine: {machine()}, {versions(peers)}. {missing}".strip(),
         INTRODUCTION.replace("\n", " "),
@@ -338,7 +340,13 @@ def main(arguments: list[str] | None = None) -> int:
         data = read_business(name)
         parts = parts_of(data, quick=chosen.quick, held_out=chosen.held_out)
         cells.append(cell_of(data, parts, mode, chosen.jobs))
-    text = page(cells)
+    development = chosen.quick or chosen.held_out
+    note = "**Not the published figures**: "
+    if development:
+        note += "a run for development, on training rows of the first fold alone."
+    elif chosen.only:
+        note += f"only {', '.join(chosen.only)}."
+    text = page(cells, note if development or chosen.only else "")
     print(text)
     if chosen.write:
         (RESULTS / "business.md").write_text(text, encoding="utf-8")

@@ -48,7 +48,15 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.peers:
         return 0
     cells = [cell for run in runs for cell in run.cells()]
-    text = page(cells)
+    note = ""
+    if chosen.quick or chosen.held_out:
+        note = (
+            f"**Not the published figures**: a run for development, on the training part of the "
+            f"first fold alone, {len(runs[0].splits)} splits of it."
+        )
+    elif chosen.only:
+        note = f"**Not the published figures**: only {', '.join(chosen.only)}."
+    text = page(cells, note)
     print(text)
     if chosen.write:
         (RESULTS / "tabular.md").write_text(text, encoding="utf-8")

@@ -34,8 +34,9 @@ of fewer than ten rows are left out (one of yeast, one grade of wine). Costs: *p
 random, uniform on [0, 2000·n_c/n_t] for predicting c when t is true (Abe, Zadrozny, Langford 2004),
 drawn anew for each split; *published* come with the data; *rare class 10:1* makes every mistake on
 the smallest class cost 10 and all others 1. Intervals are 95 %, by a bootstrap of the rows of each
-table, the same rows for all models and costs of it. Seconds are of fitting and predicting, one
-thread, summed over five splits; a peer's fit serves all costs, ours is fitted for each."""
+table, the same rows for all models and costs of it; the best peer in hindsight is found anew in
+every draw, so intervals of that ratio lean to larger values. Seconds are of fitting and predicting,
+one thread, summed over splits; a peer's fit serves all costs, ours is fitted for each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,7 @@ def _overall(cells: list[Cell], found: Figures) -> str:
         "model",
         "over the best peer in hindsight",
         "ours over it",
-        "processor s per fit of five splits",
+        "processor s per table",
         "by the clock",
     )
     return table(header, rows)
@@ -199,14 +200,15 @@ def _by_cell(cells: list[Cell], found: Figures) -> str:
     return table(header, rows)
 
 
-def page(cells: list[Cell]) -> str:
-    """The whole page."""
+def page(cells: list[Cell], note: str = "") -> str:
+    """The whole page; `note` says what is special about a run that is not the published one."""
     found = figures(cells)
     summary = summarise(cells, found)
     parts = [
         "# Tables with costs: ours against models with Bayes decisions",
-        "Made by `python -m benchmarks.tabular --write`; do not edit. Every cost of every model is "
-        "in [tabular.csv](tabular.csv).",
+        note
+        or "Made by `python -m benchmarks.tabular --write`; do not edit. Every cost of every model "
+        "is in [tabular.csv](tabular.csv).",
         f"Machine: {machine()}, {versions(('lightgbm', 'catboost'))}.",
         INTRODUCTION.replace("\n", " "),
         "## Targets",

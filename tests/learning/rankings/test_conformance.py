@@ -44,7 +44,6 @@ def test_ridge_with_linear_features():
         Items("ridge", features="linear", alpha=0.1),
         examples=EXAMPLES,
         settings={**settings, "cv": 3},
-        same=("n_jobs", "cv"),  # cv tells what is left out, the fit is on all queries
         exact_left_out=True,
         tolerance=1e-7,
     )
@@ -56,7 +55,6 @@ def test_ridge_with_a_kernel():
         Items("ridge", features="nystroem", n_components=8, kernel="poly", bandwidth="median"),
         examples=EXAMPLES,
         settings={**settings, "cv": 3},
-        same=("n_jobs", "cv"),
         exact_weights=False,  # landmarks are drawn from the items
         exact_left_out=False,  # the penalty is chosen by the same queries
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from time import monotonic
 from typing import Any, Self
 
@@ -18,7 +17,6 @@ from consistruct.learning.encoding.item_targets import ItemTargets, require_item
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_options import FeatureOptions
-from consistruct.learning.models.features.kernels import KERNELS
 from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.learners import (
     ItemLearner,
@@ -34,7 +32,7 @@ from consistruct.learning.models.items.left_out import (
 from consistruct.learning.models.items.portfolio import entry, fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
-from consistruct.learning.models.solvers.base import check_alpha
+from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
@@ -53,9 +51,6 @@ RIDGE_SETTINGS = (
     "alpha",
     "selection",
 )
-
-
-KERNEL_SETTINGS = ("kernel", "bandwidth", "degree", "coef0", "n_components")
 
 
 class Items(TargetModel):
@@ -270,42 +265,14 @@ class Items(TargetModel):
             )
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
-        for name, reason in self._idle_settings():
-            raise ValueError(f"{name}={getattr(self, name)!r} has no effect with {reason}")
-
-    def _idle_settings(self) -> Iterator[tuple[str, str]]:
-        """Settings that were given and that nothing would use, with the reason."""
-        defaults = Items().get_params(deep=False)
-
-        def given(names: tuple[str, ...]) -> Iterator[str]:
-            for name in names:
-                value, usual = getattr(self, name), defaults[name]
-                if value is not usual and not (isinstance(value, type(usual)) and value == usual):
-                    yield name
-
-        def reasons() -> Iterator[tuple[tuple[str, ...], str]]:
-            several = self._is("auto") or self._is("trees")
-            if not several:
-                yield ("time_limit",), f"model={self.model!r}, which is fitted alone"
-            if not (self._is("auto") or self._is("ridge")):
-                yield RIDGE_SETTINGS, f"model={self.model!r}; it is a setting of ridge"
-                return
-            if not isinstance(check_alpha(self.alpha), np.ndarray | None):
-                yield ("selection",), f"alpha={self.alpha!r}, which leaves nothing to select"
-            named = isinstance(self.features, str)
-            how = f"features={self.features!r}"
-            if not named or self.features == "linear":
-                yield KERNEL_SETTINGS, how
-            if not named:
-                yield ("standardize",), how
-            if named and self.features in KERNELS:
-                yield ("kernel", "n_components"), how
-            if "poly" not in (self.kernel, self.features if named else ""):
-                yield ("degree", "coef0"), "another kernel than 'poly'"
-
-        for names, reason in reasons():
-            for name in given(names):
-                yield name, reason
+        several_models = self._is("auto") or self._is("trees")
+        refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
+        fits_ridge = self._is("auto") or self._is("ridge")
+        refuse_idle(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
+        if fits_ridge:
+            refuse_idle_features(self)
+            several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
+            refuse_idle(self, "several penalties to choose from", several, ("selection",))
 
     def _is(self, name: str) -> bool:
         return isinstance(self.model, str) and self.model == name
