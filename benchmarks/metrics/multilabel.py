@@ -26,6 +26,7 @@ from benchmarks.metrics.multilabel_peers import (
     f1,
     hamming,
 )
+from benchmarks.metrics.ours import described, ridge_features
 from benchmarks.metrics.rows import Outcome, Row, compare, quiet
 from consistruct import TaskLossClassifier
 from consistruct.learning.models.features.feature_maps import LinearFeatures
@@ -70,12 +71,12 @@ def multilabel(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
         with quiet():
             own_time, plain_time = taking_turns(jobs, 3 if rows is None else 1).tolist()
         values = measure(np.asarray(ours.predict(X_test)), Y_test)
-        chosen = f"alpha {ours.alpha_:.2g}"
+        chosen = described(ours)
         outcomes = [
             Outcome("consistruct, defaults", "ours", values, own_time[1], chosen, own_time[0])
         ]
         contests = usual(metric, Y, X_test, plain, logistic, chain, rbf)
-        contests += on_our_features(metric, ours.feature_map_, X, Y, X_test, linear)
+        contests += on_our_features(metric, ridge_features(ours, X, Y), X, Y, X_test, linear)
         for title, kind, peer, rule, inputs in contests:
             pred, spent, settings = choose_and_predict(peer, rule, better, inputs)
             clock = np.nan

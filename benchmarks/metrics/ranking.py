@@ -268,10 +268,11 @@ class Ours(RankingPeer):
     @property
     def chosen(self) -> str:
         """Weights of the members, or the penalty of a single ridge."""
-        tried = self.fitted.model_.portfolio_
-        if tried:
-            return ", ".join(f"{line['name']} {line.get('weight', 0):.2f}" for line in tried)
-        return f"alpha {self.fitted.model_.members_[0].alpha:.2g}"
+        if self.model == "ridge":
+            return f"alpha {self.fitted.model_.members_[0].alpha:.2g}"
+        return ", ".join(
+            f"{entry['name']} {entry['weight']:.2f}" for entry in self.fitted.portfolio_
+        )
 
 
 def _measured(

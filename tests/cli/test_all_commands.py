@@ -38,7 +38,7 @@ WRONG = {
         ["no-such-loss"],
         ["zero-one:3", "--html", "taken/a"],
     ],
-    "plan": [["hamming:10", "--eps", "0"], ["hamming:10"], ["nothing", "--eps", "0.1"]],
+    "plan": [["hamming:10", "--eps", "0"], ["--table"], ["nothing", "--eps", "0.1"]],
     "advise": [["ordinal:4"], ["ordinal:4", "--eps", "-1"]],
     "figures": [["--only", "figure_99"], ["--folder", "taken"]],
     "fit": [["none.csv", "--target", "y", "--model", "m"], ["taken", "--model", "m"]],

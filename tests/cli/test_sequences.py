@@ -105,17 +105,17 @@ def tagger(**parameters: Any) -> StructuredPredictor:
     ("options", "parameters"),
     [
         ([], {}),
-        (["--surrogate", "log", "--decoding", "bayes"], {"decoding": "bayes"}),
-        (["--surrogate", "hinge"], {"surrogate": "hinge"}),
-        (["--surrogate", "softmax_margin"], {"surrogate": "softmax_margin"}),
+        (["--set", "surrogate=log", "--set", "decoding=bayes"], {"decoding": "bayes"}),
+        (["--learner", "chain", "--set", "surrogate=hinge"], {"surrogate": "hinge"}),
+        (["--set", "surrogate=softmax_margin"], {"surrogate": "softmax_margin"}),
         (
-            ["--surrogate", "quadratic", "--epochs", "2"],
+            ["--set", "surrogate=quadratic", "--epochs", "2"],
             {"surrogate": "quadratic", "max_epochs": 2},
         ),
         (["--tag-scheme", "bio", "--hash-bits", "10"], {"tag_scheme": "bio", "hash_bits": 10}),
         (["--transitions", "features"], {"transitions": "features"}),
-        (["--solver", "lbfgs"], {"solver": "lbfgs"}),
-        (["--alpha", "0.5", "--solver", "sgd"], {"alpha": 0.5}),
+        (["--set", "solver=lbfgs"], {"solver": "lbfgs"}),
+        (["--set", "alpha=0.5", "--set", "solver=sgd"], {"alpha": 0.5}),
     ],
 )
 def test_commands_agree_with_python(folder, options, parameters):
@@ -249,13 +249,16 @@ def test_chunk_schemes_are_recognised(tags, scheme):
     ("options", "fault"),
     [
         (["--loss", "hamming"], "--loss does not go with a column file"),
-        (["--features", "rbf"], "--features does not go with a column file"),
-        (["--n-components", "5"], "--n-components does not go with a column file"),
-        (["--surrogate", "nonsense"], "nonsense"),
-        (["--surrogate", "hinge", "--decoding", "bayes"], "needs surrogate='log'"),
-        (["--decoding", "viterbi"], "decoding must be 'argmax' or 'bayes'"),
-        (["--solver", "closed_form"], "solver must be 'sgd' or 'lbfgs'"),
-        (["--solver", "lbfgs", "--checkpoint", "c"], "--checkpoint needs --solver sgd"),
+        (["--jobs", "2"], "--jobs does not go with a column file"),
+        (["--time-limit", "5"], "--time-limit does not go with a column file"),
+        (["--learner", "ridge"], "column files are learnt by --learner chain"),
+        (["--set", "features=rbf"], "features must be 'linear' or 'random', got 'rbf'"),
+        (["--set", "n_components=5"], "n_components=5 has an effect with features='random' only"),
+        (["--set", "surrogate=nonsense"], "nonsense"),
+        (["--set", "surrogate=hinge", "--set", "decoding=bayes"], "needs surrogate='log'"),
+        (["--set", "decoding=viterbi"], "decoding must be 'argmax' or 'bayes'"),
+        (["--set", "solver=closed_form"], "solver must be 'sgd' or 'lbfgs'"),
+        (["--set", "solver=lbfgs", "--checkpoint", "c"], "has an effect with solver='sgd' only"),
         (["--target", "kind"], "--target must be the number of a column"),
         (["--target", "0", "--target", "1"], "one column of tags, got --target 2 times"),
         (["--target", "7"], "column 7 does not exist: the file has 3 columns"),
@@ -315,7 +318,7 @@ def test_absent_files_and_wrong_kinds(folder):
     rows = folder / "rows.csv"
     rows.write_text("a,kind\n1,x\n2,y\n3,x\n4,y\n")
     classifier = folder / "classifier"
-    run("fit", rows, "--target", "kind", "--model", classifier, "--features", "linear")
+    run("fit", rows, "--target", "kind", "--model", classifier, "--learner", "ridge")
     save(tagger().fit(*examples(train)), folder / "from_python")
     (folder / "wide.conll").write_text("a b c d O\n")
     template = ("--template", folder / "template.txt")

@@ -53,7 +53,9 @@ def test_forty_fits_agree(load, name, share):
     X, y = CASES[name]
     X, y = X[:100], y[:100]
     rng = np.random.default_rng(0)
-    predictions, expected, bits = set(), [], {}
+    predictions: set[bytes] = set()
+    expected: list[np.ndarray] = []
+    bits: dict[int, set[str]] = {}
     for n_threads, n_fits in FITS.items():
         bits[n_threads] = set()
         with threadpool_limits(n_threads):

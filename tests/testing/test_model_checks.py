@@ -137,7 +137,7 @@ class WritesIntoWeights(Smoother):
 class NoStatistic(Smoother):
     def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
         super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
-        self.statistic_ = None
+        del self.statistic_
         return self
 
 

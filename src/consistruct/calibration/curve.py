@@ -16,7 +16,7 @@ from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.refinement import envelope_from_values
+from consistruct.calibration.refinement import envelope_from_floor, envelope_from_values
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
@@ -173,7 +173,8 @@ class CalibrationFunction:
                 f"only the quadratic surrogate has quadratic pieces, not {self.surrogate!r}; "
                 f"use interval(eps)"
             )
-        factor = math.exp(self._method.log_scale)
+        scale = self._method.scale
+        factor = math.exp(self._method.log_scale) if scale is None else float(scale)
         if factor == 0:
             raise ConsistructError(
                 "the coefficients underflow (H carries 1/k); use log(eps) or curve(eps)"
@@ -215,6 +216,15 @@ class CalibrationFunction:
         if self._method.cheap_pieces:
             rows = as_rows(self._method.pieces())
             return Envelope(rows * (1, 1, *(1 - ROUNDING,) * 3), self.max_eps, scale)
+        if len(wanted) and self._method.floor() is not None:
+            return envelope_from_floor(
+                lambda: self._method.floor(),  # type: ignore[arg-type,return-value]
+                self._ends,
+                max_eps=self.max_eps,
+                log_scale=scale,
+                at=wanted[(wanted > 0) & (wanted <= self.max_eps)],
+                tolerance=tolerance,
+            )
         grid = np.linspace(0.0, self.max_eps, 33 if len(wanted) else 201) if eps is None else eps
         level = 0.0 if math.isnan(self.consistency_level) else self.consistency_level
         inside = np.append(np.asarray(grid, dtype=np.float64), [*wanted.tolist(), level])

@@ -80,17 +80,18 @@ class Envelope:
             result = np.log(self._scaled(eps)) + self.log_scale
         return float(result) if result.ndim == 0 else result
 
-    def gap(self, eps: float) -> float:
+    def gap(self, eps: ArrayLike) -> Any:
         """By which share of the value Ȟ(ε) may be larger: 0 if exact, NaN if nothing is known."""
-        if self.source == "pieces" or eps > self.max_eps:
-            return 0.0
-        if self.ceiling is None:
-            return math.nan
-        low = float(self._scaled(eps))
-        high = float(self._above._scaled(eps))
-        if high <= low:
-            return 0.0
-        return high / low - 1 if low > 0 else math.inf
+        x = np.asarray(eps, dtype=np.float64)
+        if self.source == "pieces":
+            found = np.zeros(x.shape)
+        elif self.ceiling is None:
+            found = np.where(x > self.max_eps, 0.0, np.nan)
+        else:
+            low, high = self._scaled(x), self._above._scaled(x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = np.where((high > low) & (x <= self.max_eps), high / low - 1, 0.0)
+        return float(found) if found.ndim == 0 else found
 
     @property
     def _above(self) -> Envelope:
@@ -105,6 +106,11 @@ class Envelope:
         slopes = [0.0, *self._slopes(np.array([eps]))[:, 0].tolist()]
         lines = [(s, self._intercept(s)) for s in slopes]
         return max(lines, key=lambda line: Fraction(line[0]) * Fraction(eps) + line[1])
+
+    def touches(self, eps: float) -> tuple[float, float]:
+        """Where the highest line at ε touches what it lies below, left of ε and right of it."""
+        left, right = self._contact(self._slopes(np.array([eps]))[:, 0])[0].tolist()
+        return left, right
 
     def _scaled(self, eps: ArrayLike) -> FloatArray:
         x = np.asarray(eps, dtype=np.float64)

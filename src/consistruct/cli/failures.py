@@ -39,12 +39,12 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
     # what fails while options are read, such as a help text that cannot be written
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, *args: Any, **options: Any) -> Any:
         try:
             with told():
-                return super().main(*args, standalone_mode=standalone_mode, **extra)
+                return super().main(*args, **options)
         except typer.Exit as stop:
-            if standalone_mode:
+            if options.get("standalone_mode", True):
                 sys.exit(stop.exit_code)
             return stop.exit_code
 

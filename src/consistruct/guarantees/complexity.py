@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -215,10 +216,10 @@ def envelope_at(curve: CalibrationFunction, eps: float) -> tuple[float, float]:
     if eps <= curve.consistency_level:  # H = 0, and so is the envelope
         return -math.inf, 0.0
     envelope = curve.envelope(eps)
-    return float(envelope.log(eps)), samples_gap(envelope, eps)
+    return float(envelope.log(eps)), float(samples_gap(envelope, eps))
 
 
-def samples_gap(envelope: Envelope, eps: float) -> float:
+def samples_gap(envelope: Envelope, eps: ArrayLike) -> Any:
     """N* goes as 1/Ȟ²: what a gap in Ȟ means for it."""
     return (1 + envelope.gap(eps)) ** 2 - 1
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from consistruct._budgets import FILES
 from consistruct._members import ArrayField, frozen_array
@@ -79,7 +79,7 @@ class Tree(MatrixLoss):
             self._set(weights=frozen_array(weights))
 
     @cached_property
-    def _ancestors(self) -> IntArray:
+    def _ancestors(self) -> NDArray[np.int32]:
         """Ancestor at each depth (a node above that depth stands for itself), (nodes, depths)."""
         parents = self.parents
         n = len(parents)

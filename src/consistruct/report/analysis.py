@@ -89,7 +89,8 @@ def calibration_report(
     expressed = expresses(curve.loss, curve.scores)
     k_eff = curve.effective_classes
     envelope = curve.envelope(() if at is None else at, eps=grid)
-    shown = tuple(_point(curve, point, envelope) for point in found_points)
+    heights = dict(zip(grid.tolist(), np.atleast_1d(envelope.log(grid)).tolist(), strict=True))
+    shown = tuple(_point(curve, point, heights[point.eps]) for point in found_points)
     found = next((point for point in shown if point.eps == at), None)
     case = (
         "no excess risk is possible: every prediction costs the same"
@@ -164,7 +165,7 @@ def _rank_tolerance(curve: CalibrationFunction) -> float | None:
     return None if own is None else float(own)
 
 
-def _point(curve: CalibrationFunction, point: CurvePoint, envelope: Envelope) -> ReportPoint:
+def _point(curve: CalibrationFunction, point: CurvePoint, log_envelope: float) -> ReportPoint:
     inside = point.eps <= curve.max_eps
     log_eps = math.log(point.eps) if point.eps > 0 else -math.inf
     k_eff = curve.effective_classes
@@ -182,7 +183,7 @@ def _point(curve: CalibrationFunction, point: CurvePoint, envelope: Envelope) ->
         if k_eff is not None and inside and k_eff > 0
         else None,
         log_theorem_8=_theorem_8(curve, point.eps) if inside else None,
-        log_envelope=float(envelope.log(point.eps)) if inside else None,
+        log_envelope=log_envelope if inside else None,
         method=point.method,
         status=point.status,
         pair=pair,
@@ -220,16 +221,19 @@ def _sample_sizes(
     except ConsistructError as error:
         return str(error)
 
-    def log10(constants: Constants, eps: float) -> float:
-        return constants.log_iterations(float(envelope.log(eps))) / math.log(10)
+    inside = grid[(grid > 0) & (grid <= curve.max_eps)]
+    heights = envelope.log(inside).tolist()
+    gaps = np.nan_to_num(samples_gap(envelope, inside), nan=math.inf).tolist()
+
+    def log10(constants: Constants, log_height: float) -> float:
+        return constants.log_iterations(log_height) / math.log(10)
 
     return SampleSizes(
         radius=radius,
         q_bound=q_bound,
         points=tuple(
-            SampleSize(eps, log10(paper, eps), log10(sharp, eps), _gap(envelope, eps))
-            for eps in grid.tolist()
-            if 0 < eps <= curve.max_eps
+            SampleSize(eps, log10(paper, log), log10(sharp, log), gap)
+            for eps, log, gap in zip(inside.tolist(), heights, gaps, strict=True)
         ),
         paper_assumptions=paper.assumptions,
         sharp_assumptions=sharp.assumptions,
@@ -255,8 +259,3 @@ def _restriction(
         log_upper=point.log_upper,
         log10_sharp=None if isinstance(sizes, str) else sizes.at(at).log10_sharp,
     )
-
-
-def _gap(envelope: Envelope, eps: float) -> float:
-    gap = samples_gap(envelope, eps)
-    return math.inf if math.isnan(gap) else gap

@@ -21,6 +21,7 @@ from consistruct.calibration.proofs import (
     OracleCertificate,
 )
 from consistruct.calibration.proofs.chain import ChainCertificate
+from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray, LabelArray
@@ -96,6 +97,9 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         law = np.array([share for _, share in found.law])
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
         return found.pair, (names, truths, law), note
+    if isinstance(found, SetCertificate):
+        names = [_counts_name(counts, found.groups) for counts, _ in found.cells]
+        return found.pair, (names, None, np.array([p for _, p in found.cells])), note
     if isinstance(found, HammingCertificate):
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note
@@ -143,6 +147,17 @@ def _cell_names(curve: CalibrationFunction, found: MixedCertificate) -> list[str
         }
         names.append(words.get(name) or f"{_others(size, 'in')} {name}")
     return names
+
+
+def _counts_name(counts: Sequence[int], groups: Sequence[int]) -> str:
+    """A set by how many members it takes from where."""
+    places = ("of both answers", "of the better answer only", "of the winning answer only", "else")
+    parts = [
+        f"{count} of {size} {place}"
+        for count, size, place in zip(counts, groups, places, strict=True)
+        if size
+    ]
+    return "a set with " + ", ".join(parts)
 
 
 def _others(size: int, where: str) -> str:

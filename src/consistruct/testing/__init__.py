@@ -14,11 +14,12 @@ target.
 """
 
 from consistruct.testing.decoders import check_decoder
+from consistruct.testing.examples import table_examples
 from consistruct.testing.huge import check_huge_loss, check_huge_score_space
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.losses import check_loss
 from consistruct.testing.members import check_member
-from consistruct.testing.models import check_target_model, table_examples
+from consistruct.testing.models import check_target_model
 from consistruct.testing.scores import check_score_space
 
 __all__ = [

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import consistruct as cs
 from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
-from consistruct.calibration.nonquadratic.pairs import PairsCertificate
+from consistruct.calibration.nonquadratic.pairs import PairsCertificate, PairSolver
 from consistruct.exceptions import CertificateError
 from consistruct.surrogates import LinearRegretSurrogate
 from tests.calibration.nonquadratic import brute_force
@@ -90,6 +90,10 @@ def test_symmetry_changes_nothing(loss):
         @property
         def _swaps(self):
             return np.arange(len(self.L))
+
+        @property
+        def limits(self):
+            return PairSolver.limits.func(self)
 
     L = loss.matrix()
     reduced, plain = MixedDecisionSolver(L, 1.0), Plain(L, 1.0)

@@ -106,7 +106,7 @@ def test_constant_truths_need_no_regressor():
 def test_wide_score_spaces_are_fitted_by_their_columns():
     loss = Hamming(WIDTH_LIMIT // 2 + 1)
     X = cells(12)
-    truths = np.zeros((12, loss.T), dtype=int)
+    truths = np.zeros((12, WIDTH_LIMIT // 2 + 1), dtype=np.int64)
     truths[X[:, 0] == 1, -3:] = 1
     statistic = TargetValues(loss)
     model = fitted(DecisionTreeRegressor(), X, truths, statistic)
@@ -166,7 +166,7 @@ def test_workers_change_nothing():
     np.testing.assert_array_equal(model.expected(X), parallel.expected(X))
 
 
-class Untagged(RegressorMixin, BaseEstimator):
+class Untagged(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor of another package, whose tags say nothing of several outputs."""
 
     def __init__(self, several=True, broken=False):

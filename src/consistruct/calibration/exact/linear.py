@@ -12,8 +12,8 @@ PRIME = 2**61 - 1
 Rows = Sequence[Sequence[int]]
 
 
-def solve_integers(A: Rows, B: Rows) -> tuple[list[list[Fraction]], bool] | None:
-    """Some X with A X = B, unknowns without a pivot zero, and whether it is the only one.
+def solve_integers(A: Rows, B: Rows) -> list[list[Fraction]] | None:
+    """Some X with A X = B, unknowns without a pivot zero.
 
     None where there is no solution. Bareiss elimination: every division is exact.
     """
@@ -43,7 +43,7 @@ def solve_integers(A: Rows, B: Rows) -> tuple[list[list[Fraction]], bool] | None
     X = [[Fraction(0)] * (len(T[0]) - n) for _ in range(n)]
     for r, column in enumerate(pivots):
         X[column] = [Fraction(x, last) for x in T[r][n:]]
-    return X, len(pivots) == n
+    return X
 
 
 def independent_columns(rows: Rows) -> list[int]:

@@ -32,6 +32,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["ListedProver", "Proof"]
 
 EXACT_LIMIT = 9  # labels up to which bounds are compared without any slack
+EXACT_BITS = 16_000  # and the length of integers, see `is_small`
 SLACK = Fraction(3, 10**7)  # relative: bounds this near the incumbent will do beyond that
 MOST_LINES = 6  # dual points that are kept per pair
 
@@ -91,7 +92,11 @@ class ListedProver:
         self._solved: dict[tuple[bytes, Fraction], Reduced | None] = {}
         self.winners = Winners(self.problem, predictable)
         self.rows = self.winners.rows
-        self.exact = len(self.rows) <= EXACT_LIMIT
+        self.exact = len(self.rows) <= EXACT_LIMIT and (
+            guide is None
+            or len(self.rows) < 2
+            or is_small(self.pair(*self.rows[:2])[0], EXACT_BITS)
+        )
         self.lines: dict[tuple[int, int], list[Point]] = {}
         self._proofs: dict[Fraction, Proof] = {}
         self._view: FloatView | None = None
@@ -111,15 +116,14 @@ class ListedProver:
         """A primal and a dual point of the pair, optimal where the problem is small."""
         unit = self.problem.unit
         pair, others = self.pair(i, j)
-        if is_small(pair):
+        if self.guide is None or self.exact:
             q, w, nu = lemke(pair, eps * unit).at(eps * unit)
         else:
-            cells = None if self.guide is None else self.guide.cells(i, j)
+            cells = self.guide.cells(i, j)
             if cells is None:
                 return None, None
             key = cells.signature, eps
             if key not in self._solved:
-                assert self.guide is not None
                 self._solved[key] = solve_reduced(
                     self.guide, pair, others, cells, (i, j), eps, unit
                 )

@@ -54,7 +54,7 @@ class Solution:
 def active_set(
     pair: IntegerPair, eps: Fraction, S: Sequence[int], W: Sequence[int], tight: bool
 ) -> Solution | None:
-    """The solution with q on S and w on W, if it is the only one there and optimal at ε."""
+    """A solution with q on S and w on W, if it is optimal at ε; q and w need not be unique."""
     K, B, g = pair.K, pair.B, pair.g
     n_w, n_s = len(W), len(S)
     rows: list[list[int]] = []
@@ -74,9 +74,9 @@ def active_set(
         rows.append([0] * (n_w + n_s) + [0, 1])
         right.append([0, 0])
     found = solve_integers(rows, right)
-    if found is None or not found[1]:
+    if found is None:
         return None
-    X = [(x[0], x[1]) for x in found[0]]
+    X = [(x[0], x[1]) for x in found]
     w: list[Affine] = [(Fraction(0), Fraction(0))] * len(K)
     q: list[Affine] = [(Fraction(0), Fraction(0))] * len(g)
     for a, x in zip(W, X, strict=False):

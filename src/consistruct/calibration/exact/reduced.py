@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 LEMKE_LIMIT = 26  # rows of the complementarity problem: about 30 ms
+LEMKE_BITS = 6_000  # rows times the length of the data, about the length of pivots
 ACTIVE_LIMIT = 60  # unknowns of an active set that is solved exactly
 FACTORS = (1, 100, 10_000, 10**6)  # ε times these: where active sets are looked for
 THRESHOLDS = (1e-6, 1e-8, 1e-4, 1e-10)  # what counts as positive in a float solution
@@ -52,9 +53,11 @@ class Guide(Protocol):
         """q over the cells of truths and w over those of labels, at ε."""
 
 
-def is_small(pair: IntegerPair) -> bool:
-    """Whether Lemke's method takes milliseconds."""
-    return len(pair.K) + len(pair.g) + 3 <= LEMKE_LIMIT
+def is_small(pair: IntegerPair, longest: int = LEMKE_BITS) -> bool:
+    """Whether Lemke's method takes milliseconds: few rows, and integers that stay short."""
+    n = len(pair.K) + len(pair.g) + 3
+    bits = max(abs(x).bit_length() for row in (*pair.K, *pair.B) for x in row)
+    return n <= LEMKE_LIMIT and n * bits <= longest
 
 
 def over_cells(pair: IntegerPair, others: list[int], cells: Cells) -> tuple[IntegerPair, int, int]:
@@ -150,10 +153,9 @@ def solve_reduced(
     if at > max(small.g):
         return None
     factor = Fraction(scale, unit)  # w comes in this unit of the problem without cells
-    if is_small(small):
-        found: Solution | None = lemke(small, at)
-    else:
-        found = active_solution(guide, small, *labels, eps, at)
+    found = active_solution(guide, small, *labels, eps, at)
+    if found is None and is_small(small):
+        found = lemke(small, at)
     if found is not None:
         q, w, nu = found.at(at)
         return Reduced(q, [factor * x for x in w], factor * nu)

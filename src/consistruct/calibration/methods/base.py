@@ -50,6 +50,13 @@ class Method(ABC):
         """What the labels that can be predicted cost against all labels; 0 where F expresses L."""
         return 0.0
 
+    def floor(self) -> FloatArray | None:
+        """(n, 5) rows as `Envelope` takes them, from all that was solved so far; None: no such.
+
+        A value at ε must raise them to its lower end there: then supporting lines need few values.
+        """
+        return None
+
     def pieces(self) -> tuple[Quadratic, ...]:
         """H·exp(−log_scale) as quadratics."""
         raise ConsistructError(

@@ -15,6 +15,7 @@ from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
 from consistruct.calibration.methods.restricted import RestrictedMethod
+from consistruct.calibration.methods.sets import SetMethod
 from consistruct.calibration.methods.structured import (
     ClosedFormMethod,
     HammingMethod,
@@ -28,6 +29,7 @@ from consistruct.calibration.structured.chain_bounds import LONGEST
 from consistruct.exceptions import ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
+from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
 from consistruct.scores import Blocks, Chain, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
@@ -35,6 +37,7 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = ["METHODS", "choose_method", "restricted_method"]
 
 FAST_FROM = 20  # labels; compiling the fast route takes some seconds on first use
+SET_LIMIT = 12  # labels of F-beta: hundreds of programs with hundreds of rows
 POOL_LIMIT = 128  # predictable labels of the generic route: beyond it a quadratic program is slow
 
 Choice = Method | str
@@ -74,6 +77,16 @@ def _try_chain(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     if loss.n_states != 2 or loss.T is None or loss.T > LONGEST:
         return f"flows along a chain are for two states and at most {LONGEST} parts"
     return ChainMethod(loss.T)
+
+
+def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+    if not isinstance(loss, FBeta) or space != loss.score_space:
+        return "orbits of label sets are for F-beta with its own scores"
+    if loss.sizes is not None or loss.empty == 0:
+        return "orbits of label sets need all set sizes and a value for two empty sets"
+    if loss.T > SET_LIMIT:
+        return f"more than {SET_LIMIT} labels: the programs of orbits of label sets are slow"
+    return SetMethod(loss)
 
 
 def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -138,6 +151,7 @@ METHODS: tuple[Callable[[Loss, BaseScoreSpace, int], Choice], ...] = (
     _try_hamming_full,
     _try_block_level,
     _try_explicit_full,
+    _try_sets,
     _try_pool,
     _try_chain,
     _try_oracle,

@@ -32,7 +32,7 @@ __all__ = ["check_surrogate", "choose"]
 
 NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
-LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 6, "max-min": 7}
+LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 12, "max-min": 12}
 LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 
@@ -71,7 +71,7 @@ def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, 
         try:
             return PairsMethod(surrogate.loss, _solver(surrogate, decoding)), tuple(refusals)
         except ConsistructError as error:
-            if surrogate.excess not in ("hinge", "mixed-decision"):
+            if surrogate.excess != "mixed-decision":
                 raise
             reason = str(error)
     refusals.append(f"listed pairs: {reason}")
@@ -122,12 +122,7 @@ def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver:
         mixed = MixedDecisionSolver(L, surrogate.kappa)
         mixed.require_few_sets()
         return mixed
-    if surrogate.excess == "hinge":
-        solver = HingeSolver(L)
-        for j in range(len(L)):
-            solver.vertices(j)
-        return solver
-    return MaxMinSolver(L)
+    return HingeSolver(L) if surrogate.excess == "hinge" else MaxMinSolver(L)
 
 
 def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:

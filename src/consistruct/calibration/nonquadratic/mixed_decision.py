@@ -32,9 +32,15 @@ import numpy as np
 
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.nonquadratic.conic import solve_conic
-from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver, law_with_gap
+from consistruct.calibration.nonquadratic.pairs import (
+    PairProof,
+    PairSolver,
+    label_classes,
+    law_with_gap,
+    without_repeats,
+)
 from consistruct.exceptions import ConsistructError
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MixedDecisionSolver", "tied_sets"]
 
@@ -95,22 +101,8 @@ class MixedDecisionSolver(PairSolver):
     # --- symmetry ---
 
     @cached_property
-    def _swaps(self) -> FloatArray:
-        """Class number of each label: labels of a class can be swapped without changing L."""
-        k, m = self.L.shape
-        numbers = np.arange(k)
-        if k != m:
-            return numbers
-        for c in range(k):
-            for d in range(c):
-                if numbers[d] != d:
-                    continue
-                order = np.arange(k)
-                order[[c, d]] = d, c
-                if np.array_equal(self.L[np.ix_(order, order)], self.L):
-                    numbers[c] = d
-                    break
-        return numbers
+    def _swaps(self) -> IntArray:
+        return label_classes(self.L)
 
     def classes(self, i: int, j: int) -> list[list[int]]:
         """{j}, {i}, then the other labels by class."""
@@ -123,14 +115,7 @@ class MixedDecisionSolver(PairSolver):
     @cached_property
     def limits(self) -> FloatArray:
         """As for all pairs, but −inf for pairs that a swap turns into an earlier one."""
-        limits = super().limits
-        seen: set[tuple[int, int]] = set()
-        for i, j in np.argwhere(limits > -np.inf).tolist():
-            key = (int(self._swaps[i]), int(self._swaps[j]))
-            if key in seen:
-                limits[i, j] = -np.inf
-            seen.add(key)
-        return limits
+        return without_repeats(super().limits, self.L)
 
     def require_few_sets(self) -> None:
         """Raise where there are too many sets of tied labels, up to symmetry."""

@@ -19,7 +19,7 @@ from consistruct.calibration.methods.base import Method, Progress, each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
     "PairProof",
@@ -27,7 +27,9 @@ __all__ = [
     "PairsCertificate",
     "PairsMethod",
     "Witness",
+    "label_classes",
     "law_with_gap",
+    "without_repeats",
 ]
 
 AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
@@ -84,6 +86,11 @@ class PairSolver(ABC):
         """The consistency level sup{ε : H(ε) = 0} and what attains it."""
         return Witness(0.0, None, None)
 
+    @property
+    def level_is_cheap(self) -> bool:
+        """Whether the level is worth knowing before H is computed at some ε."""
+        return True
+
 
 @dataclass(eq=False)
 class PairsMethod(Method):
@@ -115,7 +122,7 @@ class PairsMethod(Method):
         return each(eps, self._point, progress)
 
     def _point(self, eps: float) -> CurvePoint:
-        if eps <= self.consistency_level:
+        if self.solver.level_is_cheap and eps <= self.consistency_level:
             pair = self._labels(self.witness.pair) if self.witness.pair else None
             return CurvePoint(eps, 0.0, 0.0, self.log_scale, self.name, "certified", pair)
         found = self._solve(eps)
@@ -155,7 +162,7 @@ class PairsMethod(Method):
         return found
 
     def certificate(self, eps: float) -> PairsCertificate:
-        if eps <= self.consistency_level:
+        if self.solver.level_is_cheap and eps <= self.consistency_level:
             raise ConsistructError(
                 f"H({eps:g}) = 0: ε is not above the consistency level {self.consistency_level:g}; "
                 f"the law that shows it is H.witness"
@@ -220,3 +227,38 @@ def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
     q = (1 - move) * q
     q[top] += move
     return np.asarray(q / q.sum())
+
+
+def label_classes(L: FloatArray) -> IntArray:
+    """Class number of each label: labels of a class can be swapped without changing L.
+
+    >>> import numpy as np
+    >>> label_classes(np.array([[0, 1, 2], [1, 0, 2], [2, 2, 0]]))
+    array([0, 0, 2])
+    """
+    k, m = L.shape
+    numbers = np.arange(k)
+    if k != m:
+        return numbers
+    for c in range(k):
+        for d in range(c):
+            if numbers[d] != d:
+                continue
+            order = np.arange(k)
+            order[[c, d]] = d, c
+            if np.array_equal(L[np.ix_(order, order)], L):
+                numbers[c] = d
+                break
+    return numbers
+
+
+def without_repeats(limits: FloatArray, L: FloatArray) -> FloatArray:
+    """`limits` with −inf for pairs that a swap of labels turns into an earlier one."""
+    classes, kept = label_classes(L), limits.copy()
+    seen: set[tuple[int, int]] = set()
+    for i, j in np.argwhere(limits > -np.inf).tolist():
+        key = (int(classes[i]), int(classes[j]))
+        if key in seen:
+            kept[i, j] = -np.inf
+        seen.add(key)
+    return kept

@@ -1,351 +1,570 @@
-"""Hinge surrogates: finitely many linear programs per pair.
+"""Hinge surrogates: a concave function over laws, minimised by splitting simplices.
 
-For fixed q the surrogate is polyhedral in the scores, so its constrained minimum is at one of
-finitely many vertices that do not depend on q; for a fixed vertex the excess is the value of a
-linear program in q. H_ij(ε) is the least of these values, and each has a dual point. Small k only.
+For fixed q the surrogate is polyhedral in the scores. Let V(q) be its minimum and V_j(q) that among
+scores that predict j; both are concave in q, and
 
-* hinge (Crammer–Singer, structured SVM with margin rescaling),
-  Φ(f, y) = max_c [L(c, y) + f_c] − f_y.
-  At scores f the excess is min ⟨slack, π⟩ over couplings π of q with itself (rows and columns of π
-  sum to q), slack_cy = max_d [L(d, y) + f_d] − L(c, y) − f_c ≥ 0. Vertices: f_j = 0 ≥ f_c, and the
-  ties L(c, y) + f_c = L(d, y) + f_d at the maximum, with f_c = f_j, connect all labels.
-* max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: the excess is, over mixed
-  predictions α, min Σ_y q_y max((αᵀL)_y, (αᵀL)_j) − min_c (Lq)_c. Vertices: α on s labels with
-  s − 1 of the ties (αᵀL)_y = (αᵀL)_j.
+    H_ij(ε) = min V_j(q) − V(q)   over laws q with (L_j − L_i)q ≥ ε.
+
+On a simplex of laws with corners v, V_j is at least the interpolation of its values at the corners
+(it is concave), and V(q) is at most the surrogate of any one score vector g. So for any g and ν ≥ 0
+
+    H_ij(ε) ≥ νε + min_v [V_j(v) − Φ_v(g) − ν(L_j − L_i)v]   over that simplex,
+
+and the best g, ν are a linear program whose multipliers λ name a law Σ λ_v v. Where the bound is
+too low the simplex is split at that law. V_j is linear on finitely many pieces, so the bound
+becomes exact; corners and values are kept for all pairs of the same j. Splitting at the kinks of
+V_j along edges finds the largest (L_j − L_i)q with V_j(q) = V(q): the consistency level.
+
+* hinge (Crammer–Singer, structured SVM), Φ(f, y) = max_c [L(c, y) + f_c] − f_y:
+  V_j(q) = max ⟨L, π⟩ over couplings π ≥ 0 with column sums q and row sums at most q_c for c ≠ j;
+  V(q) the same with row sums q.
+* max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: V_j(q) = max min_c (Lp)_c over laws
+  p with p_c ≤ q_c for c ≠ j; V(q) = min_c (Lq)_c.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
 
 import numpy as np
+import scipy  # its submodules are imported on use
 
-from consistruct.calibration.lp import minimise
-from consistruct.calibration.nonquadratic.pairs import PairProof, PairSolver, Witness
+from consistruct.calibration.nonquadratic.pairs import (
+    PairProof,
+    PairSolver,
+    Witness,
+    without_repeats,
+)
 from consistruct.exceptions import ConsistructError
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["HingeSolver", "MaxMinSolver", "PolyhedralSolver"]
 
-VERTEX_LIMIT = 200_000  # candidates that are looked at per label
 TIE = 1e-9
+GOAL = 1e-8  # relative width at which a pair is settled
+MAX_NODES = 600  # simplices per pair; what is open then keeps its bound
+CHEAP_LEVEL = 4  # labels up to which the consistency level comes first
+LEVEL_NODES = 1000  # simplices for the consistency level, all pairs together
+
+Corners = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """H_ij at one vertex is at least νε + m, for every ε; from one dual point."""
+class Corner:
+    """A law with bounds on V_j there, each with the point that shows it."""
 
+    law: FloatArray  # (m,)
+    below: FloatArray  # a point of the maximum that V_j is: V_j ≥ its value
+    above: FloatArray  # scores (or mixed predictions) that predict j: V_j ≤ their surrogate
+    lower: float
+    upper: float
+
+
+@dataclass(eq=False)
+class Node:
+    """A simplex: split at a law, or bounded by a potential and a multiplier."""
+
+    corners: Corners
+    potential: FloatArray
     nu: float
-    dual: FloatArray
-    m: float
-
-    def at(self, eps: float) -> float:
-        return self.nu * eps + self.m
+    bound: float
+    weights: FloatArray  # (m,) λ of the law that it would be split at
+    children: dict[int, Node] = field(default_factory=dict)  # by the corner that is replaced
+    at: int = -1  # corner that replaces them
 
 
 @dataclass(eq=False)
 class PolyhedralProof(PairProof):
-    """A point of one linear program from above, a line for every vertex from below."""
+    """A law with scores and a coupling from above, a tree of simplices from below."""
 
     solver: PolyhedralSolver
     pair: tuple[int, int]
     eps: float
-    vertex: FloatArray
-    point: FloatArray  # variables of the linear program
-    lines: list[Line]  # one per vertex of j
+    best: Corner
+    coupling: FloatArray  # shows V(q) ≥ its value
+    root: Node
 
     def __post_init__(self) -> None:
-        self.law = self.solver.law(self.point)
+        self.law = self.best.law
         self.lower, self.upper = self.recompute()
 
     def recompute(self) -> tuple[float, float]:
         i, j = self.pair
-        gap = self.solver.L[j] - self.solver.L[i]
-        vertices = self.solver.vertices(j)
-        assert len(vertices) == len(self.lines)
-        lower = min(
-            self.solver.line(vertex, j, gap, line.nu, line.dual).at(self.eps)
-            for vertex, line in zip(vertices, self.lines, strict=True)
-        )
-        return max(lower, 0.0), self.solver.excess(self.vertex, j, self.point, gap, self.eps)
+        solver = self.solver
+        gap = solver.L[j] - solver.L[i]
+        corners = solver.corners(j)
+        if self.root.corners != solver.whole(i, j):
+            return 0.0, math.inf
+        lower, waiting = math.inf, [self.root]
+        while waiting:
+            node = waiting.pop()
+            if node.children:
+                if not _splits(node, corners):
+                    return 0.0, math.inf
+                waiting.extend(node.children.values())
+            else:
+                lower = min(lower, solver.bound(node, j, gap, self.eps))
+        law, scale = self.law, solver.scale
+        upper = math.inf
+        if abs(law.sum() - 1) <= TIE and (law >= 0).all() and gap @ law >= self.eps - TIE * scale:
+            attained = solver.value_above(j, law, self.best.above)
+            upper = max(attained - solver.optimum_below(law, self.coupling), 0.0)
+        return max(lower, 0.0), upper
+
+
+def _splits(node: Node, corners: list[Corner]) -> bool:
+    """Whether the children cover the node: its split law is their mixture, all of it covered."""
+    laws = np.stack([corners[c].law for c in node.corners])
+    weights = node.weights
+    if (weights < 0).any() or abs(weights.sum() - 1) > TIE:
+        return False
+    if np.abs(weights @ laws - corners[node.at].law).max() > TIE:
+        return False
+    used = set(np.flatnonzero(weights > 0).tolist())
+    if not used <= set(node.children):
+        return False
+    return all(
+        child.corners == _replaced(node.corners, where, node.at)
+        for where, child in node.children.items()
+    )
+
+
+def _replaced(corners: Corners, where: int, value: int) -> Corners:
+    return (*corners[:where], value, *corners[where + 1 :])
 
 
 class PolyhedralSolver(PairSolver, ABC):
-    """Needs: `vertices`, the linear program at a vertex, and its primal and dual values."""
+    """Needs: V_j at a law with its two proofs, V at a law, and the rows of the linear program."""
 
     def __init__(self, L: FloatArray) -> None:
         super().__init__(L)
-        self._lines: dict[tuple[int, int, int], list[Line]] = {}
+        self.scale = max(1.0, float(np.abs(L).max()))
+        self._corners: dict[int, list[Corner]] = {}
+        self._optima: dict[bytes, FloatArray] = {}
+
+    # --- what a surrogate gives ---
 
     @abstractmethod
-    def vertices(self, j: int) -> list[FloatArray]:
-        """Where the surrogate can be least among scores that predict j."""
+    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Points that show V_j(q) from below and from above."""
 
     @abstractmethod
-    def law(self, x: FloatArray) -> FloatArray:
-        """The law q within a point of the linear program."""
+    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        """What the first shows, in plain arithmetic; −inf if it is not feasible."""
 
     @abstractmethod
-    def program(self, vertex: FloatArray, j: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Cost (n,), equalities A (e, n) whose last row sums q to one, inequalities G x ≤ 0."""
+    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        """What the second shows; +inf if it does not predict j."""
 
     @abstractmethod
-    def line(
-        self, vertex: FloatArray, j: int, gap: FloatArray, nu: float, dual: FloatArray
-    ) -> Line:
-        """A dual point evaluated in plain arithmetic."""
+    def solve_optimum(self, q: FloatArray) -> FloatArray:
+        """A point that shows V(q) from below."""
 
     @abstractmethod
-    def dual_from(self, equalities: FloatArray, inequalities: FloatArray) -> FloatArray:
-        """The part of the solver's multipliers that `line` needs."""
+    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
+        """What it shows."""
 
     @abstractmethod
-    def excess(
-        self, vertex: FloatArray, j: int, x: FloatArray, gap: FloatArray, eps: float
-    ) -> float:
-        """The surrogate's excess at a point, +inf if it is not feasible."""
+    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """For potentials x with Φ(x, ·) = R x: R (m, n), G (g, n), h (g,) and s (n,).
+
+        Admissible at scale μ: G x + h μ ≤ 0, and s·x = μ unless s is zero.
+        """
+
+    @abstractmethod
+    def risks(self, potential: FloatArray) -> FloatArray:
+        """Φ(g, y) of all truths, (m,), for a potential as the linear program has it."""
+
+    # --- corners ---
+
+    def corners(self, j: int) -> list[Corner]:
+        if j not in self._corners:
+            self._corners[j] = []
+            for law in np.eye(self.L.shape[1]):
+                self._add_corner(j, law)
+        return self._corners[j]
+
+    def _add_corner(self, j: int, law: FloatArray) -> int:
+        below, above = self.solve_corner(j, law)
+        lower = self.value_below(j, law, below) - 1e-14 * self.scale
+        corner = Corner(law, below, above, lower, self.value_above(j, law, above))
+        self._corners[j].append(corner)
+        return len(self._corners[j]) - 1
+
+    def optimum(self, q: FloatArray) -> FloatArray:
+        key = q.tobytes()
+        if key not in self._optima:
+            self._optima[key] = self.solve_optimum(q)
+        return self._optima[key]
+
+    def excess(self, j: int, corner: Corner) -> float:
+        """V_j − V at a corner, from above."""
+        return corner.upper - self.optimum_below(corner.law, self.optimum(corner.law))
+
+    def whole(self, i: int, j: int) -> Corners:
+        """The simplex of all laws that need be looked at, by its corners.
+
+        Labels with the same row and the same column are twins: neither V nor V_j changes when the
+        probability of one moves to the other (couplings and laws p move along), so one of them is
+        enough, and of the twins of i and j these two.
+        """
+        found = {int(number): label for label, number in reversed([*enumerate(self._twins)])}
+        found[int(self._twins[i])] = i
+        found[int(self._twins[j])] = j
+        return tuple(sorted(found.values()))
+
+    @cached_property
+    def _twins(self) -> IntArray:
+        """Number of the first label with the same row and column, (k,)."""
+        both = np.hstack([self.L, self.L.T])
+        return np.array([int(np.argmax((both == row).all(axis=1))) for row in both])
+
+    # --- bounds ---
+
+    def bound(self, node: Node, j: int, gap: FloatArray, eps: float) -> float:
+        """νε + min_v [V_j(v) − Φ_v(g) − ν gap·v]; +inf where no law of the simplex reaches ε."""
+        corners = [self._corners[j][c] for c in node.corners]
+        laws = np.stack([corner.law for corner in corners])
+        values = np.array(
+            [self.value_below(j, c.law, c.below) - 1e-14 * self.scale for c in corners]
+        )
+        if (laws @ gap).max() < eps - TIE * self.scale:
+            return math.inf
+        nu = max(node.nu, 0.0)
+        planes = values - laws @ self.risks(node.potential) - nu * (laws @ gap - eps)
+        size = self.scale + float(np.abs(self.risks(node.potential)).max()) + nu * self.scale
+        return float(planes.min()) - 1e-14 * size
+
+    def _node(self, j: int, gap: FloatArray, eps: float, corners: Corners) -> Node:
+        """The best potential and multiplier for a simplex: one linear program."""
+        known = [self._corners[j][c] for c in corners]
+        laws = np.stack([corner.law for corner in known])
+        m = len(corners)
+        if (laws @ gap).max() < eps - TIE * self.scale:
+            return Node(corners, self._zero, 0.0, math.inf, np.zeros(m))
+        R, G, h, s = self._rows
+        n = R.shape[1]
+        # variables x, ν, t: max νε + t with t below the planes of all corners
+        planes = np.hstack([laws @ R, (laws @ gap)[:, None], np.ones((m, 1))])
+        extra = np.hstack([G, np.zeros((len(G), 2))])
+        found = _linear_program(
+            np.concatenate([np.zeros(n), [-eps, -1.0]]),
+            np.vstack([planes, extra]),
+            np.concatenate([[corner.lower for corner in known], -h]),
+            np.append(s, [0.0, 0.0])[None] if s.any() else None,
+            np.ones(1) if s.any() else None,
+            [*self._ranges, (0.0, None), (None, None)],
+        )
+        weights = np.maximum(-found.ineqlin.marginals[:m], 0.0)
+        weights = weights / weights.sum()
+        node = Node(corners, found.x[:n], max(float(found.x[n]), 0.0), 0.0, weights)
+        node.bound = self.bound(node, j, gap, eps)
+        return node
+
+    @cached_property
+    def _rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.potential_rows()
+
+    @property
+    def _zero(self) -> FloatArray:
+        return np.zeros(self._rows[0].shape[1])
+
+    @property
+    @abstractmethod
+    def _ranges(self) -> list[tuple[float | None, float | None]]:
+        """Bounds of the potential's entries."""
+
+    # --- the search ---
 
     def solve(self, i: int, j: int, eps: float, incumbent: float) -> PolyhedralProof:
         gap = self.L[j] - self.L[i]
-        best, point, where, lines = math.inf, None, 0, []
-        vertices = self.vertices(j)
-        for number, vertex in enumerate(vertices):
-            known = self._lines.setdefault((i, j, number), [])
-            line = max(known, key=lambda one: one.at(eps), default=None)
-            if line is None or point is None or line.at(eps) < min(best, incumbent):
-                x, line = self._solve_vertex(vertex, j, gap, eps)
-                known.append(line)
-                value = self.excess(vertex, j, x, gap, eps)
-                if value < best or point is None:
-                    best, point, where = value, x, number
-            lines.append(line)
-        assert point is not None
-        return PolyhedralProof(self, (i, j), eps, vertices[where], point, lines)
-
-    def _solve_vertex(
-        self, vertex: FloatArray, j: int, gap: FloatArray, eps: float
-    ) -> tuple[FloatArray, Line]:
-        from scipy.optimize import linprog
-
-        cost, A, G = self.program(vertex, j)
-        spread = self._spread(gap, len(cost))
-        result = linprog(
-            cost,
-            A_ub=np.vstack([G, -spread]) if len(G) else -spread[None],
-            b_ub=np.append(np.zeros(len(G)), -eps),
-            A_eq=A,
-            b_eq=np.append(np.zeros(len(A) - 1), 1.0),
-            method="highs",
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        corners = self.corners(j)
+        root = self._node(j, gap, eps, self.whole(i, j))
+        best = min(
+            (c for c in corners if gap @ c.law >= eps - TIE * self.scale),
+            key=lambda c: self.excess(j, c),
         )
-        if result.status != 0 or result.x is None:
-            raise ConsistructError(f"a linear program was not solved: {result.message}")
-        nu = max(-float(result.ineqlin.marginals[-1]), 0.0)
-        dual = self.dual_from(result.eqlin.marginals, -result.ineqlin.marginals[:-1])
-        x = np.asarray(result.x, dtype=np.float64)
-        return x, self.line(vertex, j, gap, nu, dual)
+        order = count()
+        heap = [(root.bound, next(order), root)]
+        nodes = 1
+        while heap and nodes < MAX_NODES:
+            upper = self.excess(j, best)
+            bound, _, node = heap[0]
+            if bound >= min(upper, incumbent) * (1 - GOAL) - 1e-12 * self.scale:
+                break
+            heappop(heap)
+            if node.weights.max() > 1 - TIE:
+                continue  # the law is a corner: the bound is what it is, up to rounding
+            at = self._split_law(j, node)
+            corner = corners[at]
+            if gap @ corner.law >= eps - TIE * self.scale and self.excess(j, corner) < upper:
+                best = corner
+            node.at = at
+            for where in np.flatnonzero(node.weights > 0).tolist():
+                child = self._node(j, gap, eps, _replaced(node.corners, where, at))
+                node.children[where] = child
+                heappush(heap, (child.bound, next(order), child))
+                nodes += 1
+        return PolyhedralProof(self, (i, j), eps, best, self.optimum(best.law), root)
 
-    def _spread(self, gap: FloatArray, n: int) -> FloatArray:
-        """gap·q as a function of the variables."""
-        return np.array([gap @ self.law_of_unit(number) for number in range(n)])
+    def _split_law(self, j: int, node: Node) -> int:
+        """The law of a node's λ as a new corner."""
+        corners = self._corners[j]
+        laws = np.stack([corners[c].law for c in node.corners])
+        node.weights[node.weights < 1e-12] = 0.0
+        node.weights /= node.weights.sum()
+        law = np.maximum(node.weights @ laws, 0.0)
+        return self._add_corner(j, law / law.sum())
 
-    @abstractmethod
-    def law_of_unit(self, number: int) -> FloatArray:
-        """The law part of a unit vector of the variables."""
+    # --- the consistency level ---
 
     @cached_property
     def witness(self) -> Witness:
-        """sup{ε : H = 0}: max (L_j − L_i)q over points of zero excess, one program per vertex."""
+        """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q); NaN if it is not settled."""
         best = Witness(0.0, None, None)
-        for j in range(len(self.L)):
-            for vertex in self.vertices(j):
-                cost, A, G = self.program(vertex, j)
-                for i in range(len(self.L)):
-                    if self.limits[i, j] <= best.level + TIE:
-                        continue
-                    gap = self.L[j] - self.L[i]
-                    found = minimise(
-                        -self._spread(gap, len(cost)),
-                        A_ub=np.vstack([G, cost[None]]) if len(G) else cost[None],
-                        b_ub=np.zeros(len(G) + 1),
-                        A_eq=A,
-                        b_eq=np.append(np.zeros(len(A) - 1), 1.0),
-                    )
-                    if not found.feasible or -found.value <= best.level + TIE:
-                        continue
-                    q = self.law(found.x)
-                    level = float(gap @ q)
-                    if self.excess(vertex, j, found.x, gap, level) <= TIE * max(1.0, self.L.max()):
-                        best = Witness(level, (i, j), q)
+        nodes = 0
+        pairs = [(int(i), int(j)) for i, j in np.argwhere(self.limits > TIE)]
+        pairs.sort(key=lambda pair: -self.limits[pair])
+        for i, j in pairs:
+            gap = self.L[j] - self.L[i]
+            corners = self.corners(j)
+            for corner in corners:
+                best = self._better(best, i, j, corner, gap)
+            waiting = [self.whole(i, j)]
+            while waiting:
+                simplex = waiting.pop()
+                bound, weights = self._level_bound(j, gap, simplex)
+                nodes += 1
+                if bound <= best.level + TIE * self.scale or weights.max() > 1 - TIE:
+                    continue
+                if nodes > LEVEL_NODES:
+                    return Witness(math.nan, None, None)
+                kink = self._kink(j, simplex, weights)
+                at = self._split_law(
+                    j, Node(simplex, self._zero, 0.0, 0.0, weights if kink is None else kink)
+                )
+                best = self._better(best, i, j, corners[at], gap)
+                if kink is None and bound <= best.level + 10 * TIE * self.scale:
+                    continue  # V_j is linear between the corners in use: the bound is attained
+                waiting += [
+                    _replaced(simplex, where, at)
+                    for where in np.flatnonzero(weights if kink is None else kink).tolist()
+                ]
         return best
+
+    def _kink(self, j: int, simplex: Corners, weights: FloatArray) -> FloatArray | None:
+        """λ of the kink of V_j along the most bent edge between corners that λ uses."""
+        used = np.flatnonzero(weights > TIE).tolist()
+        known = [self._corners[j][c] for c in simplex]
+        values = {
+            (a, b): self.value_above(j, known[a].law, known[b].above) for a in used for b in used
+        }
+        best, found = TIE * self.scale, None
+        for a in used:
+            for b in used:
+                if a >= b:
+                    continue
+                # along the edge V_j is below the lines of both scores, which cross at t
+                rise_a = values[a, b] - values[a, a]
+                rise_b = values[b, a] - values[b, b]
+                if min(rise_a, rise_b) <= TIE * self.scale:
+                    continue
+                t = rise_a / (rise_a + rise_b)
+                bend = rise_b * t
+                if bend > best:
+                    best, found = bend, np.zeros(len(simplex))
+                    found[a], found[b] = 1 - t, t
+        return found
+
+    def _better(self, best: Witness, i: int, j: int, corner: Corner, gap: FloatArray) -> Witness:
+        level = float(gap @ corner.law)
+        if level <= best.level + TIE * self.scale or self.excess(j, corner) > TIE * self.scale:
+            return best
+        return Witness(level, (i, j), corner.law)
+
+    def _level_bound(self, j: int, gap: FloatArray, simplex: Corners) -> tuple[float, FloatArray]:
+        """max gap·q over a simplex where the interpolated V_j is at most V, from above; its λ."""
+        known = [self._corners[j][c] for c in simplex]
+        laws = np.stack([corner.law for corner in known])
+        values = np.array([corner.lower for corner in known])
+        R, G, h, s = self._rows
+        m, n = len(simplex), R.shape[1]
+        # variables x, μ, t: min t with t ≥ gap·v − μ V_j(v) + v·R x at all corners
+        planes = np.hstack([laws @ R, -values[:, None], -np.ones((m, 1))])
+        extra = np.hstack([G, h[:, None], np.zeros((len(G), 1))])
+        found = _linear_program(
+            np.concatenate([np.zeros(n + 1), [1.0]]),
+            np.vstack([planes, extra]),
+            np.concatenate([-(laws @ gap), np.zeros(len(G))]),
+            np.concatenate([s, [-1.0, 0.0]])[None] if s.any() else None,
+            np.zeros(1) if s.any() else None,
+            [*self._ranges, (0.0, None), (None, None)],
+            unbounded=True,
+        )
+        if found is None:  # no law of the simplex has V_j = V
+            return -math.inf, np.ones(1)
+        weights = np.maximum(-found.ineqlin.marginals[:m], 0.0)
+        return float(found.fun), weights / weights.sum()
+
+    @property
+    def level_is_cheap(self) -> bool:
+        return len(self.L) <= CHEAP_LEVEL
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """As for all pairs, but −inf for pairs that a swap of labels turns into an earlier one."""
+        return without_repeats(super().limits, self.L)
+
+
+def _linear_program(
+    cost: FloatArray,
+    A_ub: FloatArray,
+    b_ub: FloatArray,
+    A_eq: FloatArray | None,
+    b_eq: FloatArray | None,
+    bounds: list[tuple[float | None, float | None]] | None = None,
+    *,
+    unbounded: bool = False,
+) -> Any:
+    """The solution; None for an unbounded program, where that is an answer."""
+    solve: Any = scipy.optimize.linprog
+    found = solve(
+        cost,
+        A_ub=A_ub,
+        b_ub=b_ub,
+        A_eq=A_eq,
+        b_eq=b_eq,
+        bounds=[(0.0, None)] * len(cost) if bounds is None else bounds,
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if unbounded and found.status in (3, 4):
+        return None
+    if found.status != 0 or found.x is None:
+        raise ConsistructError(f"a linear program was not solved: {found.message}")
+    return found
 
 
 class HingeSolver(PolyhedralSolver):
     """Crammer–Singer and the structured hinge with margin rescaling; argmax decoding."""
 
-    name = "linear programs over vertices, hinge"
+    name = "linear programs over simplices of laws, hinge"
 
-    def __init__(self, L: FloatArray) -> None:
-        super().__init__(L)
-        self._vertices: dict[int, list[FloatArray]] = {}
-
-    def vertices(self, j: int) -> list[FloatArray]:
-        if j not in self._vertices:
-            self._vertices[j] = self._find_vertices(j)
-        return self._vertices[j]
-
-    def _find_vertices(self, j: int) -> list[FloatArray]:
-        """Grow spanning trees of ties from f_j = 0; keep what really ties all labels."""
-        k = len(self.L)
-        scale = max(1.0, float(self.L.max()))
-        partial: dict[tuple[float, ...], FloatArray] = {}
-        start = np.full(k, np.nan)
-        start[j] = 0.0
-        layer = {_key(start, scale): start}
-        for _ in range(k - 1):
-            partial = {}
-            for f in layer.values():
-                reached = np.flatnonzero(~np.isnan(f))
-                for c in np.flatnonzero(np.isnan(f)).tolist():
-                    ties = (f[reached, None] + self.L[reached] - self.L[c]).ravel()
-                    for value in np.unique(np.append(ties[ties <= TIE * scale], 0.0)):
-                        grown = f.copy()
-                        grown[c] = min(float(value), 0.0)
-                        partial[_key(grown, scale)] = grown
-                if len(partial) > VERTEX_LIMIT:
-                    raise ConsistructError(
-                        f"the hinge over {k} labels has more than {VERTEX_LIMIT} candidate vertices"
-                    )
-            layer = partial
-        return [f for f in layer.values() if self._is_vertex(f, j, scale)]
-
-    def _is_vertex(self, f: FloatArray, j: int, scale: float) -> bool:
-        raised = self.L + f[:, None]
-        top = raised >= raised.max(axis=0) - TIE * scale  # (k, m)
-        group = np.arange(len(f))
-        for tied in [*top.T, f >= -TIE * scale]:
-            members = np.unique(group[tied])
-            group[np.isin(group, members)] = members[0]
-        return len(np.unique(group)) == 1
-
-    def _slack(self, f: FloatArray) -> FloatArray:
-        raised = self.L + f[:, None]
-        return np.asarray(raised.max(axis=0) - raised)
-
-    def law(self, x: FloatArray) -> FloatArray:
-        k = len(self.L)
-        return np.asarray(np.maximum(x, 0.0).reshape(k, k).sum(axis=0))
-
-    def law_of_unit(self, number: int) -> FloatArray:
-        unit = np.zeros(len(self.L))
-        unit[number % len(self.L)] = 1.0
-        return unit
-
-    def program(self, vertex: FloatArray, j: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    @cached_property
+    def _sums(self) -> tuple[FloatArray, FloatArray]:
+        """Row and column sums of a coupling, (k, k²) each."""
         k = len(self.L)
         rows, columns = np.divmod(np.arange(k * k), k)
-        circulation = (rows == np.arange(k)[:, None]).astype(float) - (
-            columns == np.arange(k)[:, None]
+        every = np.arange(k)[:, None]
+        return (rows == every).astype(np.float64), (columns == every).astype(np.float64)
+
+    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rows, columns = self._sums
+        others = np.delete(np.arange(len(q)), j)
+        found = _linear_program(-self.L.ravel(), rows[others], q[others], columns, q)
+        scores = np.zeros(len(q))
+        scores[others] = np.minimum(found.ineqlin.marginals, 0.0)
+        return np.maximum(found.x, 0.0).reshape(self.L.shape), scores
+
+    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        pi = np.maximum(point, 0.0)
+        beyond = np.maximum(pi.sum(axis=1) - q, 0.0)
+        beyond[j] = 0.0
+        missed = float(np.abs(pi.sum(axis=0) - q).sum() + beyond.sum())
+        # moving what is missed changes ⟨L, π⟩ by no more than twice the largest loss
+        return float((self.L * pi).sum()) - 2 * self.scale * missed
+
+    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        if (point > point[j]).any():
+            return math.inf
+        return float(q @ self.risks(np.append(point, np.zeros(len(q)))))
+
+    def solve_optimum(self, q: FloatArray) -> FloatArray:
+        rows, columns = self._sums
+        none = np.zeros((0, rows.shape[1]))
+        sums = np.vstack([rows[1:], columns])  # one sum follows from the others
+        found = _linear_program(
+            -self.L.ravel(), none, np.zeros(0), sums, np.concatenate([q[1:], q])
         )
-        A = np.vstack([circulation, np.ones(k * k)])
-        return self._slack(vertex).ravel(), A, np.zeros((0, k * k))
+        return np.maximum(found.x, 0.0).reshape(self.L.shape)
 
-    def dual_from(self, equalities: FloatArray, inequalities: FloatArray) -> FloatArray:
-        return np.asarray(-equalities[:-1])
+    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
+        pi = np.maximum(point, 0.0)
+        missed = np.abs(pi.sum(axis=0) - q).sum() + np.abs(pi.sum(axis=1) - q).sum()
+        return float((self.L * pi).sum()) - 2 * self.scale * float(missed)
 
-    def line(
-        self, vertex: FloatArray, j: int, gap: FloatArray, nu: float, dual: FloatArray
-    ) -> Line:
-        """⟨slack, π⟩ = Σ π_cy [slack_cy + x_c − x_y], for equal margins: ≥ νε + least cost."""
-        reduced = self._slack(vertex) + dual[:, None] - dual - nu * gap
-        size = float(np.abs(dual).max() + nu * np.abs(gap).max() + self.L.max())
-        return Line(nu, dual, float(reduced.min()) - 1e-15 * size)
-
-    def excess(
-        self, vertex: FloatArray, j: int, x: FloatArray, gap: FloatArray, eps: float
-    ) -> float:
-        """Φ_q(f) − ⟨L, π⟩ ≥ excess, by definition of both; the coupling is checked."""
+    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         k = len(self.L)
-        coupling = np.maximum(x, 0.0).reshape(k, k)
-        q = coupling.sum(axis=0)
-        scale = max(1.0, float(self.L.max()))
-        margins = np.abs(coupling.sum(axis=1) - q).max()
-        if margins > TIE or abs(q.sum() - 1) > TIE or gap @ q < eps - TIE * scale:
-            return math.inf
-        if (vertex > vertex[j] + TIE * scale).any():
-            return math.inf
-        surrogate = float(q @ ((self.L + vertex[:, None]).max(axis=0) - vertex))
-        return max(surrogate - float((self.L * coupling).sum()), 0.0)
+        # x = (g, φ), φ_y ≥ L(c, y) + g_c − g_y
+        R = np.hstack([np.zeros((k, k)), np.eye(k)])
+        c, y = np.divmod(np.arange(k * k), k)
+        G = np.hstack([np.eye(k)[c] - np.eye(k)[y], -np.eye(k)[y]])
+        return R, G, self.L.ravel(), np.zeros(2 * k)
+
+    @property
+    def _ranges(self) -> list[tuple[float | None, float | None]]:
+        return [(0.0, 0.0)] + [(None, None)] * (2 * len(self.L) - 1)
+
+    def risks(self, potential: FloatArray) -> FloatArray:
+        g = potential[: len(self.L)]
+        return np.asarray((self.L + g[:, None]).max(axis=0) - g)
 
 
 class MaxMinSolver(PolyhedralSolver):
-    """Max-min margin; argmax decoding. Variables of a program: (q, r) with r ≤ (Lq)_c."""
+    """Max-min margin; argmax decoding."""
 
-    name = "linear programs over vertices, max-min margin"
+    name = "linear programs over simplices of laws, max-min margin"
 
-    def vertices(self, j: int) -> list[FloatArray]:
-        k, m = self.L.shape
-        ties = np.delete(self.L - self.L[:, [j]], j, axis=1)  # (k, m − 1)
-        found: dict[tuple[float, ...], FloatArray] = {}
-        for size in range(1, k + 1):
-            if math.comb(k, size) * math.comb(m - 1, size - 1) > VERTEX_LIMIT:
-                raise ConsistructError(f"too many vertices over {k} labels")
-            for labels in combinations(range(k), size):
-                for chosen in combinations(range(m - 1), size - 1):
-                    system = np.vstack([np.ones(size), ties[np.ix_(labels, chosen)].T])
-                    if np.linalg.matrix_rank(system) < size:
-                        continue
-                    alpha = np.zeros(k)
-                    alpha[list(labels)] = np.linalg.solve(system, np.eye(size)[0])
-                    if (alpha >= -TIE).all():
-                        alpha = np.maximum(alpha, 0.0) / np.maximum(alpha, 0.0).sum()
-                        found.setdefault(_key(alpha, 1.0), alpha)
-        return list(found.values())
+    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+        k = len(self.L)
+        # variables (p, r): max r with r ≤ (Lp)_c and p_c ≤ q_c for c ≠ j
+        ranges: list[tuple[float | None, float | None]] = [(0.0, float(bound)) for bound in q]
+        ranges[j] = (0.0, None)
+        found = _linear_program(
+            np.append(np.zeros(k), -1.0),
+            np.column_stack([-self.L, np.ones(k)]),
+            np.zeros(k),
+            np.append(np.ones(k), 0.0)[None],
+            np.ones(1),
+            [*ranges, (None, None)],
+        )
+        mixed = np.maximum(-found.ineqlin.marginals, 0.0)
+        return np.maximum(found.x[:-1], 0.0), mixed / mixed.sum()
 
-    def _heights(self, alpha: FloatArray, j: int) -> FloatArray:
-        z = alpha @ self.L
-        return np.maximum(z, z[j])
+    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        p = np.maximum(point, 0.0)
+        beyond = np.maximum(p - q, 0.0)
+        beyond[j] = 0.0
+        missed = abs(float(p.sum()) - 1.0) + float(beyond.sum())
+        return float((self.L @ p).min()) - 2 * self.scale * missed
 
-    def law(self, x: FloatArray) -> FloatArray:
-        return np.maximum(x[:-1], 0.0)
+    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
+        z = (np.maximum(point, 0.0) / np.maximum(point, 0.0).sum()) @ self.L
+        return float(q @ np.maximum(z, z[j]))
 
-    def law_of_unit(self, number: int) -> FloatArray:
-        unit = np.zeros(self.L.shape[1])
-        if number < len(unit):
-            unit[number] = 1.0
-        return unit
+    def solve_optimum(self, q: FloatArray) -> FloatArray:
+        return np.zeros(0)
 
-    def program(self, vertex: FloatArray, j: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        cost = np.append(self._heights(vertex, j), -1.0)
-        A = np.append(np.ones(self.L.shape[1]), 0.0)[None]
-        return cost, A, np.column_stack([-self.L, np.ones(len(self.L))])
+    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
+        return float((self.L @ q).min())
 
-    def dual_from(self, equalities: FloatArray, inequalities: FloatArray) -> FloatArray:
-        kappa = np.maximum(inequalities, 0.0)
-        total = kappa.sum()
-        return kappa / total if total > 0 else np.full(len(kappa), 1 / len(kappa))
+    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        k = len(self.L)
+        return self.L.T, np.zeros((0, k)), np.zeros(0), np.ones(k)
 
-    def line(
-        self, vertex: FloatArray, j: int, gap: FloatArray, nu: float, dual: FloatArray
-    ) -> Line:
+    @property
+    def _ranges(self) -> list[tuple[float | None, float | None]]:
+        return [(0.0, None)] * len(self.L)
+
+    def risks(self, potential: FloatArray) -> FloatArray:
         """min_c (Lq)_c ≤ κᵀLq for every law κ of predictions."""
-        reduced = self._heights(vertex, j) - dual @ self.L - nu * gap
-        size = float(nu * np.abs(gap).max() + 2 * self.L.max())
-        return Line(nu, dual, float(reduced.min()) - 1e-15 * size)
-
-    def excess(
-        self, vertex: FloatArray, j: int, x: FloatArray, gap: FloatArray, eps: float
-    ) -> float:
-        q = self.law(x)
-        scale = max(1.0, float(self.L.max()))
-        if abs(q.sum() - 1) > TIE or gap @ q < eps - TIE * scale:
-            return math.inf
-        return max(float(self._heights(vertex, j) @ q) - float((self.L @ q).min()), 0.0)
-
-
-def _key(values: FloatArray, scale: float) -> tuple[float, ...]:
-    return tuple((np.round(values / scale, 9) + 0.0).tolist())
+        kappa = np.maximum(potential, 0.0)
+        total = float(kappa.sum())
+        kappa = kappa / total if total > 0 else np.full(len(kappa), 1 / len(kappa))
+        return np.asarray(kappa @ self.L)

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from consistruct._budgets import FILES
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.model_types import ModelType, TypeTable
 from consistruct.learning.files.scikit_parts import join_parts, split_parts, stored_by_skops
@@ -176,7 +177,10 @@ class Decoder:
     """The inverse of `Encoder`; raises ModelFileError on anything that it does not know."""
 
     def __init__(
-        self, types: TypeTable, arrays: Mapping[str, NDArray[Any]], string_bytes: int
+        self,
+        types: TypeTable,
+        arrays: Mapping[str, NDArray[Any]],
+        string_bytes: int = FILES.string_bytes,
     ) -> None:
         self.types = types
         self.arrays = arrays

@@ -109,9 +109,9 @@ def _check_tree_estimator(estimator: Any) -> None:
 
 
 def _n_features(estimator: Any) -> int:
-    found = vars(estimator).get("n_features_in_")
+    found: Any = vars(estimator).get("n_features_in_")
     _require(isinstance(found, int | np.integer) and found > 0, "n_features_in_ is no number")
-    return int(found)  # type: ignore[arg-type]
+    return int(found)
 
 
 def _check_forest(forest: Any) -> None:
@@ -215,7 +215,7 @@ def _boosting_columns(boosting: Any) -> int:
 def _keeps_columns(step: Any) -> bool:
     if type(step).__name__ == "OrdinalEncoder":
         return True
-    check = getattr(step, "func", None)
+    check: Any = getattr(step, "func", None)
     plain = isinstance(check, partial) and getattr(check.func, "__name__", "") == "check_array"
     return plain and not check.args and set(check.keywords) <= {"dtype", "ensure_all_finite"}
 

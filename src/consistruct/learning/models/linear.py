@@ -11,8 +11,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_options import FeatureOptions
-from consistruct.learning.models.features.kernels import KERNELS
-from consistruct.learning.models.settings import refuse_idle
+from consistruct.learning.models.settings import refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.choice import make_solver
@@ -199,7 +198,7 @@ class Linear(TargetModel):
     def _score_map(
         self, X: Any, truths: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
-        self._refuse_idle_features()
+        refuse_idle_features(self)
         options = FeatureOptions(
             self.features,
             self.kernel,
@@ -220,17 +219,6 @@ class Linear(TargetModel):
             rng=rng,
         )
         return ScoreMap(features, fit_intercept=self.fit_intercept)
-
-    def _refuse_idle_features(self) -> None:
-        """Refuse settings of kernels where there is none."""
-        name = self.features if isinstance(self.features, str) else "transformer"
-        chosen = name in ("auto", "nystroem", "random")
-        poly = name == "poly" or (chosen and self.kernel == "poly")
-        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("kernel",))
-        refuse_idle(self, "a kernel", chosen or name in KERNELS, ("bandwidth",))
-        refuse_idle(self, "features 'auto', 'nystroem' or 'random'", chosen, ("n_components",))
-        refuse_idle(self, "the polynomial kernel", poly, ("degree", "coef0"))
-        refuse_idle(self, "built-in features", name != "transformer", ("standardize",))
 
     # --- predicting ---
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
@@ -87,6 +88,7 @@ class Prepared(TargetModel):
         return self.model_.estimates
 
     def expected(self, X: Any) -> Any:
+        check_is_fitted(self, "model_")
         return self.model_.expected(self._transform(X))
 
     def decisions(self, X: Any) -> Any:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["refuse_idle"]
+from consistruct.learning.models.features.kernels import KERNELS
+
+__all__ = ["refuse_idle", "refuse_idle_features"]
 
 
 def refuse_idle(model: BaseEstimator, where: str, used: bool, names: Iterable[str]) -> None:
@@ -29,3 +31,15 @@ def refuse_idle(model: BaseEstimator, where: str, used: bool, names: Iterable[st
         given, default = getattr(model, name), parameters[name].default
         if given is not default and given != default:
             raise ValueError(f"{name}={given!r} has an effect with {where} only; leave it out")
+
+
+def refuse_idle_features(model: BaseEstimator) -> None:
+    """Refuse settings of kernels where there is none; the model has those of `FeatureOptions`."""
+    name = model.features if isinstance(model.features, str) else "transformer"
+    chosen = name in ("auto", "nystroem", "random")
+    poly = name == "poly" or (chosen and model.kernel == "poly")
+    approximated = "features 'auto', 'nystroem' or 'random'"
+    refuse_idle(model, approximated, chosen, ("kernel", "n_components"))
+    refuse_idle(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+    refuse_idle(model, "the polynomial kernel", poly, ("degree", "coef0"))
+    refuse_idle(model, "built-in features", name != "transformer", ("standardize",))

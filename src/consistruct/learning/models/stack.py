@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
@@ -314,6 +315,7 @@ class Stack(TargetModel):
 
     def expected(self, X: Any) -> FloatArray:
         """The weighted mean of the members' estimates, (n, width)."""
+        check_is_fitted(self, "members_")
         total: Any = 0.0
         for member, recalibration, share in zip(
             self.members_, self.recalibrations_, self.weights_, strict=True

@@ -33,6 +33,7 @@ from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import chain_surrogate
 from consistruct.surrogates.chain import ChainSurrogate
@@ -128,6 +129,7 @@ class Chain(ChainPredictor):
     """
 
     state_: TrainingState
+    path_: dict[str, FloatArray]
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class Chain(ChainPredictor):
         alpha: Any = "auto",
         step: float | str = "auto",
         batch_size: int | str = "auto",
-        max_epochs: int = 8,
+        max_epochs: int = 12,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         patience: int = 3,
@@ -174,23 +176,26 @@ class Chain(ChainPredictor):
         self.patience = patience
         self.checkpoint = checkpoint
 
+    def _file(self) -> str | None:
+        return None if self.checkpoint is None else os.fspath(self.checkpoint)
+
     # --- learning ---
 
     def fit(
         self,
         X: PackedTokens | NamedTokens,
         truths: Ragged,
-        statistic: TokenStates,
+        statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
         groups: Any = None,
         rng: np.random.Generator,
     ) -> Self:
         surrogate = self._check_settings()
-        self.statistic_ = statistic
+        self.statistic_ = _token_states(statistic)
         self.states_ = np.unique(truths.values)
-        identity = ""
-        if self.checkpoint is not None:
+        file, identity = self._file(), ""
+        if file is not None:
             identity = fit_identity(self.get_params(deep=False), X, truths, sample_weight, rng)
         data = self._training_set(self._encode(X, fit=True), truths, sample_weight, rng, fit=True)
         mask = self._mask(surrogate, data)
@@ -200,9 +205,7 @@ class Chain(ChainPredictor):
         if self.early_stopping:
             data, held_out = hold_out(data, self.validation_fraction, rng)
         self.path_ = {}
-        found = None
-        if self.checkpoint is not None:
-            found = read_checkpoint(os.fspath(self.checkpoint), identity)
+        found = None if file is None else read_checkpoint(file, identity)
         if found is not None:  # its penalty was chosen already
             alpha = float(found.numbers["state"]["alpha"])
         elif alpha is None:
@@ -230,7 +233,7 @@ class Chain(ChainPredictor):
         self,
         X: PackedTokens | NamedTokens,
         truths: Ragged,
-        statistic: TokenStates,
+        statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
         rng: np.random.Generator,
@@ -246,8 +249,8 @@ class Chain(ChainPredictor):
             raise ValueError(f"partial_fit needs solver='sgd', got {self.solver!r}")
         first = not hasattr(self, "state_")
         if first:
-            self.statistic_ = statistic
-            self.states_ = np.arange(len(statistic.names))
+            self.statistic_ = _token_states(statistic)
+            self.states_ = np.arange(len(self.statistic_.names))
         tokens = self._encode(X, fit=first)
         data = self._training_set(tokens, truths, sample_weight, rng, fit=first)
         mask = self._mask(surrogate, data)
@@ -283,7 +286,7 @@ class Chain(ChainPredictor):
             max_epochs=self.max_epochs,
             patience=None if held_out is None else self.patience,
             judge=None if held_out is None else judge,
-            checkpoint=None if self.checkpoint is None else os.fspath(self.checkpoint),
+            checkpoint=self._file(),
             fingerprint=identity,
             rng=rng,
         )
@@ -387,3 +390,9 @@ CHOICES = {
     "solver": ("sgd", "lbfgs"),
 }
 SGD_SETTINGS = ("step", "batch_size", "early_stopping", "checkpoint")
+
+
+def _token_states(statistic: Statistic) -> TokenStates:
+    if isinstance(statistic, TokenStates):
+        return statistic
+    raise TypeError(f"Chain estimates states of tokens (TokenStates), got {statistic!r}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import is_regressor
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct._sparse import is_sparse
 from consistruct._validation import check_number
@@ -22,10 +24,15 @@ from consistruct.learning.models.items.learners import (
     TrainingQueries,
     training_queries,
 )
-from consistruct.learning.models.items.left_out import cross_fit_scores, query_folds
-from consistruct.learning.models.items.portfolio import fit_portfolio
+from consistruct.learning.models.items.left_out import (
+    LeftOutScores,
+    cross_fit_scores,
+    query_folds,
+)
+from consistruct.learning.models.items.portfolio import entry, fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
+from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
@@ -84,7 +91,8 @@ class Items(TargetModel):
     members_ : list
         Fitted scores, averaged with `weights_`.
     portfolio_ : list of dict
-        What was tried: name, left-out task loss and surrogate risk, weight.
+        What was tried: name, status, weight, left-out criterion (surrogate risk times the root of
+        the task loss), task loss and surrogate risk, seconds.
     path_ : dict of arrays
         Penalties that ridge compared, alone.
 
@@ -192,29 +200,33 @@ class Items(TargetModel):
         self.members_: list[ItemScores] = found.members
         self.weights_ = found.weights
         self.portfolio_ = found.tried
-        self._remember(queries, found.left_out.queries, found.left_out.values)
+        self._remember(queries, found.left_out)
 
     def _fit_one(
         self, learner: ItemLearner, queries: TrainingQueries, rng: np.random.Generator
     ) -> None:
-        fitted = learner.fit(queries, rng)
+        fitted: ItemScores
+        start = monotonic()
+        if isinstance(learner, RidgeLearner) and self.cv is None:
+            fitted, left = learner.fit_and_leave_out(queries, rng)
+            self._remember(queries, left)
+        else:
+            fitted = learner.fit(queries, rng)
         self.members_, self.weights_ = [fitted], np.ones(1)
-        if self.cv is not None:
-            parts = query_folds(queries, self.cv, rng)
-            _, left = cross_fit_scores(learner, queries, parts, rng, self.n_jobs)
-            self._remember(queries, left.queries, left.values)
-        elif isinstance(fitted, RidgeScores):
-            positions = np.searchsorted(queries.numbers, fitted.left_out_queries)
-            self._remember(queries, positions, fitted.left_out.values)
+        self.portfolio_ = [entry(learner.name, "used", 1.0, seconds=monotonic() - start)]
         if isinstance(fitted, RidgeScores):
             self.path_ = fitted.path
+        if self.cv is not None:
+            parts = query_folds(queries, self.cv, rng)
+            self._remember(queries, cross_fit_scores(learner, queries, parts, rng, self.n_jobs)[1])
 
-    def _remember(self, queries: TrainingQueries, positions: Any, scores: FloatArray) -> None:
-        offsets = queries.grades.take(positions).offsets
-        self._left_out = LeftOut(queries.numbers[positions], Ragged(-scores, offsets))
+    def _remember(self, queries: TrainingQueries, left: LeftOutScores) -> None:
+        offsets = queries.grades.take(left.queries).offsets
+        self._left_out = LeftOut(queries.numbers[left.queries], Ragged(-left.values, offsets))
 
     def expected(self, X: QueryBatch) -> Ragged:
         """ū of each item less the mean of its query, packed."""
+        check_is_fitted(self, "members_")
         items, offsets = X.packed_items, X.offsets
         scores = sum(
             weight * member.scores(items, offsets)
@@ -227,6 +239,10 @@ class Items(TargetModel):
         if self._left_out is None:
             return super().left_out()
         return self._left_out
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_left_out": None}  # training estimates are not part of the model
 
     # --- settings ---
 
@@ -248,7 +264,12 @@ class Items(TargetModel):
             )
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
+        several_models = self._is("auto") or self._is("trees")
+        refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
         if self._is("auto") or self._is("ridge"):
+            refuse_idle_features(self)
+            several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
+            refuse_idle(self, "several penalties to choose from", several, ("selection",))
             return
         defaults = Items().get_params(deep=False)
         for name in RIDGE_SETTINGS:

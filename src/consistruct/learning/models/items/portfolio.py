@@ -1,12 +1,9 @@
 """Several learners of item scores, compared and combined on queries that they did not see.
 
-Each learner estimates the same thing, −Pū, so that estimates can be averaged. Weights w ≥ 0 are
-those of least left-out surrogate risk,
-
-    min_w  Σ_q v_q ‖y_q − Σ_k w_k θ̂_k,₋q‖²      (non-negative least squares),
-
-unless a single learner has a lower left-out task loss by more than a standard error of the
-difference: the surrogate has the smaller variance, the task loss the last word.
+Each learner estimates the same thing, −Pū, so that estimates can be averaged: greedily, by the
+left-out surrogate risk times the square root of the left-out task loss. The one is steady and
+knows little of the top of a list, the other counts and is noisy. (On training parts of rankings
+non-negative least squares, uniform weights and the task loss alone were no better.)
 """
 
 from __future__ import annotations
@@ -18,28 +15,27 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import (
     Fold,
     LeftOutScores,
-    Risks,
     cross_fit_scores,
     risks,
 )
 from consistruct.learning.models.items.ridge import RidgeLearner
+from consistruct.learning.selection.averaging import Criterion, greedy_weights
 from consistruct.protocols import FloatArray
 
-__all__ = ["Portfolio", "fit_portfolio"]
+__all__ = ["Portfolio", "entry", "fit_portfolio"]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Portfolio:
-    """Attributes: `members` and their `weights`; `left_out` scores of the combination; `tried`,
-    a line for each learner (name, left-out task loss and surrogate risk, weight).
+    """Attributes: `members` and their `weights`; `left_out` scores of the combination; `tried`, an
+    entry for each learner.
     """
 
     members: list[ItemScores]
@@ -53,6 +49,7 @@ class _Candidate:
     name: str
     fitted: list[ItemScores]  # averaged
     left_out: LeftOutScores
+    seconds: float
 
 
 def fit_portfolio(
@@ -77,24 +74,30 @@ def fit_portfolio(
         if candidates and time_limit is not None and monotonic() - start > time_limit / 2:
             late.append(learner.name)  # the next one may take as long as all before
             continue
-        candidates.append(_candidate(learner, queries, parts, exact, rng, n_jobs))
+        before = monotonic()
+        fitted, left_out = _fit(learner, queries, parts, exact, rng, n_jobs)
+        candidates.append(_Candidate(learner.name, fitted, left_out, monotonic() - before))
     common = candidates[0].left_out.queries
     for candidate in candidates[1:]:
         common = np.intersect1d(common, candidate.left_out.queries)
     left = queries.take(common)
     columns = np.array([c.left_out.take(common, queries).values for c in candidates])
-    found = [risks(values, left) for values in columns]
-    weights = _weights(columns, found, left)
-    tried: list[dict[str, Any]] = [
-        {
-            "name": candidate.name,
-            "task_loss": risk.task_loss,
-            "surrogate_risk": risk.surrogate,
-            "weight": float(weight),
-        }
-        for candidate, risk, weight in zip(candidates, found, weights, strict=True)
-    ]
-    tried += [{"name": name, "skipped": "time_limit"} for name in late]
+    weights, criterion = greedy_weights(list(columns), SurrogateTimesTask(left))
+    tried = []
+    for place, candidate in enumerate(candidates):
+        found = risks(columns[place], left)
+        tried.append(
+            entry(
+                candidate.name,
+                "used" if weights[place] > 0 else "not used",
+                float(weights[place]),
+                criterion=float(criterion[place]),
+                task_loss=found.task_loss,
+                surrogate_risk=found.surrogate,
+                seconds=candidate.seconds,
+            )
+        )
+    tried += [entry(name, "not tried: time_limit", 0.0) for name in late]
     for line in tried:
         logger.info("items: %s", line)
     kept = [(c.fitted, float(w)) for c, w in zip(candidates, weights, strict=True) if w > 0]
@@ -106,36 +109,40 @@ def fit_portfolio(
     )
 
 
-def _candidate(
+def entry(name: str, status: str, weight: float, **known: float) -> dict[str, Any]:
+    """A line of `portfolio_`, with the names that `Stack` has, and the surrogate risk."""
+    names = ("criterion", "task_loss", "surrogate_risk", "seconds")
+    return {"name": name, "status": status, "weight": weight} | {n: known.get(n) for n in names}
+
+
+def _fit(
     learner: ItemLearner,
     queries: TrainingQueries,
     parts: Sequence[Fold],
     exact: bool,
     rng: np.random.Generator,
     n_jobs: int | None,
-) -> _Candidate:
+) -> tuple[list[ItemScores], LeftOutScores]:
+    """Fits that are averaged, and scores of queries that they did not see."""
     if isinstance(learner, RidgeLearner) and exact:
-        ridge = learner.fit(queries, rng)
-        positions = np.searchsorted(queries.numbers, ridge.left_out_queries)
-        return _Candidate(learner.name, [ridge], LeftOutScores(positions, ridge.left_out.values))
+        ridge, left_out = learner.fit_and_leave_out(queries, rng)
+        return [ridge], left_out
     fitted, left_out = cross_fit_scores(learner, queries, parts, rng, n_jobs)
     if not exact:
         stage = getattr(fitted[0], "stage", None)
         again: Any = learner.fit(queries, rng)
         fitted = [again if stage is None else again.at(stage)]
-    return _Candidate(learner.name, fitted, left_out)
+    return fitted, left_out
 
 
-def _weights(columns: FloatArray, found: Sequence[Risks], left: TrainingQueries) -> FloatArray:
-    """w ≥ 0, (k,), adding up to one."""
-    k = len(columns)
-    best = int(np.argmin([risk.task_loss for risk in found]))
-    alone = np.eye(k)[best]
-    root = np.sqrt(left.problem.item_weight)
-    weights, _ = nnls((columns * root).T, left.problem.scaled_targets)
-    if not weights.any():  # no learner says anything about left-out queries
-        return np.asarray(alone)
-    weights = weights / weights.sum()  # scale changes no order
-    gain = risks(weights @ columns, left).task - found[best].task
-    error = float(gain.std()) / np.sqrt(len(gain))
-    return np.asarray(alone if gain.mean() > error else weights)
+class SurrogateTimesTask(Criterion):
+    """Left-out surrogate risk times the square root of the task loss."""
+
+    def __init__(self, left: TrainingQueries) -> None:
+        self.left = left
+        # a task loss of zero on few queries is luck
+        self.least = 1e-3 * (left.loss.max_value or 1.0) / np.sqrt(len(left))
+
+    def __call__(self, expected: FloatArray) -> float:
+        found = risks(expected, self.left)
+        return found.surrogate * float(np.sqrt(found.task_loss + self.least))

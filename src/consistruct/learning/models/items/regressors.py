@@ -135,6 +135,7 @@ def grade_targets(queries: TrainingQueries) -> FloatArray:
 
 def boosting(n_items: int, bins: ColumnBins, *, of_grades: bool = False) -> RegressorLearner:
     """Histogram gradient boosting, larger trees and more of them for more items."""
+    stages: tuple[int, ...]
     if n_items <= 5_000:
         leaves, stages = 15, (20, 40)
     elif n_items <= 20_000:

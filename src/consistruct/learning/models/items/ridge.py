@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.features.feature_options import FeatureOptions
 from consistruct.learning.models.items.feature_search import choose_item_features, some_queries
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
+from consistruct.learning.models.items.left_out import LeftOutScores
 from consistruct.learning.models.items.query_ridge import (
     QueryRidge,
     leave_one_query_out,
@@ -28,7 +28,7 @@ SELECTION_ITEMS = 8192  # leave-one-query-out losses are averaged over about so 
 
 
 class RidgeScores(ItemScores):
-    """One weight per feature, and what leaving out queries told.
+    """One weight per feature.
 
     Attributes
     ----------
@@ -37,10 +37,6 @@ class RidgeScores(ItemScores):
     alpha : float
     path : dict of arrays
         Penalties that were compared; empty if one was given.
-    left_out_queries : (m,) int array, sorted
-        Which of the training queries were left out one by one.
-    left_out : Ragged
-        Scores of their items by the fit without them, centred.
     """
 
     takes_missing = False
@@ -51,15 +47,11 @@ class RidgeScores(ItemScores):
         weights: FloatArray,
         alpha: float,
         path: dict[str, FloatArray],
-        left_out_queries: IntArray,
-        left_out: Ragged,
     ) -> None:
         self.feature_map = feature_map
         self.weights = weights
         self.alpha = alpha
         self.path = path
-        self.left_out_queries = left_out_queries
-        self.left_out = left_out
 
     def scores(self, items: Any, offsets: IntArray) -> FloatArray:
         return np.asarray(self.feature_map.transform(items) @ self.weights).ravel()
@@ -87,6 +79,12 @@ class RidgeLearner(ItemLearner):
         self.quick = quick
 
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> RidgeScores:
+        return self.fit_and_leave_out(queries, rng)[0]
+
+    def fit_and_leave_out(
+        self, queries: TrainingQueries, rng: np.random.Generator
+    ) -> tuple[RidgeScores, LeftOutScores]:
+        """The fit, and scores of (some of) the queries by the fit without each, exactly."""
         alphas = check_alpha(self.alpha)
         problem = queries.problem
         features = choose_item_features(
@@ -116,11 +114,5 @@ class RidgeLearner(ItemLearner):
                 len(grid),
                 compared.task_loss[best],
             )
-        return RidgeScores(
-            features,
-            ridge.weights(alpha),
-            alpha,
-            path,
-            queries.numbers[chosen],
-            left_out_scores(ridge, part, alpha),
-        )
+        fitted = RidgeScores(features, ridge.weights(alpha), alpha, path)
+        return fitted, LeftOutScores(chosen, left_out_scores(ridge, part, alpha).values)

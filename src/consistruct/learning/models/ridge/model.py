@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import LeftOut, TargetModel
@@ -15,6 +16,7 @@ from consistruct.learning.models.features.feature_options import (
     FeatureOptions,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.settings import refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.score_map import ScoreMap
@@ -209,6 +211,7 @@ class Ridge(TargetModel):
     def _choose_features(
         self, X: Any, truths: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
+        refuse_idle_features(self)
         return choose_features(
             FeatureOptions(
                 features=self.features,
@@ -273,6 +276,7 @@ class Ridge(TargetModel):
 
     def expected(self, X: Any) -> FloatArray:
         """Wᵀφ(x) + b, (n, width)."""
+        check_is_fitted(self, "coef_")
         weights = np.vstack([self.coef_.T, self.intercept_])
         return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, X)
 

@@ -1,0 +1,70 @@
+"""Training data for checks of models, and how estimates of any kind of example are compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from consistruct.labels import Ragged
+from consistruct.learning.encoding.kinds import Examples, Rows
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+
+__all__ = ["flat", "frozen", "other_truth", "table_examples", "take_rows"]
+
+
+def table_examples(loss: Loss, n: int = 60, *, random_state: int = 0) -> Examples:
+    """Rows of three numbers with truths that depend on them, ready for a model.
+
+    Parameters
+    ----------
+    loss : Loss
+        Over a finite set of truths.
+    n : int
+    random_state : int
+    """
+    rng = np.random.default_rng(random_state)
+    X = rng.standard_normal((n, 3))
+    candidates = loss.truths.sample(6, rng)
+    # the nearer to one of six places, the likelier its truth: neither pure noise nor none
+    nearness = X @ rng.standard_normal((3, 6)) + rng.gumbel(size=(n, 6))
+    return Examples(Rows(loss, None), X, candidates[nearness.argmax(axis=1)], np.ones(n))  # type: ignore[arg-type]
+
+
+def flat(estimates: Any) -> FloatArray:
+    """All numbers of estimates or decisions, packed ones too."""
+    return np.asarray(estimates.values if isinstance(estimates, Ragged) else estimates)
+
+
+def take_rows(estimates: Any, rows: Any) -> Any:
+    """Estimates of some examples, by number."""
+    return estimates.take(rows) if isinstance(estimates, Ragged) else estimates[np.asarray(rows)]
+
+
+def frozen(examples: Examples) -> Examples:
+    """The same data in arrays that cannot be written to, where they are arrays."""
+
+    def fixed(values: Any) -> Any:
+        if not isinstance(values, np.ndarray):
+            return values
+        values = values.copy()
+        values.setflags(write=False)
+        return values
+
+    return replace(
+        examples,
+        inputs=fixed(examples.inputs),
+        truths=fixed(examples.truths),
+        weight=fixed(examples.weight),
+    )
+
+
+def other_truth(truths: Any, row: int) -> int | None:
+    """Number of an example with another truth of the same length, whose truth can stand in."""
+    for other in range(len(truths)):
+        one, two = np.asarray(truths[row]), np.asarray(truths[other])
+        if one.shape == two.shape and not np.array_equal(one, two):
+            return other
+    return None
