@@ -131,6 +131,8 @@ def fitted():
 def test_figures_are_those_of_the_metrics(fitted):
     model, X, y, costs = fitted
     report = cs.learning_report(model, X, y, costs=costs)
+    assert report.profit is not None
+    assert report.confusion is not None
     decided = model.predict(X, costs=costs)
     paid = example_losses(y, decided, costs)
     assert report.scores[0].mean == pytest.approx(paid.mean())
