@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long floors browser docs walk clean
+.PHONY: demo test lint types unit long nightly floors browser docs walk clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -27,6 +27,10 @@ unit: $(VENV)/.test
 
 long: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n 2 tests/long
+
+# what takes hours, with full counts; writes benchmarks/results/nightly.md, to be committed
+nightly: $(VENV)/.test
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) tools/nightly.py
 
 # the README at the oldest versions that pyproject.toml allows, in an environment of its own
 floors:

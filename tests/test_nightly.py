@@ -1,0 +1,62 @@
+"""tools/nightly.py counts what ran, and never calls a reduced or empty run a full one."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from tools import nightly
+
+REPORT = """<testsuites><testsuite>
+<testcase name="a[0]"><properties><property name="cases" value="250"/></properties></testcase>
+<testcase name="a[1]"><properties><property name="cases" value="7"/></properties>
+<failure/></testcase>
+<testcase name="b"/><testcase name="c"><skipped/></testcase><testcase name="d"><error/></testcase>
+</testsuite></testsuites>"""
+
+
+def outcome(report=REPORT, suite="certified"):
+    return nightly.read(suite, ET.fromstring(report), 3.0)
+
+
+def test_only_what_passed_is_counted():
+    found = outcome()
+    assert (found.cases, found.passed, found.skipped) == (251, 2, 1)
+    assert found.failed == ("a[1]", "d")
+    assert found.verdict == "FAILED"
+
+
+def test_a_suite_that_ran_nothing_has_not_passed():
+    found = outcome("<testsuites><testcase name='c'><skipped/></testcase></testsuites>")
+    assert found.verdict == "skipped"
+
+
+def test_a_run_that_pytest_refuses_is_a_failure():
+    found = nightly.run("certified", full=False, blocks=41)  # there are forty
+    assert found.cases == 0
+    assert found.verdict == "FAILED"
+    assert found.failed[0].startswith("did not run")
+
+
+def test_the_page_says_what_was_left_out():
+    reduced = nightly.page([outcome()], ["certified", "--blocks 1"], full=False, blocks=1)
+    assert "**Reduced run**: counts of CI" in reduced
+    assert "only the first 1 blocks" in reduced
+    assert "not run: audit" in reduced
+    assert "- certified: a[1]" in reduced
+    passed = "<testsuites><testcase name='b'/></testsuites>"
+    everything = [outcome(passed, suite) for suite in nightly.SUITES]
+    assert "Full counts of every suite." in nightly.page(everything, [], full=True, blocks=None)
+    assert "## Failures" not in nightly.page(everything, [], full=True, blocks=None)
+
+
+@pytest.mark.parametrize("suite", sorted(nightly.SUITES))
+def test_every_suite_says_what_it_is_about(suite):
+    assert len(nightly.description(suite)) > 20
+    assert "NIGHTLY" not in nightly.description(suite)
+
+
+def test_blocks_are_named_where_there_are_some():
+    assert len(nightly.tests_of("random_problems", 3)) == 3
+    assert nightly.tests_of("random_problems", 3)[2].endswith("_definition[2]")
+    assert nightly.tests_of("audit", 3) == nightly.tests_of("audit", None)

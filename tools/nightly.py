@@ -1,0 +1,182 @@
+"""What takes hours: every suite of tests/long with full counts, and a page on what came out.
+
+    python tools/nightly.py                          # all suites, full counts
+    python tools/nightly.py certified tampered       # some of them
+    python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
+
+Writes benchmarks/results/nightly.md, which is committed. Exit code 1 if anything failed. A suite
+that checks many problems in one test reports their number as the property "cases".
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.measure import machine, table  # noqa: E402
+
+PAGE = ROOT / "benchmarks" / "results" / "nightly.md"
+SUITES = {
+    path.stem.removeprefix("test_"): path for path in sorted(ROOT.glob("tests/long/test_*.py"))
+}
+BLOCKS = re.compile(r'parametrize\("block", range\((\w+)\)')
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one suite did."""
+
+    suite: str
+    cases: int
+    passed: int
+    failed: tuple[str, ...]
+    skipped: int
+    seconds: float
+
+    @property
+    def verdict(self) -> str:
+        """In one word; a suite in which nothing ran has shown nothing."""
+        if self.failed:
+            return "FAILED"
+        return "passed" if self.passed else "skipped"
+
+
+def description(suite: str) -> str:
+    """What the suite is about: the first sentence of its file, without its counts."""
+    text = ast.get_docstring(ast.parse(SUITES[suite].read_text(encoding="utf-8"))) or suite
+    first = text.partition("\n\n")[0].replace("\n", " ")
+    first = re.sub(r" \(CONSISTRUCT_NIGHTLY=1: [^)]*\)", "", first).rstrip(".")
+    return re.sub(r"^(A thousand|Forty) (\w)", lambda found: found[2].upper(), first)
+
+
+def tests_of(suite: str, blocks: int | None) -> list[str]:
+    """Tests to name to pytest: the file, or its first blocks."""
+    path = SUITES[suite]
+    text = path.read_text(encoding="utf-8")
+    if blocks is None or not BLOCKS.search(text):
+        return [str(path)]
+    (name,) = re.findall(r"^def (test_\w+)\(block", text, re.MULTILINE)
+    return [f"{path}::{name}[{block}]" for block in range(blocks)]
+
+
+def run(suite: str, *, full: bool, blocks: int | None) -> Outcome:
+    """Run one suite in a process of its own and read what pytest reports."""
+    environment = {**os.environ, "CONSISTRUCT_NIGHTLY": "1" if full else "0"}
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        # the older family has room for properties of a test
+        command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1"]
+        command.append(f"--junitxml={report}")
+        done = subprocess.run(
+            [*command, *tests_of(suite, blocks)],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        seconds = time.perf_counter() - start
+        if done.returncode > 1 or not report.exists():  # pytest itself could not do it
+            last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+            return Outcome(suite, 0, 0, (f"did not run: {' '.join(last)}",), 0, seconds)
+        return read(suite, ET.parse(report).getroot(), seconds)
+
+
+def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
+    """Counts of a JUnit report; only tests that passed count as cases."""
+    cases = passed = skipped = 0
+    failed = []
+    for test in report.iter("testcase"):
+        if test.find("failure") is not None or test.find("error") is not None:
+            failed.append(str(test.get("name")))
+        elif test.find("skipped") is not None:
+            skipped += 1
+        else:
+            passed += 1
+            told = test.find("properties/property[@name='cases']")
+            cases += 1 if told is None else int(str(told.get("value")))
+    return Outcome(suite, cases, passed, tuple(failed), skipped, seconds)
+
+
+def page(outcomes: list[Outcome], arguments: list[str], *, full: bool, blocks: int | None) -> str:
+    """The results page."""
+    command = " ".join(["python tools/nightly.py", *arguments])
+    reduced = []
+    if not full:
+        reduced.append("counts of CI in place of those of the night")
+    if blocks is not None:
+        reduced.append(f"of suites in blocks only the first {blocks} blocks")
+    missing = [suite for suite in SUITES if suite not in {one.suite for one in outcomes}]
+    if missing:
+        reduced.append(f"not run: {', '.join(missing)}")
+    kind = f"**Reduced run**: {'; '.join(reduced)}." if reduced else "Full counts of every suite."
+    rows = [
+        [
+            one.suite,
+            description(one.suite),
+            f"{one.cases:,}",
+            one.passed,
+            len(one.failed),
+            one.skipped,
+            f"{one.seconds:.0f}",
+            one.verdict,
+        ]
+        for one in outcomes
+    ]
+    header = ["suite", "what", "cases", "tests passed", "failed", "skipped", "seconds", "verdict"]
+    parts = [
+        "# What runs at night",
+        f"Made by `{command}` (`make nightly` for full counts); do not edit.",
+        kind,
+        f"Machine: {machine()}. Seconds by the clock, start of Python included.",
+        "*Cases* are problems, certificates or settings that were checked in tests that passed; "
+        "where a suite names none, its tests.",
+        table(header, rows),
+    ]
+    failures = [f"- {one.suite}: {name}" for one in outcomes for name in one.failed]
+    if failures:
+        parts += ["## Failures", "\n".join(failures)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def main() -> None:
+    """Read the arguments, run, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite", nargs="*", help=f"of {', '.join(SUITES)}; all if none is named")
+    parser.add_argument("--sample", action="store_true", help="counts of CI, not of the night")
+    parser.add_argument("--blocks", type=int, help="only so many blocks of suites in blocks")
+    parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
+    options = parser.parse_args()
+    unknown = sorted(set(options.suite) - set(SUITES))
+    if unknown:
+        parser.error(f"no suite {unknown[0]}; suites are {', '.join(SUITES)}")
+    if options.blocks is not None and options.blocks < 1:
+        parser.error(f"--blocks must be at least 1, got {options.blocks}")
+    full, outcomes = not options.sample, []
+    for suite in options.suite or SUITES:
+        outcomes.append(run(suite, full=full, blocks=options.blocks))
+        last = outcomes[-1]
+        sys.stdout.write(f"{suite}: {last.cases} cases, {last.verdict}, {last.seconds:.0f} s\n")
+        sys.stdout.flush()
+    shown = [*options.suite, *(["--sample"] if options.sample else [])]
+    shown += [] if options.blocks is None else [f"--blocks {options.blocks}"]
+    text = page(outcomes, shown, full=full, blocks=options.blocks)
+    options.out.write_text(text, encoding="utf-8")
+    sys.exit(any(one.failed for one in outcomes))
+
+
+if __name__ == "__main__":
+    main()
