@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from consistruct.learning.availability import streams
 from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
 from consistruct.learning.encoding.labels import (
     encode_again,
@@ -22,7 +23,7 @@ from consistruct.learning.encoding.sequences import (
     takes_sequences,
 )
 from consistruct.learning.encoding.weights import check_sample_weight
-from consistruct.learning.estimator import TargetEstimator, streams
+from consistruct.learning.estimator import TargetEstimator
 
 __all__ = ["StructuredPredictor"]
 
