@@ -32,7 +32,7 @@ RNG = np.random.default_rng(0)
 F = np.column_stack([np.ones(5), RNG.standard_normal((5, 3))])
 COSTS = RNG.random((5, 4))
 
-CURVES = {
+CURVES: dict[str, Any] = {
     "dense": (ListedCertificate, lambda: calibration_function(CostMatrix(COSTS), Dense(F))),
     "full": (ListedCertificate, lambda: calibration_function(CostMatrix(COSTS), "full")),
     "fast": (
