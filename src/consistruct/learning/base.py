@@ -30,12 +30,13 @@ from consistruct.learning.sgd_run import SGDRun
 from consistruct.learning.sgd_state import SGDState
 from consistruct.learning.solver import BaseSolver, SolverResult
 from consistruct.learning.solvers import make_solver, takes_expansions
+from consistruct.learning.verbosity import verbosity
 from consistruct.learning.weights import generator
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate, QuadraticSurrogate, make_surrogate
 
-__all__ = ["BasePredictor", "can_stream", "verbosity"]
+__all__ = ["BasePredictor", "can_stream"]
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ class BasePredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn is unt
             if not positive.all():
                 X, codes, weight = X[positive], codes[positive], weight[positive]
             self.input_scale_ = input_scale(X)
-            X = X if self.input_scale_ == 1.0 else X / self.input_scale_
+            X = scaled_inputs(X, self.input_scale_)
             solver = self._make_solver(X)
             self.feature_map_ = choose_features(
                 self._feature_options(),
@@ -382,27 +383,3 @@ def can_stream(estimator: BasePredictor) -> bool:
     if estimator.solver in ("auto", "sgd") or isinstance(estimator.solver, AveragedSGD):
         return True
     raise AttributeError(f"partial_fit needs solver='sgd' or 'auto', got {estimator.solver!r}")
-
-
-class verbosity:  # noqa: N801 - used like a function
-    """Show the package's messages while fitting: 1 for progress, 2 for details."""
-
-    def __init__(self, verbose: int) -> None:
-        self._level = (
-            logging.NOTSET if not verbose else logging.INFO if verbose == 1 else logging.DEBUG
-        )
-
-    def __enter__(self) -> None:
-        self._logger = logging.getLogger("consistruct")
-        self._before = self._logger.level
-        self._handler: logging.Handler | None = None
-        if self._level != logging.NOTSET:
-            self._logger.setLevel(self._level)
-            if not self._logger.hasHandlers():
-                self._handler = logging.StreamHandler()
-                self._logger.addHandler(self._handler)
-
-    def __exit__(self, *error: object) -> None:
-        self._logger.setLevel(self._before)
-        if self._handler is not None:
-            self._logger.removeHandler(self._handler)

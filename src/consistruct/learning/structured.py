@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from consistruct.decoding import ChainScores
 from consistruct.exceptions import ConsistructError
 from consistruct.labels import Classes
-from consistruct.learning.base import BasePredictor, can_stream, verbosity
+from consistruct.learning.base import BasePredictor, can_stream
 from consistruct.learning.finite_inputs import known_finite
 from consistruct.learning.label_encoding import takes_any_labels
 from consistruct.learning.rankings.estimator import (
@@ -27,6 +27,7 @@ from consistruct.learning.sequences.delegation import (
     refuse_sequence_settings,
     takes_sequences,
 )
+from consistruct.learning.verbosity import verbosity
 from consistruct.learning.weights import check_sample_weight
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
