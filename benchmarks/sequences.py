@@ -1,6 +1,6 @@
 """Sequences against python-crfsuite and torch-struct: errors and times side by side, one run.
 
-    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile] [--write]
+    python -m benchmarks.sequences [inference|letters|chunking|entities|scaling|compile …] [--write]
 
 Without names all parts run. ``--write`` keeps what was measured in results/sequences.json and
 writes the page results/sequences.md from it, with the scaling plot beside it. ``--choose`` repeats,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import BinaryIO
 
 import matplotlib
@@ -48,8 +49,8 @@ NOTES = {
 
 def machine_with_peers() -> str:
     """Where a data set was measured, with the versions of the peers."""
-    peers = ", ".join(f"{name} {version(name)}" for name in ("lightgbm", "mord"))
-    return f"{machine()}, {peers}"
+    installed = [name for name in ("lightgbm", "mord") if find_spec(name) is not None]
+    return ", ".join([machine(), *(f"{name} {version(name)}" for name in installed)])
 
 
 def section(rows: list[Row]) -> str:

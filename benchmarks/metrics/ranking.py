@@ -228,14 +228,14 @@ def ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
     features, features_test, kernel = own_features(ridge.feature_map, train.X, test.X)
     raw, own = (train.X, test.X), (features, features_test)
     peers: list[tuple[str, str, RankingPeer, tuple[Any, Any]]] = [
+        (LAMBDARANK_DEFAULTS, "boosting", LambdaRankDefaults(), raw),
         ("linear ridge regression of the grade", "linear", LinearRidge(), raw),
         ("linear RankSVM (differences of pairs)", "linear", RankSVM(), raw),
         ("RBF support vector regression of the grade", "kernel", SupportVectorRegression(), raw),
         ("LightGBM lambdarank", "boosting", LambdaRank(), raw),
-        (LAMBDARANK_DEFAULTS, "boosting", LambdaRankDefaults(), raw),
     ]
     if kernel:
-        peers.insert(2, ("ridge of the grade on our features", "kernel", KernelRidge(), own))
+        peers.insert(3, ("ridge of the grade on our features", "kernel", KernelRidge(), own))
     for title, kind, peer, inputs in peers:
         outcomes.append(_measured(title, kind, peer, train, test, inputs))
     tuned = _measured("LightGBM lambdarank", "boosting", LambdaRank(10), train, test)
@@ -289,6 +289,10 @@ def _measured(
     scores = scorer(new)
     chosen = peer.chosen if isinstance(peer, Ours) else _written(setting)
     whole, top = query_ndcg(scores, test), query_ndcg(scores, test, 10)
+    print(
+        f"{title}: NDCG {whole.mean():.4f}, NDCG@10 {top.mean():.4f}, {seconds:.2f} s ({chosen})",
+        flush=True,
+    )
     return Outcome(title, kind, whole, seconds, chosen), Outcome(title, kind, top, seconds, chosen)
 
 

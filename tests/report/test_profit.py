@@ -37,8 +37,8 @@ def report(customers):
     score = ModelScore("this model", 0.4, 0.01, 0.0, 0.0, None)
     plain = {field.name: () for field in dataclasses.fields(LearningReport)}
     fields = plain | {
-        "loss": "costs", "estimator": "TaskLossClassifier", "surrogate": "quadratic",
-        "decoding": "argmax", "features": "auto", "n_train": None, "n_test": 3000,
+        "loss": "costs", "estimator": "TaskLossClassifier", "model": "Ridge",
+        "n_train": None, "n_test": 3000,
         "max_value": 9.0, "alpha": 1.0, "contrast": 1.0, "scores": (score,), "criterion": None,
         "confusion": None, "rank_correlation": None,
         "reasons": (("path", "none"), ("confusion", "none"), ("expected_loss", "none")),

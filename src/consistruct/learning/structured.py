@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
 from consistruct.learning.encoding.labels import (
     encode_again,
+    over_classes,
     prepare_labels,
     takes_any_labels,
 )
@@ -239,8 +240,7 @@ class StructuredPredictor(TargetEstimator):
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
             )
+            if over_classes(self.loss) and y.shape[1:] == (1,):
+                y = y[:, 0]
         check_consistent_length(X, y)
-        plain = getattr(getattr(self.loss, "truths", None), "shape", None) == ()
-        if plain and y.shape[1:] == (1,):
-            y = y[:, 0]
         return y

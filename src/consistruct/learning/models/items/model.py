@@ -236,6 +236,7 @@ class Items(TargetModel):
 
     def left_out(self) -> LeftOut:
         """Estimates of queries by fits that did not see them; sampled above some 8,000 items."""
+        check_is_fitted(self, "members_")
         if self._left_out is None:
             return super().left_out()
         return self._left_out
@@ -266,18 +267,12 @@ class Items(TargetModel):
             check_number(self.time_limit, "time_limit", low=0.0)
         several_models = self._is("auto") or self._is("trees")
         refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
-        if self._is("auto") or self._is("ridge"):
+        fits_ridge = self._is("auto") or self._is("ridge")
+        refuse_idle(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
+        if fits_ridge:
             refuse_idle_features(self)
             several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
             refuse_idle(self, "several penalties to choose from", several, ("selection",))
-            return
-        defaults = Items().get_params(deep=False)
-        for name in RIDGE_SETTINGS:
-            if getattr(self, name) is not defaults[name] and getattr(self, name) != defaults[name]:
-                raise ValueError(
-                    f"{name} is a setting of ridge, which model={self.model!r} does not fit; leave "
-                    f"it out or choose model='ridge' or 'auto'"
-                )
 
     def _is(self, name: str) -> bool:
         return isinstance(self.model, str) and self.model == name
