@@ -25,7 +25,7 @@ print("pieces end at", [round(float(piece.high), 3) for piece in H.pieces])
 
 proof = H.certificate(2.5)
 proof.check()
-print("worst pair (better, predicted):", proof.pair, " law:", np.round(proof.law, 3))
+print("worst pair (better, predicted):", proof.pair, " law:", np.round(proof.probabilities, 3))
 
 # %%
 envelope = H.envelope()

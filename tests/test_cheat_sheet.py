@@ -54,11 +54,13 @@ def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hard
     given = eval(argument, {"cs": cs})
     n = 600 if section == "Classes" else 60  # more rows than classes
     X = rng.normal(size=(n, 3))
-    options = {"features": "linear", "alpha": 1e-3}
     if section.startswith("Rankings"):
         query = np.repeat(np.arange(12), 5)
         grades = rng.integers(0, 2, size=n)
-        model = cs.StructuredPredictor(loss=given, **options).fit(X, grades, groups=query)
+        model = cs.StructuredPredictor(
+            given, cs.models.Items("ridge", features="linear", alpha=1e-3)
+        )
+        model.fit(X, grades, groups=query)
         assert sorted(model.predict(X[:5], groups=query[:5]).tolist()) == [1, 2, 3, 4, 5]
         assert -1 <= model.score(X, grades, groups=query) <= 0
         return
@@ -67,7 +69,7 @@ def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hard
     if section == "Classes":
         names = getattr(loss.truths, "names", None)
         truths = truths if names is None else np.array(names)[truths]
-    model = kind(loss=given, **options).fit(X, truths)
+    model = kind(given, cs.models.Ridge("linear", alpha=1e-3)).fit(X, truths)
     assert len(model.predict(X)) == n
     assert -loss.max_value <= model.score(X, truths) <= 0
     assert type(model.loss_) is type(loss)

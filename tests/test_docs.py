@@ -125,6 +125,27 @@ EXCUSES = {
 }
 
 
+# packages that a block may need; each is in the bench extra, or too large for it
+PACKAGES = {"catboost", "lightgbm", "skorch", "torch", "xgboost"}
+
+
+def test_needed_packages_are_known():
+    """A misspelt name would leave a block out for ever."""
+    pages = [blocks(page.read_text(encoding="utf-8")) for page in PAGES]
+    assert {name for page in pages for block in page for name in block.needs} == PACKAGES
+
+
+def test_blocks_that_need_packages():
+    fence = "<!-- needs: {} -->\n```python\nimport json\n```\n"
+    (here,) = blocks(fence.format("json, numpy"))
+    assert here.needs == ("json", "numpy")
+    assert here.runs_here
+    (absent,) = blocks(fence.format("json, no_such_package"))
+    assert not absent.runs_here
+    (excused,) = blocks("<!-- not run: a reason -->\n```python\n1 / 0\n```\n")
+    assert not excused.runs_here
+
+
 def test_every_excuse_is_needed():
     used = {
         block.excuse for page in PAGES for block in blocks(page.read_text(encoding="utf-8"))

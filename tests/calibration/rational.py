@@ -27,7 +27,7 @@ def gauss(rows, right):
     """Some solution of a consistent system with several right-hand sides, None otherwise."""
     n = len(rows[0])
     table = [list(a) + list(b) for a, b in zip(rows, right, strict=True)]
-    where = []
+    where: list[int] = []
     for column in range(n):
         row = next((r for r in range(len(where), len(table)) if table[r][column]), None)
         if row is None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +30,9 @@ def genuine(seed):
         sizes = [(2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2)][
             int(rng.integers(8))
         ]
-        loss = Mixed(sizes, float(rng.choice([0.0, 0.1, 0.3, 0.5, 1.0])))
+        mixed = Mixed(sizes, float(rng.choice([0.0, 0.1, 0.3, 0.5, 1.0])))
         scores = Blocks(sizes) if rng.random() < 0.5 else "full"
-        H = cs.calibration_function(loss, scores)
+        H = cs.calibration_function(mixed, scores)
     elif kind == 1:
         loss = Hamming(*[(1, 2), (2, 2), (1, 3), (1, 4)][int(rng.integers(4))])
         H = cs.calibration_function(loss, "full" if rng.random() < 0.6 else None)
@@ -43,7 +44,8 @@ def genuine(seed):
     if H.max_eps == 0:
         return None
     eps = float(rng.choice([1e-6, 0.1, 0.5, 0.9, 1.0])) * H.max_eps
-    return json.loads(H.certificate(eps).to_json())
+    certificate: Any = H.certificate(eps)
+    return json.loads(certificate.to_json())
 
 
 def _leaves(value, path=()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def test_small_eps_cannot_be_forged(eps):
     L = (1 - np.eye(3)).tolist()
     with pytest.raises(CertificateError, match="not worse"):
         forged(L, eps, [1, 1, 1], Fraction(-2, 3), (0, 1), 0.0).check()
-    genuine = cs.calibration_function(CostMatrix(L), "full").certificate(eps)
+    genuine: Any = cs.calibration_function(CostMatrix(L), "full").certificate(eps)
     genuine.check()
     with pytest.raises(CertificateError, match="above the upper end"):
         replace(genuine, upper=genuine.upper * (1 - 1e-9), lower=0.0).check()
@@ -114,7 +115,7 @@ def test_closed_forms_are_rounded_once():
         lower, upper = H.interval(eps)
         assert Fraction(lower) <= exact <= Fraction(upper)
         assert upper <= lower * (1 + 1e-15)
-        certificate = H.certificate(eps)
+        certificate: Any = H.certificate(eps)
         certificate.check()
         assert Fraction(certificate.lower) * certificate.scale <= exact
         assert exact <= Fraction(certificate.upper) * certificate.scale
@@ -132,7 +133,7 @@ def test_the_factor_1_over_k_is_rounded_outward():
 def test_eps_is_snapped_to_whole_parts(T, eps, d):
     """H jumps there, and the float 0.8 is above 4/5."""
     H = cs.calibration_function(Hamming(T), "full")
-    certificate = H.certificate(eps)
+    certificate: Any = H.certificate(eps)
     certificate.check()
     assert Fraction(certificate.eps) == Fraction(d, T)
     assert min(certificate.x) == d

@@ -16,6 +16,7 @@ import pytest
 from consistruct import calibration_function, cli
 from consistruct.calibration import Capped, Constrained, Noisy, WithMargin
 from consistruct.calibration.distributions import parse_distributions
+from consistruct.calibration.proofs import from_json
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.report import CalibrationReport, calibration_report, calibration_sections
@@ -202,18 +203,22 @@ def test_certificates_cover_every_polytope(scores):
     proof = H.certificate(eps)
     proof.check()
     assert len(proof.parts) == 4
-    law = proof.law
+    law = np.array(proof.law)
+    assert from_json(proof.to_json()).law == proof.law
+    from_json(proof.to_json()).check()
     assert law.sum() == pytest.approx(1.0)
     assert law.max() >= 0.75 - 1e-9
     i, j = proof.pair
     assert (COSTS[j] - COSTS[i]) @ law >= eps - 1e-9
     for forged in (
-        replace(proof, lower=proof.upper * 1.001),
-        replace(proof, upper=proof.lower * 0.999),
+        replace(proof, lower=float(proof.upper) * 1.001),
+        replace(proof, upper=float(proof.lower) * 0.999),
         replace(proof, distributions=Noisy(0.3)),
         replace(proof, parts=proof.parts[1:]),
-        replace(proof, parts=tuple((p, None) for p, _ in proof.parts)),
-        replace(proof, loss=CostMatrix(2 * COSTS)),
+        replace(proof, parts=(None,) * 4),
+        replace(proof, parts=(*proof.parts[1:], proof.parts[0])),
+        replace(proof, loss=(2 * COSTS).tolist()),
+        replace(proof, winner=9),
         replace(proof, eps=eps * 1.01),
     ):
         with pytest.raises(CertificateError):

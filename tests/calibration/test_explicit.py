@@ -285,9 +285,9 @@ def test_multipliers_prove_the_minimising_pair_by_hand(example):
     for position in np.flatnonzero((curve.eps > 0) & (curve.eps <= curve.max_eps)):
         i, j = curve.pair[position]
         dual = curve.multipliers(L, position)
-        reduced = dual.w @ (L[j] - L[dual.rows]) - dual.mu * (L[j] - L[i])
+        reduced = dual.w @ (L[j] - L[dual.rows]) - dual.nu * (L[j] - L[i])
         Q = 0.5 * (dual.w.sum() ** 2 + (dual.w**2).sum())
-        bound = (dual.mu * curve.eps[position] + reduced.min()) ** 2 / (4 * Q)
+        bound = (dual.nu * curve.eps[position] + reduced.min()) ** 2 / (4 * Q)
         assert bound == pytest.approx(curve.scaled_upper[position], rel=1e-6)
 
 
@@ -346,11 +346,11 @@ def lowered_level(curve, at):
 
 
 def no_points(curve, at):
-    return replace(curve, points=replace(curve.points, mu=0 * curve.points.mu))
+    return replace(curve, points=replace(curve.points, nu=0 * curve.points.nu))
 
 
 def negative_points(curve, at):
-    return replace(curve, points=replace(curve.points, mu=curve.points.mu - 1e6))
+    return replace(curve, points=replace(curve.points, nu=curve.points.nu - 1e6))
 
 
 def finite_above(curve, at):

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from consistruct import cli
 from consistruct._csv import csv_text
 from consistruct.learning import TaskLossClassifier, load, save
+from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 
 ROWS = "a,b,kind\n" + "\n".join(f"{i},{i * i % 7},{['x', 'y'][i % 2]}" for i in range(12)) + "\n"
@@ -29,7 +30,8 @@ def run(*arguments):
 
 
 def fit(model, *options, data="d.csv"):
-    return run("fit", data, "--target", "kind", "--features", "linear", "--model", model, *options)
+    linear = ("--learner", "ridge", "--set", "features=linear")
+    return run("fit", data, "--target", "kind", *linear, "--model", model, *options)
 
 
 def refused(result, words):
@@ -45,7 +47,7 @@ def test_fit_keeps_its_data(folder):
     for model in ("d.csv", "./d.csv", folder / "d.csv", "hard.csv", "soft.csv"):
         refused(fit(model), "it is the data that this command reads")
     refused(fit("costs.csv", "--loss", "cost:costs.csv"), "it is the loss that this command reads")
-    sgd = ("--solver", "sgd", "--epochs", 1, "--checkpoint")
+    sgd = ("--set", "solver=sgd", "--epochs", 1, "--checkpoint")
     refused(fit("m", *sgd, "d.csv"), "it is the data that this command reads")
     refused(fit("m", *sgd, "m"), "--model and --checkpoint both name m")
     assert (folder / "d.csv").read_text() == ROWS
@@ -75,9 +77,8 @@ def test_formulas_do_not_reach_spreadsheets(folder):
     names = ["=1+1", "@sum", "-x", "+y", "plain", "-1", "=1+1", "@sum", "-x", "+y", "plain", "-1"]
     lines = ["=a,b,=kind", *(f"{i},{i * i % 7},{name}" for i, name in enumerate(names))]
     (folder / "d.csv").write_text("\n".join(lines), encoding="utf-8")
-    done = run(
-        "fit", "d.csv", "--target", "=kind", "--features", "rbf", "--alpha", "1e-6", "--model", "m"
-    )
+    exact = ("--learner", "ridge", "--set", "features=rbf", "--set", "alpha=1e-6")
+    done = run("fit", "d.csv", "--target", "=kind", *exact, "--model", "m")
     assert done.exit_code == 0, done.output
     cells = run("predict", "m", "d.csv").stdout.splitlines()
     assert cells[0] == "'=kind"
@@ -92,13 +93,13 @@ def test_numbers_stay_as_they_are():
 
 def test_a_loaded_model_does_not_say_where_to_write(folder):
     solver = AveragedSGD(max_epochs=2, checkpoint=str(folder / "state"))
-    model = TaskLossClassifier("zero-one", features="linear", solver=solver, random_state=0)
+    model = TaskLossClassifier("zero-one", Ridge("linear", solver=solver), random_state=0)
     model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     assert (folder / "state").exists()
     save(model, "m")
     assert str(folder).encode() not in (folder / "m").read_bytes()
     loaded = load("m")
-    assert loaded.solver == AveragedSGD(max_epochs=2)
+    assert loaded.model.solver == AveragedSGD(max_epochs=2)
     (folder / "state").unlink()
     loaded.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     assert not (folder / "state").exists()

@@ -76,7 +76,7 @@ def test_predictions_do_not_depend_on_chunks(monkeypatch):
     model = predictor("fbeta", random_state=0).fit(X, Y)
     pred, losses = model.predict(X), model.task_losses(X, Y)
     expected = model.predict_expected_loss(X)
-    monkeypatch.setattr(base, "THETA_BYTES", 1)  # a row at a time
+    monkeypatch.setattr(base, "CHUNK_BYTES", 1)  # a row at a time
     np.testing.assert_array_equal(model.predict(X), pred)
     np.testing.assert_array_equal(model.task_losses(X, Y), losses)
     np.testing.assert_allclose(model.predict_expected_loss(X), expected, atol=1e-12)
@@ -95,11 +95,11 @@ def test_grid_search_and_model_files(tmp_path):
 
 def test_streams_keep_the_sizes_of_the_first_batch():
     order = np.argsort(-Y.sum(axis=1))
-    model = predictor("fbeta", features="linear")
+    model = predictor("fbeta", features="linear", solver="sgd")
     model.partial_fit(X[order[100:]], Y[order[100:]])
     with pytest.raises(ValueError, match="add that size to sizes"):
         model.partial_fit(X[order[:100]], Y[order[:100]])
-    every = predictor(FBeta(6, sizes=range(7)), features="linear")
+    every = predictor(FBeta(6, sizes=range(7)), features="linear", solver="sgd")
     every.partial_fit(X[order[100:]], Y[order[100:]]).partial_fit(X[order[:100]], Y[order[:100]])
     assert every.score(X, Y) > -0.6
 

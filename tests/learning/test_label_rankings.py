@@ -43,7 +43,8 @@ def test_losses_are_the_known_correlations():
 
 def test_matchings_are_decoded_by_assignment():
     model = predictor("matching", features="linear").fit(X, ORDERS)
-    theta = model.score_parameters(X[:5]).reshape(5, K, K)
+    estimates = model.recalibration_.for_decisions(model.model_.expected(X[:5]))
+    theta = -estimates.reshape(5, K, K)
     for scores, partners in zip(theta, model.predict(X[:5]), strict=True):
         best = linear_sum_assignment(-scores)[1]
         assert scores[np.arange(K), partners].sum() == pytest.approx(

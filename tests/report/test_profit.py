@@ -8,8 +8,11 @@ import jsonschema
 import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 
-from consistruct.learning.metrics import profit_curve, savings
+import consistruct as cs
+from consistruct.learning.metrics import example_losses, profit_curve, savings
 from consistruct.report.charts import Chart
 from consistruct.report.learning import LearningReport, ModelScore
 from consistruct.report.learning_charts import learning_charts
@@ -37,10 +40,9 @@ def report(customers):
     score = ModelScore("this model", 0.4, 0.01, 0.0, 0.0, None)
     plain = {field.name: () for field in dataclasses.fields(LearningReport)}
     fields = plain | {
-        "loss": "costs", "estimator": "TaskLossClassifier", "surrogate": "quadratic",
-        "decoding": "argmax", "features": "auto", "n_train": None, "n_test": 3000,
-        "max_value": 9.0, "alpha": 1.0, "contrast": 1.0, "scores": (score,), "criterion": None,
-        "confusion": None, "rank_correlation": None,
+        "loss": "costs", "estimator": "TaskLossClassifier", "model": "auto", "n_train": None,
+        "n_test": 3000, "max_value": 9.0, "alpha": None, "contrast": 1.0, "scores": (score,),
+        "criterion": None, "confusion": None, "rank_correlation": None,
         "reasons": (("path", "none"), ("confusion", "none"), ("expected_loss", "none")),
         "profit": profit_of(*customers),
     }  # fmt: skip
@@ -107,3 +109,72 @@ def test_without_costs_of_each_example_there_is_none(report):
     assert "profit" not in {chart.key for chart in learning_charts(other)}
     assert "profit" not in {part.key for part in learning_sections(other)}
     assert LearningReport.from_dict(other.as_dict()) == other
+
+
+# --- from a fitted model -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, codes = make_classification(500, weights=[0.8], flip_y=0.1, random_state=0)
+    names = np.array(["pays", "fails"])
+    costs = np.zeros((500, 2, 2))
+    line = np.random.default_rng(1).lognormal(1, 1, size=500)
+    fails, pays = 0, 1  # classes in sorted order
+    costs[:, pays, fails] = line
+    costs[:, fails, pays] = 0.3
+    model = cs.TaskLossClassifier(model=cs.models.Probabilities(LogisticRegression()))
+    model.fit(X[:250], names[codes[:250]], costs=costs[:250])
+    return model, X[250:], names[codes[250:]], costs[250:]
+
+
+def test_figures_are_those_of_the_metrics(fitted):
+    model, X, y, costs = fitted
+    report = cs.learning_report(model, X, y, costs=costs)
+    assert report.profit is not None
+    assert report.confusion is not None
+    decided = model.predict(X, costs=costs)
+    paid = example_losses(y, decided, costs)
+    assert report.scores[0].mean == pytest.approx(paid.mean())
+    chosen = report.profit.points[report.profit.chosen]
+    assert chosen.savings == pytest.approx(savings(y, decided, costs))
+    single = report.scores[1].mean
+    assert 1 - report.scores[0].mean / single == pytest.approx(chosen.savings)
+    assert report.profit.base in ("pays", "fails")
+    alike = example_losses(y, np.full(len(y), report.profit.base), costs)
+    assert alike.mean() == pytest.approx(single)
+    likeliest = model.classes_[model.predict_proba(X).argmax(axis=1)]
+    assert report.scores[2].mean == pytest.approx(example_losses(y, likeliest, costs).mean())
+    assert sum(map(sum, report.confusion.cost)) == pytest.approx(paid.mean())
+    assert sum(part.n for part in report.bins) == len(y)
+    written = report.as_dict()
+    jsonschema.validate(written, report_schema("learning"))
+    assert LearningReport.from_dict(written) == report
+    assert "What acting gains" in learning_html(report)
+
+
+def test_gains_have_a_report_too(fitted):
+    model, X, y, costs = fitted
+    report = cs.learning_report(model, X, y, costs=costs - 2.0)
+    assert report.confusion is None
+    assert "earn" in report.reason("confusion")
+    assert report.scores[0].mean < 0
+    jsonschema.validate(report.as_dict(), report_schema("learning"))
+    assert learning_sections(report)
+
+
+def test_what_is_missing_is_told_in_one_line(fitted):
+    model, X, y, costs = fitted
+    other = np.append(y[:-1], "dies")
+    sets = cs.StructuredPredictor("hamming", cs.models.Ridge())
+    sets.fit(X, np.tile([[0, 1, 1], [1, 0, 1]], (125, 1)))
+    for call, message in (
+        (lambda: cs.learning_report(model, X, y), "give costs= of the held-out ones"),
+        (lambda: cs.learning_report(model, X, y, costs=costs[:5]), "costs of each example must"),
+        (lambda: cs.learning_report(model, X, other, costs=costs), "y holds 'dies'"),
+        (lambda: cs.learning_report(model, X, y[:5], costs=costs), "same length"),
+        (lambda: cs.learning_report(sets, X, y, costs=costs), "classifier with probabilities"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)

@@ -36,7 +36,7 @@ def any_loss(effort: Effort) -> Evidence:
     above.see(calibration_function(hamming)(eps) / (eps**2 / 64), f"{hamming!r}, own scores")
     for _ in range(effort.pick(4, 30)):
         k = int(rng.integers(2, 6))
-        loss = CostMatrix(rng.random((k, k)))
+        loss: Loss = CostMatrix(rng.random((k, k)))
         if float(np.ptp(loss.matrix(), axis=0).max()) < eps:
             continue
         low, high = certified(loss, Full(loss), eps)

@@ -12,7 +12,7 @@ from consistruct.audit.optimisation import CONFIDENCE, problems
 from consistruct.calibration import calibration_function, compare_surrogates
 from consistruct.guarantees import plan_table, sample_complexity
 from consistruct.losses import Hamming, ZeroOne
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores import Full
 
 
@@ -153,7 +153,7 @@ def _two_descents(
     F: FloatArray,  # (k, r)
     L: FloatArray,  # (k, k)
     x: FloatArray,  # (n, d)
-    y: FloatArray,  # (n,)
+    y: IntArray,  # (n,)
     step: float,
     step_one_hot: float,
 ) -> tuple[FloatArray, FloatArray]:

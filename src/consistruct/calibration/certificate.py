@@ -1,4 +1,6 @@
-"""Bounds on H_ij that trust no solver: a primal point from above, multipliers from below.
+"""Bounds on H_ij in floats, for the search: a primal point from above, multipliers from below.
+
+They say which pairs matter; what is claimed in the end is proved in `exact` and `proofs`.
 
 For any w ≥ 0 on the order constraints and ν ≥ 0 on the gap constraint, weak duality and the
 best scaling of (w, ν) give, for *every* ε,

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ __all__ = [
     "Polytope",
     "WithMargin",
     "parse_distributions",
+    "restore",
 ]
 
 VERTEX_LIMIT = 2048  # extreme distributions of one polytope
@@ -62,6 +64,10 @@ class Distributions(ABC):
     @abstractmethod
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         """The polytopes, by their vertices."""
+
+    def document(self) -> dict[str, Any]:
+        """Plain data from which `restore` makes it again."""
+        return {"class": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
 
     @property
     @abstractmethod
@@ -300,6 +306,18 @@ KINDS: dict[str, Callable[[float], Distributions]] = {
     "margin": WithMargin,
     "noise": Noisy,
 }
+
+
+def restore(document: dict[str, Any]) -> Distributions:
+    """The inverse of `Distributions.document`."""
+    classes = {cls.__name__: cls for cls in (Capped, WithMargin, Noisy, Constrained)}
+    fields = {name: value for name, value in document.items() if name != "class"}
+    if document.get("class") not in classes:
+        raise ValueError(
+            f"distributions must be one of {', '.join(classes)}, got {document.get('class')!r}"
+        )
+    found: Distributions = classes[document["class"]](**fields)
+    return found
 
 
 def parse_distributions(spec: str) -> Distributions:

@@ -33,8 +33,8 @@ __all__ = ["CONTRASTS", "Contrast", "Recalibration", "Temperature", "Unchanged",
 logger = logging.getLogger(__name__)
 
 CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
-TEMPERATURES = tuple(float(t) for t in 2.0 ** np.linspace(-1.5, 3.0, 19))  # holds 1 exactly
-FLOORS = (1e-4, 1e-3, 1e-2)  # times 1/classes
+TEMPERATURES = tuple(float(t) for t in 2.0 ** np.linspace(-3.0, 3.0, 25))  # holds 1 exactly
+FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
 FEWEST_ROWS = 20  # fewer left-out rows say nothing
 LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
 LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast

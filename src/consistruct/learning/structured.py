@@ -8,16 +8,22 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
+from consistruct.learning.availability import streams
+from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
 from consistruct.learning.encoding.labels import (
     encode_again,
+    over_classes,
     prepare_labels,
     takes_any_labels,
 )
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
-from consistruct.learning.encoding.sequences import read_sequences, takes_sequences
+from consistruct.learning.encoding.sequences import (
+    read_batch,
+    read_sequences,
+    takes_sequences,
+)
 from consistruct.learning.encoding.weights import check_sample_weight
-from consistruct.learning.estimator import TargetEstimator, streams
+from consistruct.learning.estimator import TargetEstimator
 
 __all__ = ["StructuredPredictor"]
 
@@ -147,15 +153,26 @@ class StructuredPredictor(TargetEstimator):
         return Examples(Rows(loss, encoding), X, codes, weight, groups)
 
     @streams  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        classes: Any = None,
+    ) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 
         Parameters
         ----------
-        X : (n, n_features) array, CSR or DataFrame
-        y : (n, …) array
+        X : (n, n_features) array, CSR or DataFrame; or sequences
+        y : (n, …) array; or the tags of each sequence
             With a loss spec the first batch tells the sizes; give a Loss object to fix them.
         sample_weight : (n,) array, optional
+        groups : (N,) array, optional
+            The sequence of each row of X, for sequences.
+        classes : list, optional
+            All tags; the first batch of sequences needs them.
 
         Returns
         -------
@@ -164,6 +181,14 @@ class StructuredPredictor(TargetEstimator):
         first = not hasattr(self, "stream_")
         if first:
             self._forget()
+        if takes_sequences(self.loss, X, groups):
+            model = self._model_for("sequences") if first else self.model_
+            kind = None if first else self.kind_
+            examples = read_batch(self, model, X, y, groups, sample_weight, kind, classes)
+            self.kind_ = examples.kind
+            self._stream(model, examples)
+            return self
+        refuse_groups(groups)
         model = self._model_for("rows") if first else self.model_
         X = table_inputs(self, X, model, reset=first)
         y = self._checked_labels(X, y)
@@ -216,8 +241,7 @@ class StructuredPredictor(TargetEstimator):
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
             )
+            if over_classes(self.loss) and y.shape[1:] == (1,):
+                y = y[:, 0]
         check_consistent_length(X, y)
-        plain = getattr(getattr(self.loss, "truths", None), "shape", None) == ()
-        if plain and y.shape[1:] == (1,):
-            y = y[:, 0]
         return y

@@ -19,15 +19,22 @@ UNKNOWN = "not seen in training"
 OTHERS = "others"
 
 
-def confusion_of(model: Any, predicted: LabelArray, truths: Any, test: LabelArray) -> Confusion:
+def confusion_of(
+    model: Any,
+    predicted: LabelArray,
+    truths: Any,
+    test: LabelArray,
+    losses: FloatArray | None = None,
+) -> Confusion:
     """Counts and costs of all pairs that occur; beyond 20 classes the cheapest are put together.
 
-    A truth that the model has never seen costs the largest loss, as in `task_losses`.
+    A truth that the model has never seen costs the largest loss, as in `task_losses`; `losses` (n,)
+    are given where every example has its own costs.
     """
     encoding, loss = model.label_encoding_, model.loss_
     k, m = len(encoding.predictions), len(encoding.classes)
     columns = np.where(test < 0, m, test)
-    values = encoding.losses(loss, predicted, truths)
+    values = encoding.losses(loss, predicted, truths) if losses is None else losses
     counts = np.zeros((k, m + 1), dtype=np.int64)
     cost = np.zeros((k, m + 1))
     np.add.at(counts, (predicted, columns), 1)

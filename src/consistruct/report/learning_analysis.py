@@ -12,6 +12,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.baselines import LogisticLaw, fit_baselines, label_kind
 from consistruct.report.error_tables import confusion_of, part_errors
+from consistruct.report.example_costs import report_of_costs
 from consistruct.report.learning import (
     BandwidthPoint,
     CurveFit,
@@ -19,7 +20,15 @@ from consistruct.report.learning import (
     LossBin,
     ModelScore,
     PathPoint,
-    PortfolioEntry,
+)
+from consistruct.report.learning_parts import (
+    MODEL,
+    described,
+    error_of,
+    loss_bins,
+    portfolio_of,
+    ridge_of,
+    score_of,
 )
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
@@ -27,14 +36,11 @@ if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration repo
 
 __all__ = ["learning_report"]
 
-MODEL = "this model"
 LOGISTIC = "logistic regression"
 SIZES = 5  # of the learning curve: n, n/2, …, n/16
 SMALLEST = 16  # training examples
 BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 BANDWIDTH_ROWS = 1000
-N_BINS = 10
-BIN_ROWS = 20
 
 
 def learning_report(
@@ -44,6 +50,7 @@ def learning_report(
     *,
     X_train: Any = None,
     y_train: Any = None,
+    costs: Any = None,
     learning_curve: bool = True,
     bandwidths: bool = True,
     repeats: int = 3,
@@ -62,6 +69,9 @@ def learning_report(
     X_train, y_train : optional
         What the model was fitted on. With them the report has baselines, a learning curve and the
         bandwidths that were not taken; without them it has the rest.
+    costs : (n, k, k) array, optional
+        Of each held-out example: what decision c costs if t is true, for a classifier with
+        probabilities. The report then has a profit curve; what refits the model is left out.
     learning_curve, bandwidths : bool
         Each takes about as long as a few fits.
     repeats : int
@@ -94,11 +104,17 @@ def learning_report(
     truths = np.asarray(y)
     if len(truths) == 0:
         raise ValueError("y is empty: a report needs at least one held-out example")
+    if costs is not None:
+        return report_of_costs(model, X, truths, costs)
+    if getattr(model, "example_costs_", False):
+        raise ValueError(
+            "the model was fitted with the costs of each example; give costs= of the held-out ones"
+        )
     losses = model.task_losses(X, truths)
     predicted = model._codes(model._read(X))
     test = model.label_encoding_.encode(truths, model.loss_)
     reasons: dict[str, str] = {}
-    scores = [_score(MODEL, losses, losses, None)]
+    scores = [score_of(MODEL, losses, losses, None)]
     fits: tuple[CurveFit, ...] = ()
     candidates: tuple[BandwidthPoint, ...] = ()
     if X_train is None:
@@ -122,21 +138,24 @@ def learning_report(
     path, criterion = _path(model)
     if not path:
         reasons["path"] = "the penalty was given, or the solver compares none"
-    bins, correlation, why = _bins(model, X, losses)
-    if why is not None:
-        reasons["expected_loss"] = why
+    bins: tuple[LossBin, ...] = ()
+    correlation: float | None = None
+    try:
+        bins, correlation = loss_bins(model.predict_expected_loss(X), losses)
+    except ConsistructError as error:
+        reasons["expected_loss"] = str(error)
     kind = label_kind(model.loss_, test)
     if kind == "other":
         reasons["confusion"] = "errors are counted by class or by label of a set"
     return LearningReport(
         loss=repr(model.loss_),
         estimator=type(model).__name__,
-        model=_described(model),
-        portfolio=_portfolio(model),
+        model=described(model),
+        portfolio=portfolio_of(model),
         n_train=None if X_train is None else int(X_train.shape[0]),
         n_test=len(truths),
         max_value=float(model.loss_.max_value),
-        alpha=None if _ridge(model) is None else float(_ridge(model).alpha_),
+        alpha=None if ridge_of(model) is None else float(ridge_of(model).alpha_),
         contrast=float(getattr(model.recalibration_, "contrast", 1.0)),
         scores=tuple(scores),
         criterion=criterion,
@@ -168,50 +187,6 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _ridge(model: Any) -> Any:
-    """The ridge regression that is the model, behind a transformer or not; else None."""
-    inner = getattr(model.model_, "model_", model.model_)
-    return inner if hasattr(inner, "feature_map_") and hasattr(inner, "alpha_") else None
-
-
-def _described(model: Any) -> str:
-    """The model in words."""
-    entries = [entry for entry in _portfolio(model) if entry.weight > 0]
-    if entries:
-        return " + ".join(f"{entry.weight:.2g} · {entry.name}" for entry in entries)
-    ridge = _ridge(model)
-    if ridge is None:
-        return type(model.model_).__name__
-    kernel = getattr(ridge.feature_map_, "kernel", None)
-    name = f"{type(ridge).__name__} on {type(ridge.feature_map_).__name__}"
-    return name if kernel is None else f"{name}, {kernel.name} of bandwidth {kernel.bandwidth:.3g}"
-
-
-def _portfolio(model: Any) -> tuple[PortfolioEntry, ...]:
-    return tuple(
-        PortfolioEntry(
-            entry["name"], entry["status"], entry["weight"], entry["task_loss"], entry["seconds"]
-        )
-        for entry in getattr(model, "portfolio_", ())
-    )
-
-
-def _score(name: str, losses: FloatArray, model: FloatArray, seconds: float | None) -> ModelScore:
-    return ModelScore(
-        name=name,
-        mean=float(losses.mean()),
-        standard_error=_error(losses),
-        difference=float((losses - model).mean()),
-        difference_error=_error(losses - model),
-        seconds=seconds,
-    )
-
-
-def _error(values: FloatArray) -> float | None:
-    """Standard error of a mean; none for a single value."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-
-
 def _path(model: Any) -> tuple[tuple[PathPoint, ...], str | None]:
     """What the solver compared, by increasing penalty."""
     found = getattr(model, "path_", None) or {}
@@ -232,30 +207,6 @@ def _path(model: Any) -> tuple[tuple[PathPoint, ...], str | None]:
         for n in order
     )
     return points, "task_loss" if has_loss else criterion
-
-
-def _bins(
-    model: Any, X: Any, losses: FloatArray
-) -> tuple[tuple[LossBin, ...], float | None, str | None]:
-    """Examples by predicted loss, in equal numbers; and the rank correlation."""
-    from scipy.stats import spearmanr
-
-    try:
-        predicted = model.predict_expected_loss(X)
-    except ConsistructError as error:
-        return (), None, str(error)
-    order = np.argsort(predicted, kind="stable")
-    number = int(np.clip(len(order) // BIN_ROWS, 1, N_BINS))
-    bins = tuple(
-        LossBin(
-            float(predicted[rows].mean()), float(losses[rows].mean()), _error(losses[rows]),
-            len(rows),
-        )
-        for rows in np.array_split(order, number)
-    )  # fmt: skip
-    constant = np.ptp(predicted) == 0 or np.ptp(losses) == 0
-    correlation = None if constant else float(spearmanr(predicted, losses).statistic)
-    return bins, correlation, None
 
 
 class _Training:
@@ -309,7 +260,7 @@ class _Training:
         )
         encoding = self.model.label_encoding_
         scores = [
-            _score(
+            score_of(
                 baseline.name,
                 encoding.losses(self.loss, baseline.codes, self.y_test),
                 model_losses,
@@ -335,9 +286,9 @@ class _Training:
                 if compared:
                     usual.append(self._logistic(rows))
                 self.step()
-            fits.append(CurveFit(MODEL, size, float(np.mean(ours)), _error(np.array(ours))))
+            fits.append(CurveFit(MODEL, size, float(np.mean(ours)), error_of(np.array(ours))))
             if compared:
-                mean, error = float(np.mean(usual)), _error(np.array(usual))
+                mean, error = float(np.mean(usual)), error_of(np.array(usual))
                 fits.append(CurveFit(LOGISTIC, size, mean, error))
         fits.append(CurveFit(MODEL, len(self.train), float(losses.mean()), None))
         if self.usual is not None:
@@ -364,7 +315,7 @@ class _Training:
 
     def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:
         """Leave-one-out losses around the bandwidth that was chosen, on at most 1000 rows."""
-        ridge = _ridge(self.model)
+        ridge = ridge_of(self.model)
         if ridge is None or ridge is not self.model.model_:
             return (), "the model is not a ridge regression with a kernel"
         kernel = getattr(ridge.feature_map_, "kernel", None)

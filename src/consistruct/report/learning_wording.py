@@ -40,7 +40,10 @@ def _metric(report: LearningReport) -> Section:
     details = [
         "Baselines: the best constant answer, and logistic regression on standardised features "
         "that predicts the likeliest label, or the label of least expected loss (Bayes decisions; "
-        "of label sets as if labels were independent).",
+        "of label sets as if labels were independent)."
+        if report.profit is None
+        else "Baselines: the single decision that would have cost least for all of these examples, "
+        "and the class that this model thinks likeliest, whatever it costs.",
         "Differences are taken example by example, so that easy and hard examples cancel; a "
         "difference of more than two of its standard errors is called clear.",
     ]

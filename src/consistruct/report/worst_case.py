@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from consistruct.calibration import CalibrationFunction
-from consistruct.calibration.methods.restricted import RestrictedCertificate
 from consistruct.calibration.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.calibration.proofs import (
-    Exact,
     HammingCertificate,
     ListedCertificate,
     MixedCertificate,
     OracleCertificate,
 )
+from consistruct.calibration.proofs.base import probabilities
 from consistruct.calibration.proofs.chain import ChainCertificate
+from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
@@ -80,10 +79,10 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
     note = f"certificate at ε = {eps:g}; other laws may be as bad"
-    if isinstance(found, ListedCertificate):
+    if isinstance(found, ListedCertificate | RestrictedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
-        return (pair[0], pair[1]), _listed(curve, _normalised(found.law)), note
-    if isinstance(found, PairsCertificate | RestrictedCertificate):
+        return (pair[0], pair[1]), _listed(curve, np.array(probabilities(found.law))), note
+    if isinstance(found, PairsCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice
@@ -104,14 +103,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note
     assert isinstance(found, MixedCertificate)
-    return found.pair, (_cell_names(curve, found), None, _normalised(found.law)), note
-
-
-def _normalised(law: Sequence[Exact]) -> FloatArray:
-    """Exact weights as probabilities in floats."""
-    weights = [Fraction(x) for x in law]
-    total = sum(weights, Fraction(0))
-    return np.array([float(x / total) for x in weights])
+    return found.pair, (_cell_names(curve, found), None, np.array(found.probabilities)), note
 
 
 def _listed(curve: CalibrationFunction, law: FloatArray) -> Truths:

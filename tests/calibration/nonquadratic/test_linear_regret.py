@@ -9,8 +9,11 @@ import pytest
 from scipy.optimize import minimize
 
 import consistruct as cs
-from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
-from consistruct.calibration.nonquadratic.pairs import PairsCertificate, PairSolver
+from consistruct.calibration.nonquadratic.mixed_decision import (
+    MixedDecisionProof,
+    MixedDecisionSolver,
+)
+from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.surrogates import LinearRegretSurrogate
 from tests.calibration.nonquadratic import brute_force
@@ -40,9 +43,11 @@ def test_the_minimum_that_the_excess_refers_to_is_the_minimum():
     rng = np.random.default_rng(0)
     for _ in range(5):
         L, q = rng.random((4, 3)), rng.dirichlet(np.ones(3))
-        found = minimize(
-            lambda f, L=L, q=q: brute_force.excess_linear_regret(L, q, f, 0.7), rng.normal(size=4)
-        )
+
+        def excess(f, L=L, q=q):
+            return brute_force.excess_linear_regret(L, q, f, 0.7)
+
+        found = minimize(excess, rng.normal(size=4))
         assert found.fun == pytest.approx(0.0, abs=1e-8)
 
 
@@ -93,7 +98,9 @@ def test_symmetry_changes_nothing(loss):
 
         @property
         def limits(self):
-            return PairSolver.limits.func(self)
+            limits = np.stack([(self.L - row).max(axis=1) for row in self.L])
+            np.fill_diagonal(limits, -np.inf)
+            return limits
 
     L = loss.matrix()
     reduced, plain = MixedDecisionSolver(L, 1.0), Plain(L, 1.0)
@@ -152,6 +159,7 @@ def test_false_proofs_are_refused():
     with pytest.raises(CertificateError, match="upper bound"):
         replace(good, upper=good.upper * 0.99).check()
     proof = good.proofs[good.winner]
+    assert isinstance(proof, MixedDecisionProof)
     proof.boxes.pop()  # sets of tied labels that nothing bounds any more
     with pytest.raises(CertificateError, match="lower bound"):
         good.check()

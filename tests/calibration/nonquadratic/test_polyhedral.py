@@ -9,7 +9,8 @@ import pytest
 
 import consistruct as cs
 from consistruct.calibration.nonquadratic import polyhedral
-from consistruct.calibration.nonquadratic.polyhedral import HingeSolver, MaxMinSolver
+from consistruct.calibration.nonquadratic.hinges import HingeSolver, MaxMinSolver
+from consistruct.calibration.nonquadratic.pairs import PairsCertificate
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, Tree, ZeroOne
 from tests.calibration.nonquadratic import brute_force
 from tests.calibration.nonquadratic.test_values import constrained_optimum
@@ -63,6 +64,7 @@ def test_named_losses_are_within_one_per_cent(name, surrogate):
     lower, upper = H.interval(eps)
     assert 0 < lower <= upper <= 1.01 * lower
     certificate = H.certificate(eps)
+    assert isinstance(certificate, PairsCertificate)
     certificate.check()
     # the law of the certificate costs that much, by a linear program of its own
     L, q = loss.matrix(), certificate.proofs[certificate.winner].law

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
-from scipy.special import softmax
+from scipy.special import kl_div, softmax
 
 import consistruct as cs
 from consistruct.calibration.nonquadratic.closed import bracket
@@ -296,7 +296,10 @@ def slow_law_pair(divergence, L, i, j, eps, decoding):
     objective = squares if divergence == "squares" else cvxpy.sum(cvxpy.kl_div(q, p))
     problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
     problem.solve(solver="CLARABEL")
-    return problem.value
+    assert problem.status == "optimal"
+    if divergence == "squares":
+        return problem.value
+    return kl_div(np.maximum(q.value, 0.0), np.maximum(p.value, 1e-14)).sum()
 
 
 @pytest.mark.parametrize("decoding", ["argmax", "bayes"])
@@ -308,7 +311,7 @@ def test_generated_constraints_agree_with_all_of_them_at_once(divergence, decodi
     np.fill_diagonal(L, 0)
     solver = LawSolver(L, divergence, decoding)
     for i, j in ((0, 1), (17, 42)):
-        eps = 0.3 if decoding == "bayes" else 0.95 * (L[j] - L[i]).max()
+        eps = 0.3 if decoding == "bayes" else 0.85 * (L[j] - L[i]).max()
         proof = solver.solve(i, j, eps, math.inf)
         assert proof.upper - proof.lower <= 1e-7 * proof.upper
         slow = slow_law_pair(divergence, L, i, j, eps, decoding)

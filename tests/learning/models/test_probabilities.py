@@ -24,6 +24,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels import Ragged
+from consistruct.learning import StructuredPredictor
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.statistics import ClassProbabilities, TargetValues, finest_statistic
 from consistruct.losses import (
@@ -237,6 +238,25 @@ def test_candidates_are_rows_with_their_share(base):
         plain.statistic_.target(plain.expected(X)),
         atol=1e-9,
     )
+
+
+def test_means_of_equal_offsets_are_no_column():
+    loss = PartialLabels(Hamming(3), "average")  # 1/3 + 1/3 + 1/3 is not quite one
+    assert TargetValues(loss).width == loss.score_space.width
+    assert TargetValues(loss).constant_offset == pytest.approx(1.0)
+
+
+def test_candidates_through_the_estimator():
+    rng = np.random.default_rng(0)
+    X, masks = rng.random((80, 2)), truths_of(PartialLabels(ZeroOne(3), "average"), 80)
+    model = StructuredPredictor(
+        PartialLabels(ZeroOne(3), "average"), Probabilities(GaussianNB()), cv=3, random_state=0
+    ).fit(X, masks)
+    rows, classes = np.nonzero(masks)
+    share = 1.0 / masks.sum(axis=1)[rows]
+    by_hand = GaussianNB().fit(X[rows], classes, sample_weight=share).predict_proba(X)
+    sharp = model.recalibration_.for_decisions(-by_hand)  # zero-one targets are minus one-hot
+    np.testing.assert_array_equal(model.predict(X), (-sharp).argmax(axis=1))
 
 
 # --- weights, seeds, inputs, errors -------------------------------------------------------------

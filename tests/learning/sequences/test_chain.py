@@ -303,6 +303,22 @@ def test_partial_fit_continues_like_fit() -> None:
         read_sequences(predictor(), None, [X[0][:1]], [["dog"]], kind=examples.kind)
 
 
+def test_batches_of_sequences_stream_through_the_estimator() -> None:
+    model = predictor()
+    for _ in range(10):
+        for rows in (slice(0, 60), slice(60, 120)):
+            model.partial_fit(X[rows], Y[rows], classes=TAGS)
+    assert model.model_.n_iter_ == 20
+    alone = [TAGS[row.argmax(axis=1)] for row in X_NEW]
+    assert token_error(Y_NEW, model.predict(X_NEW)) < token_error(Y_NEW, alone)
+    assert model.predict_marginals(X_NEW)[0].shape[1] == 3
+    with pytest.raises(ValueError, match="tag 'dog' in sequence 0 is not among the 3 known tags"):
+        model.partial_fit([X[0][:1]], [["dog"]])
+    with pytest.raises(ValueError, match="first call of partial_fit needs classes="):
+        predictor().partial_fit(X, Y)
+    assert not hasattr(predictor(solver="lbfgs"), "partial_fit")
+
+
 @pytest.mark.parametrize("early_stopping", [False, True])
 def test_a_checkpoint_continues_bit_for_bit(tmp_path: Path, early_stopping: bool) -> None:
     settings: Any = {"early_stopping": True, "patience": 9} if early_stopping else {}

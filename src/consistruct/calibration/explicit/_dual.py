@@ -1,11 +1,11 @@
 """Dual points of pair problems, and the lower bounds that follow from them, in plain NumPy.
 
-A dual point of the pair (i, j) is w ≥ 0 over predictions and μ ≥ 0. With a_y = L_jy − L_·y,
-d_y = L_jy − L_iy, m = min_y (⟨w, a_y⟩ − μ d_y) and Q = ½ [(Σw)²/p_j + Σ_c w_c²/p_c],
+A dual point of the pair (i, j) is w ≥ 0 over predictions and ν ≥ 0. With a_y = L_jy − L_·y,
+d_y = L_jy − L_iy, m = min_y (⟨w, a_y⟩ − ν d_y) and Q = ½ [(Σw)²/p_j + Σ_c w_c²/p_c],
 
-    k·H'_ij(ε) ≥ (με + m)₊² / (4Q)        for every ε ≥ 0.
+    k·H'_ij(ε) ≥ (νε + m)₊² / (4Q)        for every ε ≥ 0.
 
-w = e_i, μ = 1 is Theorem 7: k·H'_ij(ε) ≥ ε² / (2 (1/p_i + 1/p_j)); it needs no storage. A pair with
+w = e_i, ν = 1 is Theorem 7: k·H'_ij(ε) ≥ ε² / (2 (1/p_i + 1/p_j)); it needs no storage. A pair with
 max_y d_y < ε is infeasible; rounding to nearest is monotone, so that comparing the computed d_y
 with ε decides this rightly for the given floating-point losses.
 """
@@ -31,13 +31,13 @@ class DualPoints:
     Attributes
     ----------
     i, j : (n,) the pair of each point.
-    mu : (n,) multiplier of the ε constraint.
+    nu : (n,) multiplier of the ε constraint.
     indptr : (n + 1,), rows : (nnz,), weights : (nnz,) the multipliers w, kept sparse.
     """
 
     i: IntArray
     j: IntArray
-    mu: FloatArray
+    nu: FloatArray
     indptr: IntArray
     rows: IntArray
     weights: FloatArray
@@ -67,7 +67,7 @@ def pair_lower_bounds(
     j: int,
     i: IntArray,  # (n,)
     w: FloatArray,  # (n, k)
-    mu: FloatArray,  # (n,)
+    nu: FloatArray,  # (n,)
     eps: FloatArray,  # (e,)
 ) -> FloatArray:
     """Lower bounds (n, e) on k·H'_ij(ε) from dual points that share j, safe against rounding.
@@ -76,19 +76,19 @@ def pair_lower_bounds(
     whichever order it is taken; every quantity below is moved to the safe side by such a bound.
     """
     k = L.shape[0]
-    n_points = mu.size
-    if (w < 0).any() or (mu < 0).any():
-        raise ValueError("a dual point must be non-negative: w >= 0 and mu >= 0")
+    n_points = nu.size
+    if (w < 0).any() or (nu < 0).any():
+        raise ValueError("a dual point must be non-negative: w >= 0 and nu >= 0")
     a = L[j] - L  # (k, m)
     spread = np.abs(a).max(initial=0.0)
     w = w.copy()
     w[:, j] = 0.0  # a_jy = 0: this entry only costs
     total = w.sum(axis=1)
-    least = (w @ a - mu[:, None] * a[i]).min(axis=1)
-    least -= (k + 8) * UNIT * spread * (total + mu)
+    least = (w @ a - nu[:, None] * a[i]).min(axis=1)
+    least -= (k + 8) * UNIT * spread * (total + nu)
     Q = 0.5 * (total**2 / p[j] + (w**2 / p).sum(axis=1)) * (1 + (k + 8) * UNIT)
-    numerator = mu[:, None] * eps + least[:, None]
-    numerator -= 4 * UNIT * (mu[:, None] * eps + np.abs(least)[:, None])
+    numerator = nu[:, None] * eps + least[:, None]
+    numerator -= 4 * UNIT * (nu[:, None] * eps + np.abs(least)[:, None])
     bounds = np.zeros((n_points, eps.size))
     useful = Q > 0
     positive = np.maximum(numerator[useful], 0.0)
@@ -112,7 +112,7 @@ def lower_bounds(
         chosen = order[starts[j] : starts[j + 1]]
         if chosen.size:
             i = points.i[chosen]
-            found = pair_lower_bounds(L, p, j, i, points.dense(chosen, k), points.mu[chosen], eps)
+            found = pair_lower_bounds(L, p, j, i, points.dense(chosen, k), points.nu[chosen], eps)
             np.maximum.at(bounds, i, found)
         largest = (L[j] - L).max(axis=1)
         bounds[largest[:, None] < eps] = np.inf

@@ -41,7 +41,7 @@ __all__ = ["CLOSED", "PRUNED", "STALLED", "Workspace", "solve_pair", "workspace"
 
 CLOSED, PRUNED, STALLED = 0, 1, 2  # gap closed; lower bound above the target; neither
 
-NEWTON_STEPS = 1  # per pricing; the result does not depend on it, the time hardly
+NEWTON_STEPS = 1  # per pricing; the result does not depend on it, more take longer
 MAX_PRICINGS = 500  # a guard: a few dozen suffice at k = 256
 HALVINGS = 30
 FLAT = 1e-13  # d_y − ε below this times max |d| counts as zero
@@ -304,7 +304,7 @@ def solve_pair(
             best_count = count
             work.best_rows[:count] = work.rows[:count]
             work.best_w[:count] = work.w[:count]
-        if lower >= target and (lower >= 1.03 * target or upper - lower <= 0.05 * upper):
+        if lower >= target:
             return PRUNED, upper, lower, best_mu, n, best_count
         if upper - lower <= tolerance * upper:
             return CLOSED, upper, lower, best_mu, n, best_count

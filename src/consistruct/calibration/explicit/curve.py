@@ -28,15 +28,15 @@ SMALLEST_UNIT = 1e-140  # squares of loss differences and their sums stay normal
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Dual point of one pair: w on `rows` (zero elsewhere) and μ, with the bound it proves.
+    """Dual point of one pair: w on `rows` (zero elsewhere) and ν, with the bound it proves.
 
-    k·H'_ij(ε) ≥ (με + min_y[Σ_c w_c (L_jy − L_cy) − μ (L_jy − L_iy)])₊² / (4Q),
+    k·H'_ij(ε) ≥ (νε + min_y[Σ_c w_c (L_jy − L_cy) − ν (L_jy − L_iy)])₊² / (4Q),
     Q = ½ [(Σw)²/p_j + Σ_c w_c²/p_c], for every ε.
     """
 
     rows: IntArray
     w: FloatArray
-    mu: float
+    nu: float
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ class ExplicitCurve:
         k = losses.shape[0]
         chosen = self.points.of_pair(i, j)
         w = np.vstack([np.eye(k)[i], self.points.dense(chosen, k)])  # Theorem 7 comes first
-        mu = np.concatenate([[1.0], self.points.mu[chosen]])
-        pair = np.full(mu.size, i)
+        nu = np.concatenate([[1.0], self.points.nu[chosen]])
+        pair = np.full(nu.size, i)
         bounds = pair_lower_bounds(
-            losses, self.weights, j, pair, w, mu, self.eps[position : position + 1]
+            losses, self.weights, j, pair, w, nu, self.eps[position : position + 1]
         )
         best = int(bounds[:, 0].argmax())
         rows = np.flatnonzero(w[best])
-        return Multipliers(rows, w[best, rows], float(mu[best]))
+        return Multipliers(rows, w[best, rows], float(nu[best]))
 
 
 def explicit_curve(

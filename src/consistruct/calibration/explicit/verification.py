@@ -55,7 +55,7 @@ def verify(
         )
     if curve.weights.shape != (k,) or not (curve.weights > 0).all():
         raise CertificateError("the reference weights must be positive, one per prediction")
-    numbers = (curve.eps, curve.laws, curve.levels, curve.weights, curve.points.mu)
+    numbers = (curve.eps, curve.laws, curve.levels, curve.weights, curve.points.nu)
     if not all(np.isfinite(values).all() for values in (*numbers, curve.points.weights)):
         raise CertificateError("the curve has a number that is not finite")
     exact = IntegerLosses(losses, curve.weights)
@@ -126,8 +126,8 @@ def _verify_lower(L: FloatArray, curve: ExplicitCurve) -> None:
 def _check_points(points: DualPoints, k: int) -> None:
     inside = all(((x >= 0) & (x < k)).all() for x in (points.i, points.j, points.rows))
     _require(inside, "a dual point is about a label that does not exist")
-    good = (points.mu >= 0).all() and (points.weights >= 0).all()
-    _require(bool(good), "a dual point must be non-negative: w >= 0 and mu >= 0")
+    good = (points.nu >= 0).all() and (points.weights >= 0).all()
+    _require(bool(good), "a dual point must be non-negative: w >= 0 and nu >= 0")
 
 
 def _exact_bound(
@@ -142,7 +142,7 @@ def _exact_bound(
         part = slice(points.indptr[t], points.indptr[t + 1])
         weights = map(Fraction, points.weights[part].tolist())
         w = dict(zip(points.rows[part].tolist(), weights, strict=True))
-        found = bound(problem, i, j, w, Fraction(float(points.mu[t])), eps)
+        found = bound(problem, i, j, w, Fraction(float(points.nu[t])), eps)
         if best is None or found is None:
             return None
         best = max(best, found)

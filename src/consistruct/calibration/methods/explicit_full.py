@@ -111,7 +111,7 @@ class ExplicitFullMethod(Method):
             weights = map(Fraction, stored.weights[part].tolist())
             w = dict(zip(stored.rows[part].tolist(), weights, strict=True))
             pair = int(stored.i[t]), int(stored.j[t])
-            points.setdefault(pair, []).append((w, Fraction(float(stored.mu[t]))))
+            points.setdefault(pair, []).append((w, Fraction(float(stored.nu[t]))))
         return ListedCertificate.of(
             proof,
             loss=self._matrix.tolist(),

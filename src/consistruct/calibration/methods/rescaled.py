@@ -52,8 +52,10 @@ class Rescaled(Method):
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         # a power of two: dividing and multiplying give the same ε back
         found = self._inner.points(eps / self._unit, progress)
+        shift = 2.0 * math.log(self._unit)
         return [
-            replace(point, eps=point.eps * self._unit, log_scale=self.log_scale) for point in found
+            replace(point, eps=point.eps * self._unit, log_scale=point.log_scale + shift)
+            for point in found
         ]
 
     def certificate(self, eps: float) -> Certificate:

@@ -2,87 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.distributions import Distributions, Polytope
+from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.levels import approximation_error
 from consistruct.calibration.methods.base import Method, Progress
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.point import CurvePoint, Status, status_of
 from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.proofs import Certificate
-from consistruct.exceptions import CertificateError, ConsistructError
+from consistruct.calibration.proofs import Certificate, ListedCertificate
+from consistruct.calibration.proofs.checkers.listed import number
+from consistruct.calibration.proofs.restricted import RestrictedCertificate
+from consistruct.calibration.proofs.rounding import down, up
+from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["RestrictedCertificate", "RestrictedMethod"]
-
-
-@dataclass(frozen=True, eq=False)
-class RestrictedCertificate:
-    """A proof for each polytope of distributions; H is the least of them.
-
-    Attributes
-    ----------
-    parts : tuple of (Polytope, Certificate or None)
-        None where no distribution of the polytope makes a prediction worse by ε.
-    winner : int
-        The part that attains the upper bound.
-    """
-
-    loss: Loss
-    space: BaseScoreSpace
-    distributions: Distributions
-    eps: float
-    lower: float
-    upper: float
-    pair: tuple[Any, Any]
-    parts: tuple[tuple[Polytope, Certificate | None], ...]
-    winner: int
-    log_scale: float = 0.0
-
-    @property
-    def law(self) -> FloatArray:
-        """(m,) distribution of the truth under which j is wrongly predicted at the least cost."""
-        polytope, proof = self.parts[self.winner]
-        law: FloatArray = polytope.matrix() @ proof.law  # type: ignore[union-attr]
-        return law
-
-    def check(self) -> None:
-        """List the extreme distributions again, then check every part."""
-        L = self.loss.matrix()
-        expected = self.distributions.polytopes(L.shape[1])
-        if tuple(polytope for polytope, _ in self.parts) != expected:
-            raise CertificateError("the parts are not those of the distributions")
-        kept = self.space.predictable().indices
-        lowers = [math.inf]
-        for polytope, proof in self.parts:
-            columns = polytope.columns(L)
-            if proof is None:
-                rows = columns if kept is None else columns[kept]
-                if float((rows.max(axis=0) - rows.min(axis=0)).max()) >= self.eps:
-                    raise CertificateError(f"no proof is given for the part {polytope.name!r}")
-                continue
-            matrix = getattr(proof, "matrix", None)
-            matrix = proof.loss.matrix() if matrix is None else matrix  # type: ignore[attr-defined]
-            if proof.eps != self.eps or not np.array_equal(matrix, columns):
-                raise CertificateError(f"the proof of {polytope.name!r} is about another problem")
-            proof.check()
-            lowers.append(proof.lower * math.exp(proof.log_scale))
-        won = self.parts[self.winner][1]
-        if won is None or self.upper < won.upper * math.exp(won.log_scale) * (1 - 1e-12):
-            raise CertificateError(f"the upper bound {self.upper!r} is not attained")
-        if self.lower > min(lowers) * (1 + 1e-12):
-            raise CertificateError(f"the lower bound {self.lower!r} is not proved")
+__all__ = ["RestrictedMethod"]
 
 
 @dataclass(eq=False)
@@ -165,21 +109,17 @@ class RestrictedMethod(Method):
             raise ConsistructError(
                 f"H({eps:g}) = 0: ε is not above the consistency level {self.consistency_level:g}"
             )
-        parts: list[tuple[Polytope, Certificate | None]] = [
-            (polytope, method.certificate(eps) if eps <= method.max_eps else None)
-            for polytope, method in self._parts
+        parts = [
+            method.certificate(eps) if eps <= method.max_eps else None for _, method in self._parts
         ]
-        ends = [
-            (p.lower * math.exp(p.log_scale), p.upper * math.exp(p.log_scale))
-            if p is not None
-            else (math.inf, math.inf)
-            for _, p in parts
-        ]
-        winner = min(range(len(ends)), key=lambda n: ends[n][1])
-        won = parts[winner][1]
-        assert won is not None
-        lower, upper = min(low for low, _ in ends), ends[winner][1]
+        proofs = [part for part in parts if isinstance(part, ListedCertificate)]
+        won = min(proofs, key=lambda part: number(part.upper) * part.scale)
         return RestrictedCertificate(
-            self.loss, self.space, self.distributions, eps, lower, upper,
-            self._named(won.pair), tuple(parts), winner,
-        )  # fmt: skip
+            self.loss.matrix().tolist(),
+            self.distributions,
+            eps,
+            down(min(number(part.lower) * part.scale for part in proofs)),
+            up(number(won.upper) * won.scale),
+            tuple(part if isinstance(part, ListedCertificate) else None for part in parts),
+            parts.index(won),
+        )

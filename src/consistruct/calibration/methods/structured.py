@@ -76,6 +76,7 @@ class MixedMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "symmetric reduction"
+        self.cheap_pieces = True  # a handful of orbits
         self.scale = self.prover.scale
         self.log_scale = math.log(self.scale.numerator) - math.log(self.scale.denominator)
 

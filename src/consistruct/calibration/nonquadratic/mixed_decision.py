@@ -42,7 +42,7 @@ from consistruct.calibration.nonquadratic.pairs import (
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["MixedDecisionSolver", "tied_sets"]
+__all__ = ["MixedDecisionProof", "MixedDecisionSolver", "tied_sets"]
 
 GOAL = 1e-8  # relative width at which a set of labels is settled
 ROUNDING = 8e-15
@@ -169,14 +169,17 @@ class MixedDecisionSolver(PairSolver):
 
     def solve(self, i: int, j: int, eps: float, incumbent: float) -> MixedDecisionProof:
         classes = self.classes(i, j)
-        best_law, upper = None, math.inf
-        order, heap, done = count(), [], []
+        best_law: FloatArray | None = None
+        upper = math.inf
+        order = count()
+        heap: list[tuple[float, int, Box]] = []
+        done: list[Box] = []
 
         def visit(low: Counts, high: Counts) -> None:
             nonlocal best_law, upper
             box, law = self._relaxation(i, j, eps, low, high)
             value = self.excess(law, i, j, eps)
-            if best_law is None or value < upper:
+            if value < upper or best_law is None:
                 best_law, upper = law, value
             heappush(heap, (self.box_bound(i, j, eps, box), next(order), box))
 

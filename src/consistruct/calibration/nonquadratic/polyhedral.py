@@ -14,19 +14,12 @@ and the best g, ν are a linear program whose multipliers λ name a law Σ λ_v 
 too low the simplex is split at that law. V_j is linear on finitely many pieces, so the bound
 becomes exact; corners and values are kept for all pairs of the same j. Splitting at the kinks of
 V_j along edges finds the largest (L_j − L_i)q with V_j(q) = V(q): the consistency level.
-
-* hinge (Crammer–Singer, structured SVM), Φ(f, y) = max_c [L(c, y) + f_c] − f_y:
-  V_j(q) = max ⟨L, π⟩ over couplings π ≥ 0 with column sums q and row sums at most q_c for c ≠ j;
-  V(q) the same with row sums q.
-* max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: V_j(q) = max min_c (Lp)_c over laws
-  p with p_c ≤ q_c for c ≠ j; V(q) = min_c (Lq)_c.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
@@ -36,107 +29,27 @@ import numpy as np
 import scipy  # its submodules are imported on use
 
 from consistruct.calibration.nonquadratic.pairs import (
-    PairProof,
     PairSolver,
     Witness,
     without_repeats,
 )
+from consistruct.calibration.nonquadratic.simplices import (
+    TIE,
+    Corner,
+    Corners,
+    Node,
+    PolyhedralProof,
+    replaced,
+)
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["HingeSolver", "MaxMinSolver", "PolyhedralSolver"]
+__all__ = ["PolyhedralSolver", "linear_program"]
 
-TIE = 1e-9
 GOAL = 1e-8  # relative width at which a pair is settled
 MAX_NODES = 600  # simplices per pair; what is open then keeps its bound
 CHEAP_LEVEL = 4  # labels up to which the consistency level comes first
 LEVEL_NODES = 1000  # simplices for the consistency level, all pairs together
-
-Corners = tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Corner:
-    """A law with bounds on V_j there, each with the point that shows it."""
-
-    law: FloatArray  # (m,)
-    below: FloatArray  # a point of the maximum that V_j is: V_j ≥ its value
-    above: FloatArray  # scores (or mixed predictions) that predict j: V_j ≤ their surrogate
-    lower: float
-    upper: float
-
-
-@dataclass(eq=False)
-class Node:
-    """A simplex: split at a law, or bounded by a potential and a multiplier."""
-
-    corners: Corners
-    potential: FloatArray
-    nu: float
-    bound: float
-    weights: FloatArray  # (m,) λ of the law that it would be split at
-    children: dict[int, Node] = field(default_factory=dict)  # by the corner that is replaced
-    at: int = -1  # corner that replaces them
-
-
-@dataclass(eq=False)
-class PolyhedralProof(PairProof):
-    """A law with scores and a coupling from above, a tree of simplices from below."""
-
-    solver: PolyhedralSolver
-    pair: tuple[int, int]
-    eps: float
-    best: Corner
-    coupling: FloatArray  # shows V(q) ≥ its value
-    root: Node
-
-    def __post_init__(self) -> None:
-        self.law = self.best.law
-        self.lower, self.upper = self.recompute()
-
-    def recompute(self) -> tuple[float, float]:
-        i, j = self.pair
-        solver = self.solver
-        gap = solver.L[j] - solver.L[i]
-        corners = solver.corners(j)
-        if self.root.corners != solver.whole(i, j):
-            return 0.0, math.inf
-        lower, waiting = math.inf, [self.root]
-        while waiting:
-            node = waiting.pop()
-            if node.children:
-                if not _splits(node, corners):
-                    return 0.0, math.inf
-                waiting.extend(node.children.values())
-            else:
-                lower = min(lower, solver.bound(node, j, gap, self.eps))
-        law, scale = self.law, solver.scale
-        upper = math.inf
-        if abs(law.sum() - 1) <= TIE and (law >= 0).all() and gap @ law >= self.eps - TIE * scale:
-            attained = solver.value_above(j, law, self.best.above)
-            upper = max(attained - solver.optimum_below(law, self.coupling), 0.0)
-        return max(lower, 0.0), upper
-
-
-def _splits(node: Node, corners: list[Corner]) -> bool:
-    """Whether the children cover the node: its split law is their mixture, all of it covered."""
-    laws = np.stack([corners[c].law for c in node.corners])
-    weights = node.weights
-    if (weights < 0).any() or abs(weights.sum() - 1) > TIE:
-        return False
-    if np.abs(weights @ laws - corners[node.at].law).max() > TIE:
-        return False
-    used = set(np.flatnonzero(weights > 0).tolist())
-    if not used <= set(node.children):
-        return False
-    return all(
-        child.corners == _replaced(node.corners, where, node.at)
-        for where, child in node.children.items()
-    )
-
-
-def _replaced(corners: Corners, where: int, value: int) -> Corners:
-    return (*corners[:where], value, *corners[where + 1 :])
 
 
 class PolyhedralSolver(PairSolver, ABC):
@@ -253,7 +166,7 @@ class PolyhedralSolver(PairSolver, ABC):
         # variables x, ν, t: max νε + t with t below the planes of all corners
         planes = np.hstack([laws @ R, (laws @ gap)[:, None], np.ones((m, 1))])
         extra = np.hstack([G, np.zeros((len(G), 2))])
-        found = _linear_program(
+        found = linear_program(
             np.concatenate([np.zeros(n), [-eps, -1.0]]),
             np.vstack([planes, extra]),
             np.concatenate([[corner.lower for corner in known], -h]),
@@ -307,7 +220,7 @@ class PolyhedralSolver(PairSolver, ABC):
                 best = corner
             node.at = at
             for where in np.flatnonzero(node.weights > 0).tolist():
-                child = self._node(j, gap, eps, _replaced(node.corners, where, at))
+                child = self._node(j, gap, eps, replaced(node.corners, where, at))
                 node.children[where] = child
                 heappush(heap, (child.bound, next(order), child))
                 nodes += 1
@@ -353,7 +266,7 @@ class PolyhedralSolver(PairSolver, ABC):
                 if kink is None and bound <= best.level + 10 * TIE * self.scale:
                     continue  # V_j is linear between the corners in use: the bound is attained
                 waiting += [
-                    _replaced(simplex, where, at)
+                    replaced(simplex, where, at)
                     for where in np.flatnonzero(weights if kink is None else kink).tolist()
                 ]
         return best
@@ -398,7 +311,7 @@ class PolyhedralSolver(PairSolver, ABC):
         # variables x, μ, t: min t with t ≥ gap·v − μ V_j(v) + v·R x at all corners
         planes = np.hstack([laws @ R, -values[:, None], -np.ones((m, 1))])
         extra = np.hstack([G, h[:, None], np.zeros((len(G), 1))])
-        found = _linear_program(
+        found = linear_program(
             np.concatenate([np.zeros(n + 1), [1.0]]),
             np.vstack([planes, extra]),
             np.concatenate([-(laws @ gap), np.zeros(len(G))]),
@@ -422,7 +335,7 @@ class PolyhedralSolver(PairSolver, ABC):
         return without_repeats(super().limits, self.L)
 
 
-def _linear_program(
+def linear_program(
     cost: FloatArray,
     A_ub: FloatArray,
     b_ub: FloatArray,
@@ -449,122 +362,3 @@ def _linear_program(
     if found.status != 0 or found.x is None:
         raise ConsistructError(f"a linear program was not solved: {found.message}")
     return found
-
-
-class HingeSolver(PolyhedralSolver):
-    """Crammer–Singer and the structured hinge with margin rescaling; argmax decoding."""
-
-    name = "linear programs over simplices of laws, hinge"
-
-    @cached_property
-    def _sums(self) -> tuple[FloatArray, FloatArray]:
-        """Row and column sums of a coupling, (k, k²) each."""
-        k = len(self.L)
-        rows, columns = np.divmod(np.arange(k * k), k)
-        every = np.arange(k)[:, None]
-        return (rows == every).astype(np.float64), (columns == every).astype(np.float64)
-
-    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rows, columns = self._sums
-        others = np.delete(np.arange(len(q)), j)
-        found = _linear_program(-self.L.ravel(), rows[others], q[others], columns, q)
-        scores = np.zeros(len(q))
-        scores[others] = np.minimum(found.ineqlin.marginals, 0.0)
-        return np.maximum(found.x, 0.0).reshape(self.L.shape), scores
-
-    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        pi = np.maximum(point, 0.0)
-        beyond = np.maximum(pi.sum(axis=1) - q, 0.0)
-        beyond[j] = 0.0
-        missed = float(np.abs(pi.sum(axis=0) - q).sum() + beyond.sum())
-        # moving what is missed changes ⟨L, π⟩ by no more than twice the largest loss
-        return float((self.L * pi).sum()) - 2 * self.scale * missed
-
-    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        if (point > point[j]).any():
-            return math.inf
-        return float(q @ self.risks(np.append(point, np.zeros(len(q)))))
-
-    def solve_optimum(self, q: FloatArray) -> FloatArray:
-        rows, columns = self._sums
-        none = np.zeros((0, rows.shape[1]))
-        sums = np.vstack([rows[1:], columns])  # one sum follows from the others
-        found = _linear_program(
-            -self.L.ravel(), none, np.zeros(0), sums, np.concatenate([q[1:], q])
-        )
-        return np.maximum(found.x, 0.0).reshape(self.L.shape)
-
-    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
-        pi = np.maximum(point, 0.0)
-        missed = np.abs(pi.sum(axis=0) - q).sum() + np.abs(pi.sum(axis=1) - q).sum()
-        return float((self.L * pi).sum()) - 2 * self.scale * float(missed)
-
-    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        k = len(self.L)
-        # x = (g, φ), φ_y ≥ L(c, y) + g_c − g_y
-        R = np.hstack([np.zeros((k, k)), np.eye(k)])
-        c, y = np.divmod(np.arange(k * k), k)
-        G = np.hstack([np.eye(k)[c] - np.eye(k)[y], -np.eye(k)[y]])
-        return R, G, self.L.ravel(), np.zeros(2 * k)
-
-    @property
-    def _ranges(self) -> list[tuple[float | None, float | None]]:
-        return [(0.0, 0.0)] + [(None, None)] * (2 * len(self.L) - 1)
-
-    def risks(self, potential: FloatArray) -> FloatArray:
-        g = potential[: len(self.L)]
-        return np.asarray((self.L + g[:, None]).max(axis=0) - g)
-
-
-class MaxMinSolver(PolyhedralSolver):
-    """Max-min margin; argmax decoding."""
-
-    name = "linear programs over simplices of laws, max-min margin"
-
-    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        k = len(self.L)
-        # variables (p, r): max r with r ≤ (Lp)_c and p_c ≤ q_c for c ≠ j
-        ranges: list[tuple[float | None, float | None]] = [(0.0, float(bound)) for bound in q]
-        ranges[j] = (0.0, None)
-        found = _linear_program(
-            np.append(np.zeros(k), -1.0),
-            np.column_stack([-self.L, np.ones(k)]),
-            np.zeros(k),
-            np.append(np.ones(k), 0.0)[None],
-            np.ones(1),
-            [*ranges, (None, None)],
-        )
-        mixed = np.maximum(-found.ineqlin.marginals, 0.0)
-        return np.maximum(found.x[:-1], 0.0), mixed / mixed.sum()
-
-    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        p = np.maximum(point, 0.0)
-        beyond = np.maximum(p - q, 0.0)
-        beyond[j] = 0.0
-        missed = abs(float(p.sum()) - 1.0) + float(beyond.sum())
-        return float((self.L @ p).min()) - 2 * self.scale * missed
-
-    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        z = (np.maximum(point, 0.0) / np.maximum(point, 0.0).sum()) @ self.L
-        return float(q @ np.maximum(z, z[j]))
-
-    def solve_optimum(self, q: FloatArray) -> FloatArray:
-        return np.zeros(0)
-
-    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
-        return float((self.L @ q).min())
-
-    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        k = len(self.L)
-        return self.L.T, np.zeros((0, k)), np.zeros(0), np.ones(k)
-
-    @property
-    def _ranges(self) -> list[tuple[float | None, float | None]]:
-        return [(0.0, None)] * len(self.L)
-
-    def risks(self, potential: FloatArray) -> FloatArray:
-        """min_c (Lq)_c ≤ κᵀLq for every law κ of predictions."""
-        kappa = np.maximum(potential, 0.0)
-        total = float(kappa.sum())
-        kappa = kappa / total if total > 0 else np.full(len(kappa), 1 / len(kappa))
-        return np.asarray(kappa @ self.L)

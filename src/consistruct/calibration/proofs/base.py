@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.exceptions import CertificateError
 
-__all__ = ["REFUSALS", "Certificate", "Exact", "PlainCertificate", "encode", "plain"]
+__all__ = [
+    "REFUSALS",
+    "Certificate",
+    "Exact",
+    "PlainCertificate",
+    "encode",
+    "plain",
+    "probabilities",
+]
 
 Exact = int | float | str | Fraction  # a number without rounding: strings are "p/q"
 
@@ -110,6 +119,13 @@ def encode(value: Any) -> Any:
     if value is None or isinstance(value, int | float | str):
         return value
     raise TypeError(f"a certificate holds plain data, not {type(value).__name__}")
+
+
+def probabilities(law: Sequence[Exact]) -> list[float]:
+    """Exact weights, normalised and rounded."""
+    weights = [listed.number(x) for x in law]
+    total = sum(weights, Fraction(0))
+    return [float(x / total) for x in weights]
 
 
 def plain(value: Fraction) -> Exact:

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from consistruct.calibration.proofs.base import PlainCertificate
 from consistruct.calibration.structured.chain import flow_value
 from consistruct.calibration.structured.chain_bounds import chain_bounds, pair_bound
 from consistruct.exceptions import CertificateError
@@ -26,7 +27,7 @@ Truth = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class ChainCertificate:
+class ChainCertificate(PlainCertificate):
     """lower ≤ H(ε) ≤ upper for Hamming(T) with Chain(T, 2).
 
     Attributes
@@ -43,6 +44,8 @@ class ChainCertificate:
         ν of the dynamic programmes; Theorem 7 covers what none of them does.
     """
 
+    kind: ClassVar[str] = "chain"
+
     T: int
     fraction: str
     lower: float
@@ -51,7 +54,6 @@ class ChainCertificate:
     flow: tuple[float, ...]
     contrast: tuple[float, ...]
     multipliers: tuple[float, ...]
-    log_scale: float = 0.0
 
     @property
     def eps(self) -> float:
@@ -78,22 +80,23 @@ class ChainCertificate:
             found[truth] = found.get(truth, 0.0) + high - low
         return tuple(found.items())
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"kind": "chain", **asdict(self)}
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`; wrong fields raise CertificateError."""
-        try:
-            fields: dict[str, Any] = {name: data[name] for name in cls.__dataclass_fields__}
-            if data["kind"] != "chain" or len(data) != len(fields) + 1:
-                raise CertificateError(f"this is no chain certificate: {sorted(data)}")
-            rows = ("differs", "flow", "contrast", "multipliers")
-            fields |= {name: tuple(fields[name]) for name in rows}
-            return cls(**fields)
-        except (KeyError, TypeError) as error:
-            raise CertificateError(f"this is no chain certificate: {error}") from None
+    def read(cls, document: dict[str, Any]) -> Self:
+        fields: dict[str, Any] = {
+            name: document[name] for name in cls.__dataclass_fields__ if name != "kind"
+        }
+        if unknown := set(document) - set(fields) - {"kind", "schema"}:
+            raise CertificateError(f"unknown fields {sorted(unknown)}")
+        rows = ("differs", "flow", "contrast", "multipliers")
+        fields |= {name: tuple(fields[name]) for name in rows}
+        return cls(**fields)
+
+    @staticmethod
+    def verify(document: dict[str, Any]) -> None:
+        ChainCertificate.read(document).check()
 
     def check(self) -> None:
         """Recompute both ends exactly; raise CertificateError if they do not support the claim."""
@@ -132,8 +135,6 @@ class ChainCertificate:
             raise CertificateError(f"ε must be a fraction, got {self.fraction!r}") from None
         if not 0 < eps <= 1:
             raise CertificateError(f"ε must lie in (0, 1], got {self.fraction}")
-        if self.log_scale != 0:
-            raise CertificateError(f"the bounds are H itself, got log_scale {self.log_scale!r}")
         numbers = (self.lower, self.upper, *self.flow, *self.contrast, *self.multipliers)
         if not all(type(x) is float and math.isfinite(x) for x in numbers):
             raise CertificateError("bounds, flow, contrasts and multipliers must be finite floats")

@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 
 from consistruct.calibration.proofs.base import REFUSALS, SCHEMA, PlainCertificate
+from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.mixed import MixedCertificate
 from consistruct.calibration.proofs.oracle import OracleCertificate
+from consistruct.calibration.proofs.restricted import RestrictedCertificate
+from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import CertificateError
 
 __all__ = ["KINDS", "from_json"]
 
 KINDS: dict[str, type[PlainCertificate]] = {
     cls.kind: cls
-    for cls in (ListedCertificate, MixedCertificate, HammingCertificate, OracleCertificate)
+    for cls in (
+        ListedCertificate,
+        MixedCertificate,
+        HammingCertificate,
+        OracleCertificate,
+        ChainCertificate,
+        SetCertificate,
+        RestrictedCertificate,
+    )
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain, probabilities
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView
 from consistruct.calibration.proofs.rounding import down, up
@@ -83,6 +83,11 @@ class ListedCertificate(PlainCertificate):
             float(sum((listed.number(a) * b for a, b in zip(row, theta, strict=True)), Fraction(0)))
             for row in self.scores
         ]
+
+    @property
+    def probabilities(self) -> list[float]:
+        """`law` as probabilities, rounded."""
+        return probabilities(self.law)
 
     def document(self) -> dict[str, Any]:
         return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
 from consistruct.calibration.proofs.checkers import mixed
 
 __all__ = ["MixedCertificate"]
@@ -55,6 +55,11 @@ class MixedCertificate(PlainCertificate):
         sizes, block, first = mixed.block_sizes(document)
         key = mixed.orbit_of(document, sizes, block, first)
         return mixed.Orbit(sizes, mixed.number(self.eta), self.scores, key)
+
+    @property
+    def probabilities(self) -> list[float]:
+        """`law` as probabilities, rounded."""
+        return probabilities(self.law)
 
     def document(self) -> dict[str, Any]:
         return {

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from consistruct.calibration.proofs.base import PlainCertificate
 from consistruct.exceptions import CertificateError
 
 __all__ = ["SetCertificate", "SetProblem"]
@@ -160,7 +161,7 @@ def _cells(groups: Counts) -> list[Counts]:
 
 
 @dataclass(frozen=True)
-class SetCertificate:
+class SetCertificate(PlainCertificate):
     """lower ≤ H(ε) ≤ upper for FBeta(T, beta) with its own scores and all set sizes.
 
     Attributes
@@ -175,6 +176,8 @@ class SetCertificate:
         For the pairs that Theorem 7 does not cover.
     """
 
+    kind: ClassVar[str] = "sets"
+
     T: int
     beta: float
     empty: float
@@ -185,7 +188,6 @@ class SetCertificate:
     cells: tuple[tuple[Counts, float], ...]
     layers: tuple[tuple[float, ...], ...]
     multipliers: tuple[Multipliers, ...]
-    log_scale: float = 0.0
 
     @property
     def pair(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -193,20 +195,19 @@ class SetCertificate:
         a, b, c, d = self.groups
         return (1,) * (a + b) + (0,) * (c + d), (1,) * a + (0,) * b + (1,) * c + (0,) * d
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"kind": "sets", **asdict(self)}
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`; wrong fields raise CertificateError."""
-        try:
-            fields = {name: _tuples(data[name]) for name in cls.__dataclass_fields__}
-            if data["kind"] != "sets" or len(data) != len(fields) + 1:
-                raise CertificateError(f"this is no set certificate: {sorted(data)}")
-            return cls(**fields)
-        except (KeyError, TypeError) as error:
-            raise CertificateError(f"this is no set certificate: {error}") from None
+    def read(cls, document: dict[str, Any]) -> Self:
+        names = [name for name in cls.__dataclass_fields__ if name != "kind"]
+        if unknown := set(document) - set(names) - {"kind", "schema"}:
+            raise CertificateError(f"unknown fields {sorted(unknown)}")
+        return cls(**{name: _tuples(document[name]) for name in names})
+
+    @staticmethod
+    def verify(document: dict[str, Any]) -> None:
+        SetCertificate.read(document).check()
 
     def check(self) -> None:
         """Recompute both ends exactly; raise CertificateError if they do not support the claim."""
@@ -229,8 +230,6 @@ class SetCertificate:
     def _checked(self) -> tuple[SetProblem, Fraction]:
         if type(self.T) is not int or self.T < 1:
             raise CertificateError(f"T must be a positive integer, got {self.T!r}")
-        if self.log_scale != 0:
-            raise CertificateError(f"the bounds are H itself, got log_scale {self.log_scale!r}")
         try:
             weights = [w for *_, pairs in self.multipliers for _, w in pairs]
             rises = [nu for _, nu, _ in self.multipliers]

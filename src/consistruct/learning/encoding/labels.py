@@ -52,6 +52,7 @@ __all__ = [
     "SetLabels",
     "encode_again",
     "loss_class",
+    "over_classes",
     "over_parts",
     "prepare_labels",
     "takes_any_labels",
@@ -214,6 +215,11 @@ def over_parts(loss: Any) -> bool:
     if isinstance(loss, str):
         return issubclass(loss_class(loss) or object, Hamming | FBeta)
     return isinstance(loss, Loss) and isinstance(loss.truths, Product | Subsets)
+
+
+def over_classes(loss: Any) -> bool:
+    """Whether a loss object is over plain classes."""
+    return isinstance(loss, Loss) and isinstance(loss.truths, Classes)
 
 
 def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:

@@ -91,5 +91,7 @@ def _surely_ordinary(X: Any) -> bool:
 
 
 def _greatest_magnitude(X: Any) -> float:
+    """Of the entries that are there: a missing one (NaN) has no magnitude."""
     values = X.data if is_sparse(X) else X
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    low = float(np.fmin.reduce(values, axis=None, initial=0.0))
+    return max(float(np.fmax.reduce(values, axis=None, initial=0.0)), -low)

@@ -19,7 +19,7 @@ from consistruct.losses import Hamming
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
-__all__ = ["Sequences", "TokenStates", "read_sequences", "takes_sequences"]
+__all__ = ["Sequences", "TokenStates", "read_batch", "read_sequences", "takes_sequences"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,3 +211,27 @@ def read_sequences(
         estimator.n_features_in_ = tokens.n_features
     states = Ragged(kind.labels.encode(tags, tokens.offsets), tokens.offsets)
     return Examples(kind, tokens, states, check_sample_weight(sample_weight, len(tokens)))
+
+
+def read_batch(
+    estimator: Any,
+    model: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    sample_weight: Any,
+    kind: Sequences | None,
+    classes: Any,
+) -> Examples:
+    """A batch of `partial_fit`: the tags are those of the first call, which must name them all."""
+    if kind is None:
+        if classes is None:
+            raise ValueError(
+                "the first call of partial_fit needs classes=, all tags of the task, for sequences"
+            )
+        tags = TagSet(np.asarray(classes).tolist() if hasattr(classes, "tolist") else classes)
+        loss = estimator.loss
+        if not isinstance(loss, Hamming):
+            loss = Hamming(None, max(len(tags), 2))
+        kind = Sequences(loss, tags)
+    return read_sequences(estimator, model, X, y, groups, sample_weight, kind=kind)

@@ -128,7 +128,7 @@ class Probabilities(TargetModel):
         if self.estimator is not None:
             return self.estimator
         # larger leaves than the default of one row: a leaf is an estimate of probabilities
-        return ExtraTreesClassifier(n_estimators=200, min_samples_leaf=2)
+        return ExtraTreesClassifier(n_estimators=200, min_samples_leaf=2, max_features=0.5)
 
     def fit(
         self,

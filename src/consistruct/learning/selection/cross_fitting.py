@@ -60,6 +60,8 @@ def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Ite
     n, truths = len(examples), examples.truths
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2 folds or a splitter, got {n_folds}")
+    if n < 2:
+        raise ValueError(f"folds need at least 2 rows to leave some out, got n_samples={n}")
     n_folds = min(n_folds, n)
     seed = int(rng.integers(2**31))
     everyone = np.zeros((n, 1))

@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 # N·α, the weight of the penalty against one sequence: it carries over from a part to the whole
 STRENGTHS = (1.0, 0.3, 0.1, 0.03)
 FEWEST_SEQUENCES = 100  # fewer rank nothing
-SEARCH_SEQUENCES = 4000
-SEARCH_EPOCHS = 6
+SEARCH_SEQUENCES = 2000
+SEARCH_EPOCHS = 5
 HELD_OUT = 0.25
 
 

@@ -32,6 +32,8 @@ class OutputColumns:
         if parts is None:
             return
         n_parts, total = parts
+        if self.width == n_parts:  # one state each: nothing would be left to learn
+            return
         self.n_states = self.width // n_parts
         self.part_sums = np.full(n_parts, total)
         self.kept = np.arange(self.width).reshape(n_parts, self.n_states)[:, 1:].ravel()

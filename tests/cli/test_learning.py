@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from consistruct.cli import app
 from consistruct.learning import TaskLossClassifier, load, save
+from consistruct.learning.models.ridge.model import Ridge
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -175,7 +176,7 @@ def test_other_formats_give_the_same_model(kind, animals, model, tmp_path):
     if kind == "svm":
         rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for row in X.tolist()]
         path.write_text("\n".join(f"{name} {row}" for name, row in zip(KINDS, rows, strict=True)))
-        options = ["--features", "rbf"]  # sparse inputs are linear by default
+        options = ["--learner", "ridge", "--set", "features=rbf"]  # as the dense ones
     elif kind == "arff":
         head = "@relation r\n" + "".join(f"@attribute {name} numeric\n" for name in "abc")
         head += "@attribute kind {ant,bee,cow}\n@data\n"
@@ -226,13 +227,33 @@ def test_truths_never_seen_count_as_wrong(model, tmp_path):
         (["--target", "absent"], "there is no column 'absent'"),
         ([], "say which column is the truth"),
         (["--target", "kind", "--loss", "nonsense"], "unknown loss 'nonsense'"),
-        (["--target", "kind", "--features", "nonsense"], "features must be one of"),
-        (["--target", "kind", "--solver", "nonsense"], "solver must be"),
-        (["--target", "kind", "--surrogate", "nonsense"], "surrogate must be one of"),
-        (["--target", "kind", "--decoding", "nonsense"], "decoding must be"),
-        (["--target", "kind", "--alpha", "much"], "--alpha must be auto or a number"),
-        (["--target", "kind", "--checkpoint", "c"], "--checkpoint needs --solver sgd"),
-        (["--target", "kind", "--epochs", "3"], "--epochs needs --solver sgd"),
+        (
+            ["--target", "kind", "--learner", "ridge", "--set", "features=nonsense"],
+            "features must be one of",
+        ),
+        (
+            ["--target", "kind", "--learner", "ridge", "--set", "solver=nonsense"],
+            "solver must be",
+        ),
+        (
+            ["--target", "kind", "--learner", "linear", "--set", "surrogate=nonsense"],
+            "surrogate must be one of",
+        ),
+        (["--target", "kind", "--learner", "nonsense"], "model must be 'auto', one of"),
+        (
+            ["--target", "kind", "--learner", "ridge", "--set", "alpha=much"],
+            "alpha must be 'auto', a non-negative number",
+        ),
+        (["--target", "kind", "--learner", "ridge", "--set", "size=3"], "has no setting 'size'"),
+        (["--target", "kind", "--set", "alpha=3"], "are settings of one learner; name it"),
+        (
+            ["--target", "kind", "--learner", "ridge", "--checkpoint", "c"],
+            "--checkpoint needs --learner ridge (or linear) with --set solver=sgd",
+        ),
+        (
+            ["--target", "kind", "--learner", "stack", "--epochs", "3"],
+            "--epochs needs --learner ridge",
+        ),
         (["--target", "kind", "--ignore", "zzz"], "no column 'zzz' for --ignore"),
     ],
 )
@@ -260,7 +281,7 @@ def test_bad_files_get_one_line(animals, model, tmp_path):
 
 
 def test_model_from_python_lacks_a_layout(animals, tmp_path):
-    save(TaskLossClassifier(features="linear").fit(X, KINDS), tmp_path / "m")
+    save(TaskLossClassifier(model=Ridge("linear")).fit(X, KINDS), tmp_path / "m")
     result = run("predict", tmp_path / "m", animals, code=2)
     assert "does not say which columns it was fitted on" in result.stderr
 
@@ -328,10 +349,12 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
     fit: tuple[object, ...] = (
         "fit",
         tmp_path / "d.npz",
-        "--solver",
-        "sgd",
-        "--features",
-        "linear",
+        "--learner",
+        "ridge",
+        "--set",
+        "solver=sgd",
+        "--set",
+        "features=linear",
         "--epochs",
         "40",
     )

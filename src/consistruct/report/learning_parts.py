@@ -1,0 +1,90 @@
+"""What every learning report says of a model and of the losses of its decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consistruct.protocols import FloatArray
+from consistruct.report.learning import LossBin, ModelScore, PortfolioEntry
+
+__all__ = [
+    "MODEL",
+    "described",
+    "error_of",
+    "loss_bins",
+    "portfolio_of",
+    "ridge_of",
+    "score_of",
+]
+
+MODEL = "this model"
+N_BINS = 10
+BIN_ROWS = 20
+
+
+def ridge_of(model: Any) -> Any:
+    """The ridge regression that is the model, behind a transformer or not; else None."""
+    inner = getattr(model.model_, "model_", model.model_)
+    return inner if hasattr(inner, "feature_map_") and hasattr(inner, "alpha_") else None
+
+
+def described(model: Any) -> str:
+    """The model in words."""
+    entries = [entry for entry in portfolio_of(model) if entry.weight > 0]
+    if entries:
+        return " + ".join(f"{entry.weight:.2g} · {entry.name}" for entry in entries)
+    ridge = ridge_of(model)
+    if ridge is None:
+        return type(model.model_).__name__
+    kernel = getattr(ridge.feature_map_, "kernel", None)
+    name = f"{type(ridge).__name__} on {type(ridge.feature_map_).__name__}"
+    return name if kernel is None else f"{name}, {kernel.name} of bandwidth {kernel.bandwidth:.3g}"
+
+
+def portfolio_of(model: Any) -> tuple[PortfolioEntry, ...]:
+    """What was tried; empty for a single model."""
+    return tuple(
+        PortfolioEntry(
+            entry["name"], entry["status"], entry["weight"], entry["task_loss"], entry["seconds"]
+        )
+        for entry in getattr(model, "portfolio_", ())
+    )
+
+
+def score_of(name: str, losses: FloatArray, model: FloatArray, seconds: float | None) -> ModelScore:
+    """Mean of `losses` (n,) and of their differences to those of the reported model (n,)."""
+    return ModelScore(
+        name=name,
+        mean=float(losses.mean()),
+        standard_error=error_of(losses),
+        difference=float((losses - model).mean()),
+        difference_error=error_of(losses - model),
+        seconds=seconds,
+    )
+
+
+def error_of(values: FloatArray) -> float | None:
+    """Standard error of a mean; none for a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+def loss_bins(
+    predicted: FloatArray, losses: FloatArray
+) -> tuple[tuple[LossBin, ...], float | None]:
+    """Examples by predicted loss, in equal numbers; and the rank correlation."""
+    from scipy.stats import spearmanr
+
+    order = np.argsort(predicted, kind="stable")
+    number = int(np.clip(len(order) // BIN_ROWS, 1, N_BINS))
+    bins = tuple(
+        LossBin(
+            float(predicted[rows].mean()), float(losses[rows].mean()), error_of(losses[rows]),
+            len(rows),
+        )
+        for rows in np.array_split(order, number)
+    )  # fmt: skip
+    constant = np.ptp(predicted) == 0 or np.ptp(losses) == 0
+    correlation = None if constant else float(spearmanr(predicted, losses).statistic)
+    return bins, correlation
