@@ -175,7 +175,7 @@ PACKAGES = sorted(
     for module in pkgutil.iter_modules(consistruct.__path__)
     if module.ispkg and not module.name.startswith("_") and module.name != "cli"
 )
-PUBLIC = ["exceptions", "protocols", "learning.rankings", "learning.sequence_metrics", *PACKAGES]
+PUBLIC = ["exceptions", "protocols", "learning.models", "learning.sequence_metrics", *PACKAGES]
 
 
 @pytest.mark.parametrize("package", PUBLIC)
