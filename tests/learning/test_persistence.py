@@ -28,7 +28,7 @@ from consistruct.learning.files.persistence import read_model
 from consistruct.learning.models import Linear, Ridge
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.surrogates import SURROGATES, QuadraticSurrogate
+from consistruct.surrogates import SURROGATES, BaseSurrogate, QuadraticSurrogate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

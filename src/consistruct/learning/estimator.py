@@ -187,7 +187,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         positive = np.flatnonzero(examples.weight > 0)
         examples = examples.take(positive)
         with verbosity(self.verbose):
-            self.model_.partial_fit(  # type: ignore[attr-defined]
+            self.model_.partial_fit(
                 examples.inputs,
                 examples.truths,
                 examples.kind.statistic(),
@@ -371,7 +371,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
-        self.kind_ = type(self.kind_)(loss, self.kind_.labels)
+        self.kind_ = self.kind_.with_loss(loss)
         return self
 
     @property

@@ -183,7 +183,7 @@ class StructuredPredictor(TargetEstimator):
             self._forget()
         if takes_sequences(self.loss, X, groups):
             model = self._model_for("sequences") if first else self.model_
-            kind = None if first else self.kind_
+            kind: Any = None if first else self.kind_
             examples = read_batch(self, model, X, y, groups, sample_weight, kind, classes)
             self.kind_ = examples.kind
             self._stream(model, examples)
@@ -229,7 +229,7 @@ class StructuredPredictor(TargetEstimator):
             As in `fit`.
         """
         inputs = self._read(X, groups)
-        marginals = self.model_.marginals(inputs)  # type: ignore[attr-defined]
+        marginals = self.model_.marginals(inputs)
         return marginals.values if groups is not None else list(marginals)
 
     def _checked_labels(self, X: Any, y: Any) -> Any:
