@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, permutations
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -200,11 +201,12 @@ def test_columns_are_rounded_once():
 def test_certificates_cover_every_polytope(scores):
     H = calibration_function(CostMatrix(COSTS), scores, distributions="noise:0.25")
     eps = 0.5 * (H.consistency_level + H.max_eps)
-    proof = H.certificate(eps)
+    proof: Any = H.certificate(eps)
     proof.check()
     assert len(proof.parts) == 4
     law = np.array(proof.law)
-    assert from_json(proof.to_json()).law == proof.law
+    again: Any = from_json(proof.to_json())
+    assert again.law == proof.law
     from_json(proof.to_json()).check()
     assert law.sum() == pytest.approx(1.0)
     assert law.max() >= 0.75 - 1e-9
@@ -237,7 +239,7 @@ def test_twenty_labels_take_the_compiled_route():
 
 def test_labels_of_other_shapes_keep_their_names():
     H = calibration_function(Hamming(3), distributions="noise:0.1")
-    point = H.curve(0.3)[0]
+    point: Any = H.curve(0.3)[0]
     assert all(isinstance(label, tuple) and len(label) == 3 for label in point.pair)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from consistruct.scores import Blocks, Dense
 
 def lower_hull(x, y, at):
     """The lower convex hull of points, by the monotone chain: the slow truth."""
-    hull = []
+    hull: list[Any] = []
     for point in zip(x.tolist(), y.tolist(), strict=True):
         while len(hull) >= 2:
             (x0, y0), (x1, y1) = hull[-2:]
@@ -35,7 +36,8 @@ def random_pieces(seed):
     """Convex quadratics on neighbouring intervals that never fall and may jump up."""
     rng = np.random.default_rng(seed)
     edges = np.cumsum(rng.exponential(size=rng.integers(2, 7)))
-    pieces, height, low = [], 0.0, 0.0
+    pieces: list[Any] = []
+    height, low = 0.0, 0.0
     for high in edges.tolist():
         a = float(rng.choice([0.0, rng.exponential()]))
         slope = float(rng.choice([0.0, rng.exponential()]))  # at the left end
@@ -149,6 +151,7 @@ def test_advice_follows_the_numbers():
     assert blocks == pytest.approx(5.55e9, rel=0.01)
     assert full == pytest.approx(8.46e9, rel=0.01)
     advice = cs.advise(loss, eps=0.02, surrogates=False)
+    assert advice.recommended is not None
     assert advice.recommended.name == "20 blocks"
     needs = {entry.name: entry.iterations for entry in advice.families}
     assert needs["20 blocks"] == pytest.approx(blocks, rel=0.01)

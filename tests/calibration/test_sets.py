@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_the_envelope_takes_few_values():
 
 @pytest.fixture(scope="module")
 def proof():
-    found = calibration_function(FBeta(5, 2.0)).certificate(0.6)
+    found: Any = calibration_function(FBeta(5, 2.0)).certificate(0.6)
     assert found.multipliers
     return found
 

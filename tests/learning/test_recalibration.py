@@ -1,5 +1,7 @@
 """Recalibration on left-out rows: chosen by rows really left out, for every model, in one place."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -69,7 +71,7 @@ def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
         "whole": (rng.integers(1, 4, len(X)).astype(float), np.ones(len(X))),
         "real": ((real := rng.uniform(0.5, 2.0, len(X))), real),
     }[weights]
-    settings = {"features": "linear", "alpha": [1.0, 2.0]}
+    settings: dict[str, Any] = {"features": "linear", "alpha": [1.0, 2.0]}
     K = X @ X.T
     if route != "primal":
         settings = {"features": "rbf", "bandwidth": 2.0, "standardize": False, "alpha": ALPHA}
@@ -86,7 +88,8 @@ def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
         for c in CONTRASTS
     ]
     np.testing.assert_allclose(model.path_["contrast_loss"], expected, atol=1e-9)
-    assert model.recalibration_.contrast == CONTRASTS[int(np.argmin(np.round(expected, 12)))]
+    chosen: Any = model.recalibration_
+    assert chosen.contrast == CONTRASTS[int(np.argmin(np.round(expected, 12)))]
 
 
 def test_decisions_have_the_contrast_and_reports_do_not():

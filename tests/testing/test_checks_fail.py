@@ -86,7 +86,9 @@ class OverlappingGroups(Hamming):
 
 class CarelessGroups(Hamming):
     def target_groups(self):
-        return super().target_groups()[1:]
+        found = super().target_groups()
+        assert found is not None
+        return found[1:]
 
 
 class UnevenCandidates(PartialLabels):

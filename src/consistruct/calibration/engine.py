@@ -13,7 +13,6 @@ from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.methods import choose_method, restricted_method
-from consistruct.calibration.methods.rescaled import LARGEST, SMALLEST, Rescaled, cost_unit
 from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -107,14 +106,7 @@ def calibration_function(
             f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
         )
     check_cost_scale(loss.max_value)
-    unit = cost_unit(loss.max_value)
     other = cls.excess != "square"
-    if unit != 1.0 and (other or distributions is not None):
-        what = f"the surrogate {cls.name!r}" if other else "restricted distributions"
-        raise ValueError(
-            f"costs for {what} must be between {SMALLEST:.0e} and {LARGEST:.0e}, got "
-            f"{loss.max_value:g}; divide all costs by a common factor"
-        )
     if other and distributions is not None:
         raise ConsistructError(
             f"distributions= is for the quadratic surrogate, whose excess risk depends on the "
@@ -142,9 +134,6 @@ def calibration_function(
         return CalibrationFunction(
             loss, space, restricted, (), distributions=restricted.distributions
         )
-    if unit != 1.0:
-        method, refusals = choose_method(loss * (1.0 / unit), space, jobs)
-        return CalibrationFunction(loss, space, Rescaled(method, unit), refusals)
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
 

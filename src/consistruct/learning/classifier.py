@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
 from consistruct.exceptions import CapabilityError
+from consistruct.learning.availability import has_probabilities, streams
 from consistruct.learning.encoding.costs import cost_tensor, example_costs
 from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
 from consistruct.learning.encoding.labels import (
@@ -21,7 +22,7 @@ from consistruct.learning.encoding.labels import (
     prepare_labels,
 )
 from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
-from consistruct.learning.estimator import TargetEstimator, has_probabilities, streams
+from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses import CostMatrix, CostVectors, ZeroOne
 from consistruct.protocols import FloatArray
 

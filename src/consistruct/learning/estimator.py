@@ -7,17 +7,16 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._members import Member
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
+from consistruct.learning.availability import verbosity
 from consistruct.learning.encoding.costs import cost_table, is_cost_table
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
 from consistruct.learning.encoding.weights import generator
@@ -30,9 +29,7 @@ from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray
 
-__all__ = ["TargetEstimator", "verbosity"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["TargetEstimator"]
 
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
 
@@ -190,7 +187,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         positive = np.flatnonzero(examples.weight > 0)
         examples = examples.take(positive)
         with verbosity(self.verbose):
-            self.model_.partial_fit(  # type: ignore[attr-defined]
+            self.model_.partial_fit(
                 examples.inputs,
                 examples.truths,
                 examples.kind.statistic(),
@@ -374,7 +371,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
-        self.kind_ = type(self.kind_)(loss, self.kind_.labels)
+        self.kind_ = self.kind_.with_loss(loss)
         return self
 
     @property
@@ -382,48 +379,3 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         """Between labels as users write them and codes."""
         check_is_fitted(self, "model_")
         return self.kind_.labels
-
-
-def has_probabilities(estimator: Any) -> bool:
-    """Whether predict_proba exists: the model estimates probabilities of classes."""
-    if isinstance(getattr(estimator, "statistic_", None), ClassProbabilities):
-        return True
-    raise AttributeError("predict_proba needs a fitted model that estimates class probabilities")
-
-
-def can_stream(estimator: Any) -> bool:
-    """Whether partial_fit exists: the model has it."""
-    model = getattr(estimator, "model_", estimator.model)
-    if getattr(model, "can_stream", False):
-        return True
-    raise AttributeError(
-        f"partial_fit needs a model with stochastic training, such as "
-        f"consistruct.models.Ridge(solver='sgd'); got model={estimator.model!r}"
-    )
-
-
-streams = available_if(can_stream)
-
-
-class verbosity:  # noqa: N801 - used like a function
-    """Show the package's messages while fitting: 1 for progress, 2 for details."""
-
-    def __init__(self, verbose: int) -> None:
-        self._level = (
-            logging.NOTSET if not verbose else logging.INFO if verbose == 1 else logging.DEBUG
-        )
-
-    def __enter__(self) -> None:
-        self._logger = logging.getLogger("consistruct")
-        self._before = self._logger.level
-        self._handler: logging.Handler | None = None
-        if self._level != logging.NOTSET:
-            self._logger.setLevel(self._level)
-            if not self._logger.hasHandlers():
-                self._handler = logging.StreamHandler()
-                self._logger.addHandler(self._handler)
-
-    def __exit__(self, *error: object) -> None:
-        self._logger.setLevel(self._before)
-        if self._handler is not None:
-            self._logger.removeHandler(self._handler)

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from consistruct._members import Member
+from consistruct._sparse import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
@@ -165,7 +166,7 @@ class TargetValues(Statistic):
         if self.constant_offset is not None:
             return target
         offset = self.loss.offset(true)[:, None]
-        if sp.issparse(target):
+        if is_sparse(target):
             return sp.csr_array(sp.hstack([target, sp.csr_array(offset)]))
         return np.hstack([target, offset])
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from consistruct.learning.availability import streams
 from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
 from consistruct.learning.encoding.labels import (
     encode_again,
@@ -22,7 +23,7 @@ from consistruct.learning.encoding.sequences import (
     takes_sequences,
 )
 from consistruct.learning.encoding.weights import check_sample_weight
-from consistruct.learning.estimator import TargetEstimator, streams
+from consistruct.learning.estimator import TargetEstimator
 
 __all__ = ["StructuredPredictor"]
 
@@ -182,7 +183,7 @@ class StructuredPredictor(TargetEstimator):
             self._forget()
         if takes_sequences(self.loss, X, groups):
             model = self._model_for("sequences") if first else self.model_
-            kind = None if first else self.kind_
+            kind: Any = None if first else self.kind_
             examples = read_batch(self, model, X, y, groups, sample_weight, kind, classes)
             self.kind_ = examples.kind
             self._stream(model, examples)
@@ -228,7 +229,7 @@ class StructuredPredictor(TargetEstimator):
             As in `fit`.
         """
         inputs = self._read(X, groups)
-        marginals = self.model_.marginals(inputs)  # type: ignore[attr-defined]
+        marginals = self.model_.marginals(inputs)
         return marginals.values if groups is not None else list(marginals)
 
     def _checked_labels(self, X: Any, y: Any) -> Any:

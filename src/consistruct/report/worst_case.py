@@ -17,6 +17,7 @@ from consistruct.calibration.proofs import (
     MixedCertificate,
     OracleCertificate,
 )
+from consistruct.calibration.proofs.base import probabilities
 from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
@@ -80,7 +81,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     note = f"certificate at ε = {eps:g}; other laws may be as bad"
     if isinstance(found, ListedCertificate | RestrictedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
-        return (pair[0], pair[1]), _listed(curve, np.array(found.probabilities)), note
+        return (pair[0], pair[1]), _listed(curve, np.array(probabilities(found.law))), note
     if isinstance(found, PairsCertificate):
         return found.pair, _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):

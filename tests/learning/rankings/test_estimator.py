@@ -1,6 +1,7 @@
 """StructuredPredictor on items of queries: what it learns, how queries are given, bad input."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -235,7 +236,7 @@ def test_metrics_of_lists_and_groups_agree():
 
 @pytest.mark.parametrize("features", ["linear", "rbf", "nystroem", "random"])
 def test_model_files(features, tmp_path):
-    few: dict = {"n_components": 30} if features in ("nystroem", "random") else {}
+    few: dict[str, Any] = {"n_components": 30} if features in ("nystroem", "random") else {}
     if features != "linear":
         few["bandwidth"] = "median"
     model = predictor(features=features, **few).fit(X, Y, groups=IDS)

@@ -1,5 +1,7 @@
 """Items: regressors and portfolios of them, left-out estimates, settings, missing values."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -222,7 +224,7 @@ def test_larger_data_get_fewer_folds(monkeypatch):
 
 def test_fewer_boosted_trees_are_the_first_ones():
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
-    many = regressors.boosting(100, ColumnBins(X, rng)).fit(queries, np.random.default_rng(0))
+    many: Any = regressors.boosting(100, ColumnBins(X, rng)).fit(queries, np.random.default_rng(0))
     items, offsets = queries.problem.items, queries.problem.offsets
     staged = many.after((20, 40), items)
     np.testing.assert_array_equal(staged[:, 0], many.at(20).scores(items, offsets))

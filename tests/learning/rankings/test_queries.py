@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from consistruct._sparse import to_dense
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import centred, pack_queries
 from consistruct.learning.encoding.rankings import Queries, read_queries, takes_queries
@@ -31,10 +32,8 @@ def test_taking_queries(make):
     some = batch.take([2, 0])
     assert len(some) == 2
     expected = np.concatenate([X[names[2] == IDS], X[names[0] == IDS]])
-    items = some.packed_items
-    np.testing.assert_array_equal(items.toarray() if sp.issparse(items) else items, expected)
-    packed = batch.packed_items
-    packed = packed.toarray() if sp.issparse(packed) else packed
+    np.testing.assert_array_equal(to_dense(some.packed_items), expected)
+    packed = to_dense(batch.packed_items)
     np.testing.assert_array_equal(packed, np.concatenate([X[name == IDS] for name in names]))
 
 
@@ -72,7 +71,7 @@ def test_lists_stay_lists():
     assert kind.take(batch, [1]).listed
 
 
-class Reader(BaseEstimator):
+class Reader(BaseEstimator):  # type: ignore[misc]
     loss = "ndcg"
 
 

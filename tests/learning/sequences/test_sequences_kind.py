@@ -145,7 +145,7 @@ def test_estimates_are_made_probabilities_and_other_losses_are_refused() -> None
     with pytest.raises(ConsistructError, match="states of tokens serve"):
         statistic.with_loss(Hamming(3, 2))
     with pytest.raises(TypeError, match="sequences need a family"):
-        TokenStates(Hamming(3))  # type: ignore[arg-type]
+        TokenStates(Hamming(3))
 
 
 def test_tokens_by_name_are_taken_and_checked() -> None:

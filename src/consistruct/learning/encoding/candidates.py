@@ -75,6 +75,10 @@ class CandidateLabels:
         self.classes = classes  # (m,)
         self.predictions = predictions  # (k,)
 
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes."""
+        return self.classes
+
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Masks (n, m)."""
         rows = candidate_sets(y)

@@ -6,9 +6,10 @@ predictions back into what users expect. Estimators ask it; models never see raw
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -50,6 +51,12 @@ class Kind(ABC):
     def statistic(self) -> Statistic:
         """What models average unless they say otherwise."""
         return finest_statistic(self.loss)
+
+    def with_loss(self, loss: Loss) -> Self:
+        """The same examples, judged by another loss."""
+        other = copy.copy(self)
+        other.loss = loss
+        return other
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ class RawLabels:
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes: the columns of a label matrix."""
-        return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size)
+        return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size or 0)
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         labels = np.asarray(y)

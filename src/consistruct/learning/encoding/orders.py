@@ -65,6 +65,10 @@ class OrderLabels:
     def __init__(self, items: Any) -> None:
         self.items = items  # (k,)
 
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes."""
+        return np.arange(loss.truths.shape[0])
+
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Truths of the loss: orders of 0..k−1, or ranks where the loss takes ties."""
         codes, unseen, open_end = self._codes(y)
@@ -156,6 +160,10 @@ def order_labels(y: Any) -> tuple[OrderLabels, bool]:
 
 class RankLabels:
     """The rank of each label, smallest best, equal ones tied; −1 or NaN: after all ranked ones."""
+
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes."""
+        return np.arange(loss.truths.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Dense ranks 0, 1, …, (n, k)."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._sparse import is_sparse
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
@@ -79,7 +80,7 @@ class Prepared(TargetModel):
 
     def _transform(self, X: Any) -> Any:
         values = self.transformer_.transform(X)
-        if sp.issparse(values):
+        if is_sparse(values):
             return sp.csr_array(values)
         return np.ascontiguousarray(values, dtype=np.float64)
 

@@ -6,7 +6,6 @@ import logging
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
@@ -29,8 +28,9 @@ from consistruct.learning.selection.portfolio import (
     Candidate,
     portfolio,
 )
+from consistruct.learning.selection.trials import Sample, Trial
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.protocols import FloatArray
 
 __all__ = ["Stack"]
 
@@ -156,36 +156,36 @@ class Stack(TargetModel):
             return portfolio(statistic, Columns.of(X), n, n_jobs=self.n_jobs)
         return [Candidate(type(model).__name__, model) for model in self.models]
 
-    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[_Sample, list[Fold]]:
+    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[Sample, list[Fold]]:
         """The rows on which models are compared, and their folds."""
         n = len(examples)
         everyone = np.arange(n)
         if self.cv is not None:
-            return _Sample(everyone, examples, whole=True, exact=False), folds(
+            return Sample(everyone, examples, whole=True, exact=False), folds(
                 examples, self.cv, rng
             )
         if n <= ALL_ROWS:
             exact = examples.groups is None
-            return _Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
+            return Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
         rows, most = everyone, max(SAMPLE_ROWS, n // SAMPLE_SHARE)
         if n > most:
             rows = np.sort(rng.choice(n, most, replace=False))
         part = examples.take(rows)
-        return _Sample(rows, part, whole=False, exact=False), folds(part, HELD_OUT, rng)[:1]
+        return Sample(rows, part, whole=False, exact=False), folds(part, HELD_OUT, rng)[:1]
 
     def _trials(
         self,
         candidates: Sequence[Candidate],
-        sample: _Sample,
+        sample: Sample,
         splits: list[Fold],
         statistic: Statistic,
         started: float,
         rng: np.random.Generator,
-    ) -> list[_Trial]:
+    ) -> list[Trial]:
         trials = []
         for candidate in candidates:
             seed = int(rng.integers(2**62))  # drawn whatever happens: later ones do not change
-            trial = _Trial(candidate.name, candidate.model, candidate.reason)
+            trial = Trial(candidate.name, candidate.model, candidate.reason)
             trials.append(trial)
             if candidate.model is None:
                 continue
@@ -210,8 +210,8 @@ class Stack(TargetModel):
 
     def _try(
         self,
-        trial: _Trial,
-        sample: _Sample,
+        trial: Trial,
+        sample: Sample,
         splits: list[Fold],
         statistic: Statistic,
         seed: int,
@@ -238,7 +238,7 @@ class Stack(TargetModel):
 
     # --- how they are combined ---
 
-    def _combine(self, trials: list[_Trial], sample: _Sample, asked: Statistic) -> None:
+    def _combine(self, trials: list[Trial], sample: Sample, asked: Statistic) -> None:
         """Weights of the trials by left-out rows that all of them estimate."""
         used = [trial for trial in trials if trial.left is not None]
         assert used[0].left is not None
@@ -280,14 +280,14 @@ class Stack(TargetModel):
         self._left_out: LeftOut | None = LeftOut(sample.rows[rows], np.asarray(total))
         self.portfolio_ = [trial.entry() for trial in trials]
 
-    def _common(self, trial: _Trial, expected: FloatArray) -> FloatArray:
+    def _common(self, trial: Trial, expected: FloatArray) -> FloatArray:
         """Estimates of a trial in the coordinates of the stack's statistic."""
         return _translate(trial.statistic, self.statistic_, expected)
 
     def _fit_members(
         self,
-        trials: list[_Trial],
-        sample: _Sample,
+        trials: list[Trial],
+        sample: Sample,
         examples: Examples,
         statistic: Statistic,
         rng: np.random.Generator,
@@ -336,45 +336,6 @@ class Stack(TargetModel):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_left_out": None}  # training estimates are not part of the model
-
-
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Rows on which models are compared."""
-
-    rows: IntArray  # numbers among all training rows
-    examples: Examples
-    whole: bool  # whether these are all rows
-    exact: bool  # whether exact leave-one-out may stand for folds
-
-
-@dataclass(eq=False)
-class _Trial:
-    """One model on the way from candidate to member."""
-
-    name: str
-    model: TargetModel | None
-    reason: str = ""
-    left: LeftOut | None = None
-    statistic: Statistic = None  # type: ignore[assignment]
-    fitted: TargetModel | None = None  # on all rows of the sample
-    recalibration: Recalibration = Unchanged()  # noqa: RUF009 - an immutable value
-    weight: float = 0.0
-    criterion: float | None = None
-    task_loss: float | None = None
-    seconds: float = 0.0
-
-    def entry(self) -> dict[str, Any]:
-        """What `portfolio_` and reports show."""
-        happened = self.reason or ("used" if self.weight > 0 else "not used")
-        return {
-            "name": self.name,
-            "status": happened,
-            "weight": self.weight,
-            "criterion": self.criterion,
-            "task_loss": self.task_loss,
-            "seconds": self.seconds,
-        }
 
 
 def _leaves_out_exactly(model: TargetModel) -> bool:

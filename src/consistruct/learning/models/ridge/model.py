@@ -20,6 +20,7 @@ from consistruct.learning.models.settings import refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray
 
@@ -130,6 +131,7 @@ class Ridge(TargetModel):
     alpha_: float
     path_: dict[str, FloatArray]
     n_iter_: int
+    sgd_state_: SGDState  # of partial_fit
 
     @property
     def can_stream(self) -> bool:  # type: ignore[override]
