@@ -175,9 +175,6 @@ PACKAGES = sorted(
     for module in pkgutil.iter_modules(consistruct.__path__)
     if module.ispkg and not module.name.startswith("_") and module.name != "cli"
 )
-<<<<<<< HEAD
-PUBLIC = ["exceptions", "protocols", "learning.models", "learning.sequence_metrics", *PACKAGES]
-=======
 PUBLIC = [
     "exceptions",
     "protocols",
@@ -186,7 +183,6 @@ PUBLIC = [
     "learning.sequence_metrics",
     *PACKAGES,
 ]
->>>>>>> docs2
 
 
 @pytest.mark.parametrize("package", PUBLIC)
