@@ -40,16 +40,24 @@ class LeftOut:
 class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
     """Required: `fit`, which sets ``statistic_``, and `expected`.
 
-    Class attributes that a model may override
-    ------------------------------------------
-    kinds : what examples it takes, of "rows", "sequences" and "queries"
-    raw_inputs : whether X is handed over as it is (a DataFrame stays one); arrays and CSR matrices
-        of numbers, checked, otherwise
-    takes_missing : whether NaN in X is welcome
-    can_stream : whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``
-    uses_cv : whether the estimator's ``cv`` is the model's own (`Stack`)
-    shrinks : whether a penalty pulls its estimates towards their mean, so that left-out rows are
-        asked how far (least squares); probabilities of other models are taken as they are
+    The attributes below are the class's; a model overrides those that differ for it.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        What examples it takes, of "rows", "sequences" and "queries".
+    raw_inputs : bool
+        Whether X is handed over as it is (a DataFrame stays one); arrays and CSR matrices of
+        numbers, checked, otherwise.
+    takes_missing : bool
+        Whether NaN in X is welcome.
+    can_stream : bool
+        Whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``.
+    uses_cv : bool
+        Whether the estimator's ``cv`` is the model's own (`Stack`).
+    shrinks : bool
+        Whether a penalty pulls its estimates towards their mean, so that left-out rows are asked
+        how far (least squares); probabilities of other models are taken as they are.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("rows",)
