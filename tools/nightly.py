@@ -31,7 +31,7 @@ PAGE = ROOT / "benchmarks" / "results" / "nightly.md"
 SUITES = {
     path.stem.removeprefix("test_"): path for path in sorted(ROOT.glob("tests/long/test_*.py"))
 }
-BLOCKS = re.compile(r'parametrize\("block", range\((\w+)\)')
+BLOCKS = re.compile(r"^BLOCKS = (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,18 @@ def description(suite: str) -> str:
     return re.sub(r"^(A thousand|Forty) (\w)", lambda found: found[2].upper(), first)
 
 
+def blocks_of(suite: str) -> int | None:
+    """How many blocks the suite is cut into; None if it is not."""
+    found = BLOCKS.search(SUITES[suite].read_text(encoding="utf-8"))
+    return None if found is None else int(found[1])
+
+
 def tests_of(suite: str, blocks: int | None) -> list[str]:
     """Tests to name to pytest: the file, or its first blocks."""
     path = SUITES[suite]
-    text = path.read_text(encoding="utf-8")
-    if blocks is None or not BLOCKS.search(text):
+    if blocks is None or blocks_of(suite) is None:
         return [str(path)]
+    text = path.read_text(encoding="utf-8")
     (name,) = re.findall(r"^def (test_\w+)\(block", text, re.MULTILINE)
     return [f"{path}::{name}[{block}]" for block in range(blocks)]
 
@@ -118,7 +124,9 @@ def page(outcomes: list[Outcome], arguments: list[str], *, full: bool, blocks: i
     if not full:
         reduced.append("counts of CI in place of those of the night")
     if blocks is not None:
-        reduced.append(f"of suites in blocks only the first {blocks} blocks")
+        shares = [(one.suite, blocks_of(one.suite)) for one in outcomes]
+        some = ", ".join(f"{name} {blocks} of {total}" for name, total in shares if total)
+        reduced.append(f"blocks: {some}" if some else "no suite in blocks")
     missing = [suite for suite in SUITES if suite not in {one.suite for one in outcomes}]
     if missing:
         reduced.append(f"not run: {', '.join(missing)}")
