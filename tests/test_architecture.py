@@ -164,6 +164,21 @@ def test_every_member_is_exported(package, base):
     assert not missing, f"add {sorted(missing)} to {package}/__init__.py and its __all__"
 
 
+def test_every_model_is_registered_and_exported():
+    from consistruct.learning import models
+    from consistruct.learning.models.base import TargetModel
+    from consistruct.learning.models.choice import MODELS, model_class
+
+    found = set()
+    for module in pkgutil.walk_packages(models.__path__, "consistruct.learning.models."):
+        for _, value in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(value, TargetModel) and not inspect.isabstract(value):
+                found.add(value)
+    registered = {model_class(name) for name in MODELS}
+    assert found == registered, "one line in learning/models/choice.py for each model"
+    assert {cls.__name__ for cls in found} <= set(models.__all__)
+
+
 def api_section(module):
     _, found, rest = API.partition(f"`{module}`\n")
     assert found, f"docs/api.md has no section for {module}"
