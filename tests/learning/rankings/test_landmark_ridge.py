@@ -8,6 +8,7 @@ from consistruct.learning.encoding.queries import pack_queries
 from consistruct.learning.models.features.feature_maps import KernelFeatures, Scaling
 from consistruct.learning.models.features.feature_options import FeatureOptions
 from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
+from consistruct.learning.models.items import landmark_ridge
 from consistruct.learning.models.items.landmark_ridge import LandmarkRidge
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.model import Items
@@ -105,6 +106,16 @@ def test_what_is_left_out_was_not_seen():
         rows = slice(part.offsets[query], part.offsets[query + 1])
         scores = features.transform(part.items[rows]) @ weights
         np.testing.assert_allclose(left.values[rows], scores - scores.mean(), atol=1e-8)
+
+
+def test_distances_that_are_too_many_to_keep_change_nothing(monkeypatch):
+    _, _, queries = problem(wave, 12)
+    kept, left = learned(queries, n_components=20)
+    monkeypatch.setattr(landmark_ridge, "KNOWN_BYTES", 0)
+    again, left_again = learned(queries, n_components=20)
+    assert kept.feature_map.kernel == again.feature_map.kernel
+    np.testing.assert_allclose(kept.weights, again.weights, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(left.values, left_again.values, atol=1e-10)
 
 
 def test_what_is_given_is_not_searched():

@@ -6,13 +6,22 @@ kernels are compared on all queries and not on a sample: few queries tell them a
 
 from __future__ import annotations
 
-import logging
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from consistruct.learning.models.features.feature_choice import prefer_first
-from consistruct.learning.models.features.feature_maps import NystroemFeatures, Scaling
-from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    NystroemFeatures,
+    Scaling,
+)
+from consistruct.learning.models.features.kernels import (
+    Kernel,
+    distances,
+    median_bandwidth,
+)
 from consistruct.learning.models.items.feature_search import some_queries
 from consistruct.learning.models.items.learners import TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores
@@ -22,12 +31,23 @@ from consistruct.learning.models.items.ridge import (
     RidgeLearner,
     RidgeScores,
 )
+from consistruct.protocols import FloatArray
 
 __all__ = ["LANDMARKS", "LandmarkRidge"]
 
-logger = logging.getLogger(__name__)
+LANDMARKS = 384
+KNOWN_BYTES = 256 * 2**20  # distances that are kept for the next bandwidth
 
-LANDMARKS = 512
+
+class _OfDistances(FeatureMap):
+    """φ(x) of landmarks from the distances between x and them: many bandwidths share these."""
+
+    def __init__(self, features: NystroemFeatures) -> None:
+        self.kernel, self.whitening = features.kernel, features.whitening
+        self.n_outputs = features.n_outputs
+
+    def transform(self, X: Any) -> FloatArray:
+        return self.kernel.from_distances(np.array(X)) @ self.whitening
 
 
 class LandmarkRidge(RidgeLearner):
@@ -47,10 +67,19 @@ class LandmarkRidge(RidgeLearner):
         drawn = rng.permutation(X.shape[0])[: options.components()]
         landmarks, sample = X[np.sort(drawn)], scaling(X[drawn[:LANDMARKS]])
 
+        small = 8 * X.shape[0] * len(landmarks) <= KNOWN_BYTES
+        known: dict[str, TrainingQueries] = {}
+
         def judged(name: str, width: float) -> JudgedFit:
             kernel = Kernel(name, width, options.degree, options.coef0)  # type: ignore[arg-type]
-            found = self._judged(queries, NystroemFeatures(kernel, landmarks, scaling), chosen)
-            logger.info("items: %s, left-out task loss %.4f, risk %.3g", kernel, *found.risks[:2])
+            features = NystroemFeatures(kernel, landmarks, scaling)
+            if not small:
+                return self._judged(queries, features, chosen)
+            if name not in known:
+                items = distances(name, scaling(X), features.landmarks)
+                known[name] = replace(queries, problem=replace(problem, items=items))
+            found = self._judged(known[name], _OfDistances(features), chosen)
+            found.fitted.feature_map = features
             return found
 
         found: dict[tuple[str, float], JudgedFit] = {}
