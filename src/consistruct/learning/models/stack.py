@@ -20,7 +20,7 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
+from consistruct.learning.selection.cross_fitting import Fold, few_threads, fit_fold, folds, joined
 from consistruct.learning.selection.portfolio import (
     ALL_ROWS,
     SAMPLE_ROWS,
@@ -390,14 +390,15 @@ def _leaves_out_exactly(model: TargetModel) -> bool:
 def _fit(
     model: TargetModel, examples: Examples, statistic: Statistic, rng: np.random.Generator
 ) -> TargetModel:
-    return clone(model).fit(
-        examples.inputs,
-        examples.truths,
-        statistic,
-        sample_weight=examples.weight,
-        groups=examples.groups,
-        rng=rng,
-    )
+    with few_threads(model, len(examples)):
+        return clone(model).fit(
+            examples.inputs,
+            examples.truths,
+            statistic,
+            sample_weight=examples.weight,
+            groups=examples.groups,
+            rng=rng,
+        )
 
 
 def _translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatArray:
