@@ -34,7 +34,7 @@ def test_demo_analyses_learns_and_draws(tmp_path):
 
 
 def test_the_demo_matrix_is_the_one_that_ships():
-    shipped = Path(__file__).parents[1] / "examples" / "kdd99_costs.csv"
+    shipped = Path(__file__).parents[2] / "examples" / "kdd99_costs.csv"
     assert read_cost_csv(shipped) == showcase.INTRUSION
 
 

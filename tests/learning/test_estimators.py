@@ -36,18 +36,12 @@ STOCHASTIC = [
     predictor(solver="sgd", features="linear"),
 ]
 REASON = "a stochastic solver visits repeated rows apart; scikit-learn excuses its own alike"
-FOLDS = "folds are drawn row by row, so repeated rows fall into several of them"
 ABSTAINING = "one answer more than there are classes: neither predictions nor scores match classes_"
 
 
 def excused(estimator):
     if str(estimator.loss).startswith("abstain"):
         return {"check_classifiers_classes": ABSTAINING, "check_classifiers_train": ABSTAINING}
-    if isinstance(estimator.model, Stack):
-        return {
-            "check_sample_weight_equivalence_on_dense_data": FOLDS,
-            "check_sample_weight_equivalence_on_sparse_data": FOLDS,
-        }
     solver = getattr(estimator.model, "solver", None)
     if isinstance(estimator, cs.StructuredPredictor) and solver == "sgd":
         return {"check_sample_weight_equivalence_on_sparse_data": REASON}

@@ -298,7 +298,10 @@ class _Training:
     def _same_settings(self, **changes: Any) -> Any:
         from sklearn.base import clone
 
-        return clone(self.model).set_params(loss=self.loss, **changes)
+        again = clone(self.model).set_params(loss=self.loss, **changes)
+        if hasattr(self.model.model_, "settled"):  # the models that were chosen, not the choice
+            again.set_params(model=self.model.model_.settled(), cv=None, time_limit=None)
+        return again
 
     def _refitted(self, rows: LabelArray) -> float:
         """Mean loss of the same settings on part of the data; on codes, so no class gets lost."""

@@ -122,3 +122,18 @@ def test_null_risk_is_that_of_no_order():
     ridge = QueryRidge(PROBLEM, LinearFeatures(4), EVERY)
     path = leave_one_query_out(ridge, PROBLEM, NDCG(None, n_grades=3), GRADES, np.array([1e9]))
     assert path.surrogate_risk[0] == pytest.approx(path.null_risk, rel=1e-6)
+
+
+def test_a_query_that_is_interpolated_leaves_finite_scores_and_changes_no_other():
+    """Without a penalty a column that one query alone has fits it exactly: its leverage is 1."""
+    own = np.zeros((N, 5))
+    own[:, :3] = X[:, :3]
+    own[1, 3], own[2, 4] = 1.0, 1.0  # query 0 has three items
+    problem = QueryProblem(own, OFFSETS, TARGETS, WEIGHT)
+    scores = left_out_scores(QueryRidge(problem, LinearFeatures(5), EVERY), problem, 0.0)
+    assert np.isfinite(scores.values).all()
+    for query in EVERY[1:]:
+        others = np.delete(EVERY, query)
+        weights = dense_solution(own, 0.0, others)
+        theta = own[OFFSETS[query] : OFFSETS[query + 1]] @ weights
+        np.testing.assert_allclose(scores[int(query)], theta - theta.mean(), atol=1e-8)

@@ -20,7 +20,7 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
+from consistruct.learning.selection.cross_fitting import Fold, few_threads, fit_fold, folds, joined
 from consistruct.learning.selection.portfolio import (
     ALL_ROWS,
     SAMPLE_ROWS,
@@ -59,6 +59,8 @@ class Stack(TargetModel):
         Folds. None: five up to 5,000 rows, one split of a sample of rows above.
     combine : {"average", "best"}
         Average, or only the best single model.
+    weights : list of float, optional
+        Weights of the models, where they are known: nothing is compared then.
     time_limit : float, optional
         Seconds after which no further model is tried.
     n_jobs : int, optional
@@ -93,12 +95,14 @@ class Stack(TargetModel):
         *,
         cv: Any = None,
         combine: str = "average",
+        weights: Any = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.models = models
         self.cv = cv
         self.combine = combine
+        self.weights = weights
         self.time_limit = time_limit
         self.n_jobs = n_jobs
 
@@ -127,12 +131,36 @@ class Stack(TargetModel):
         started = time.perf_counter()
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         examples = Examples(Rows(statistic.loss, None), X, truths, weight, groups)  # type: ignore[arg-type]
+        if self.weights is not None:
+            return self._fit_given(examples, statistic, rng)
         sample, splits = self._splits(examples, rng)
         candidates = self._candidates(statistic, X, len(examples))
         trials = self._trials(candidates, sample, splits, statistic, started, rng)
         self._combine(trials, sample, statistic)
         self._fit_members(trials, sample, examples, statistic, rng)
         return self
+
+    def _fit_given(
+        self, examples: Examples, statistic: Statistic, rng: np.random.Generator
+    ) -> Self:
+        """Fit the models whose weights are known."""
+        shares = np.asarray(self.weights, dtype=np.float64)
+        trials = [
+            Trial(type(model).__name__, model, reason="weight given", weight=float(share))
+            for model, share in zip(self.models, shares / shares.sum(), strict=True)
+        ]
+        self.portfolio_ = [trial.entry() for trial in trials]
+        self._left_out = None
+        sample = Sample(np.arange(len(examples)), examples, whole=True, exact=False)
+        self._fit_members(trials, sample, examples, statistic, rng)
+        found = {member.statistic_ for member in self.members_}
+        self.statistic_ = found.pop() if len(found) == 1 else TargetValues(statistic.loss)
+        return self
+
+    def settled(self) -> Stack:
+        """An unfitted stack of the members with their weights, which compares nothing again."""
+        chosen = [clone(member) for member in self.members_]
+        return Stack(chosen, weights=self.weights_.tolist(), n_jobs=self.n_jobs)
 
     # --- what is tried ---
 
@@ -141,6 +169,7 @@ class Stack(TargetModel):
             raise ValueError(f"combine must be 'average' or 'best', got {self.combine!r}")
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
+        self._check_weights()
         if isinstance(self.models, str):
             if self.models != "auto":
                 raise ValueError(f"models must be 'auto' or a list of models, got {self.models!r}")
@@ -149,6 +178,21 @@ class Stack(TargetModel):
             raise TypeError(
                 "models must be 'auto' or a list of models of consistruct.models, such as "
                 "[Ridge(), Probabilities(classifier)]"
+            )
+
+    def _check_weights(self) -> None:
+        if self.weights is None:
+            return
+        shares = np.asarray(self.weights, dtype=np.float64)
+        several = not isinstance(self.models, str) and shares.shape == (len(self.models),)
+        if not several or not np.isfinite(shares).all() or (shares < 0).any() or not shares.any():
+            raise ValueError(
+                f"weights must hold one non-negative number per model of a list, not all zero, "
+                f"got {self.weights!r}"
+            )
+        if self.cv is not None or self.combine != "average" or self.time_limit is not None:
+            raise ValueError(
+                "weights leave nothing to compare: leave cv, combine and time_limit out"
             )
 
     def _candidates(self, statistic: Statistic, X: Any, n: int) -> list[Candidate]:
@@ -346,14 +390,15 @@ def _leaves_out_exactly(model: TargetModel) -> bool:
 def _fit(
     model: TargetModel, examples: Examples, statistic: Statistic, rng: np.random.Generator
 ) -> TargetModel:
-    return clone(model).fit(
-        examples.inputs,
-        examples.truths,
-        statistic,
-        sample_weight=examples.weight,
-        groups=examples.groups,
-        rng=rng,
-    )
+    with few_threads(model, len(examples)):
+        return clone(model).fit(
+            examples.inputs,
+            examples.truths,
+            statistic,
+            sample_weight=examples.weight,
+            groups=examples.groups,
+            rng=rng,
+        )
 
 
 def _translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatArray:

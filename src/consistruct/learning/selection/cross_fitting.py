@@ -17,7 +17,9 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
 
-__all__ = ["Fold", "cross_fit", "fit_fold", "folds", "joined", "without_rows"]
+__all__ = ["Fold", "cross_fit", "few_threads", "fit_fold", "folds", "joined", "without_rows"]
+
+SMALL_FIT = 3000  # rows
 
 Fold = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of those left out
 
@@ -113,6 +115,15 @@ def cross_fit(
     return joined([left for _, left in splits], [estimates for estimates, _ in found])
 
 
+def few_threads(model: TargetModel, n: int) -> Any:
+    """One thread for small fits of models whose threads would wait for each other most of the time.
+
+    Boosting passes a barrier for every node: on few rows more threads gain nothing, and on a busy
+    machine they take ten times as long. Least squares is linear algebra and keeps its threads.
+    """
+    return threadpool_limits(1 if n <= SMALL_FIT and not model.shrinks else None)
+
+
 def fit_fold(
     model: TargetModel,
     examples: Examples,
@@ -124,7 +135,8 @@ def fit_fold(
     """For each fold the estimates of its left-out rows, and what they estimate the mean of."""
 
     def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic]:
-        with threadpool_limits(1 if n_jobs not in (None, 1) else None):
+        alone = n_jobs in (None, 1)
+        with few_threads(model, len(fold[0])) if alone else threadpool_limits(1):
             part, left = examples.take(fold[0]), examples.take(fold[1])
             fitted = clone(model).fit(
                 part.inputs,

@@ -31,7 +31,7 @@ from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["choose_features", "prefer_linear"]
+__all__ = ["choose_features", "prefer_first"]
 
 EXACT_ROWS = 12_288  # "auto" takes the exact kernel up to here: n² numbers, n³ operations
 
@@ -128,18 +128,18 @@ def _choose_kernel(
         return kernel, scaling
     plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
     risks = trials[-1].risks(LinearFeatures(X.shape[1], plain))
-    return (None, plain) if prefer_linear(risks, found) else (kernel, scaling)
+    return (None, plain) if prefer_first(risks, found) else (kernel, scaling)
 
 
-def prefer_linear(linear: Risks, kernel: Risks) -> bool:
+def prefer_first(first: Risks, second: Risks) -> bool:
     """By the rule of the search: within one standard error of the best, the smaller risk."""
-    best = min(linear[0], kernel[0])
-    error = linear[2] if linear[0] <= kernel[0] else kernel[2]
-    if linear[0] > best + error:
+    best = min(first[0], second[0])
+    error = first[2] if first[0] <= second[0] else second[2]
+    if first[0] > best + error:
         return False
-    if kernel[0] > best + error:
+    if second[0] > best + error:
         return True
-    return linear[1] <= kernel[1]
+    return first[1] <= second[1]
 
 
 def _copies(X: Any, rows: Any, used: Any) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
-from consistruct.learning.models.features.feature_choice import prefer_linear
+from consistruct.learning.models.features.feature_choice import prefer_first
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
@@ -54,10 +54,8 @@ def choose_item_features(
     loss: RelevanceLoss,
     grades: Ragged,
     rng: np.random.Generator,
-    *,
-    quick: bool = False,
 ) -> FeatureMap:
-    """Fit the feature map that the model's arguments describe; `quick`: by a short search."""
+    """Fit the feature map that the model's arguments describe."""
     X = problem.items
     n_items, n_features = X.shape
     if not isinstance(options.features, str):
@@ -67,7 +65,7 @@ def choose_item_features(
         return options.linear(X, problem.item_weight)
     names = options.kernels(features, X)
     components = options.components()
-    kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng, quick)
+    kernel, scaling = _choose_kernel(names, options, problem, loss, grades, rng)
     if kernel is None:
         return LinearFeatures(n_features, scaling)
     if features == "random":
@@ -85,12 +83,10 @@ def _choose_kernel(
     loss: RelevanceLoss,
     grades: Ragged,
     rng: np.random.Generator,
-    quick: bool,
 ) -> tuple[Kernel | None, Scaling]:
     """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples.
 
-    With features="auto" the items themselves, standardised, are a candidate too (None: no kernel),
-    unless the search is quick.
+    With features="auto" the items themselves, standardised, are a candidate too (None: no kernel).
     """
 
     def trial(queries: IntArray) -> Trial:
@@ -109,14 +105,14 @@ def _choose_kernel(
 
         return Trial(part.items, risks)
 
-    trials = [trial(some_queries(problem.offsets, FIRST_ROWS if quick else SEARCH_ROWS, rng))]
+    trials = [trial(some_queries(problem.offsets, SEARCH_ROWS, rng))]
     sample = trials[0].rows[:SEARCH_ROWS]
-    if trials[0].rows.shape[0] > FIRST_ROWS and not quick:
+    if trials[0].rows.shape[0] > FIRST_ROWS:
         trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
     X, weight = problem.items, problem.item_weight
     kernel, scaling, found = search_kernel(names, options, X, weight, sample, trials)
-    if quick or found is None or options.features != "auto":
+    if found is None or options.features != "auto":
         return kernel, scaling
     plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
     linear = trials[-1].risks(LinearFeatures(X.shape[1], plain))
-    return (None, plain) if prefer_linear(linear, found) else (kernel, scaling)
+    return (None, plain) if prefer_first(linear, found) else (kernel, scaling)

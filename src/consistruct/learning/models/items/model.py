@@ -18,6 +18,7 @@ from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_options import FeatureOptions
 from consistruct.learning.models.items.bins import ColumnBins
+from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge
 from consistruct.learning.models.items.learners import (
     ItemLearner,
     ItemScores,
@@ -39,7 +40,6 @@ from consistruct.protocols import FloatArray
 __all__ = ["Items"]
 
 MODELS = ("auto", "ridge", "trees")
-QUICK_COMPONENTS = 512  # landmarks of ridge beside trees, which know the details
 RIDGE_SETTINGS = (
     "features",
     "kernel",
@@ -68,7 +68,7 @@ class Items(TargetModel):
         queries; best for few queries, smooth scores and sparse features. "trees": gradient
         boosting and a forest, averaged with weights found on left-out queries; for tables with
         thresholds and interactions, takes missing values. A regressor: fitted on the item targets,
-        one item per row. "auto": ridge, linear and with a kernel (found by a short search), and
+        one item per row. "auto": ridge, linear and with a kernel on few landmarks, and
         trees, averaged likewise; ridge alone for sparse inputs, trees alone where values are
         missing.
     features, kernel, bandwidth, degree, coef0, n_components, standardize, alpha
@@ -293,28 +293,28 @@ class Items(TargetModel):
         ]
         if self._is("trees") or np.isnan(items).any():
             return trees
-        return [*self._quick_ridges(), *trees]
+        return [*self._ridges_beside_trees(items), *trees]
 
     def _ridge(self) -> RidgeLearner:
         return RidgeLearner(self._options(), self.alpha, self.selection)
 
-    def _quick_ridges(self) -> list[ItemLearner]:
-        """Ridge as a member beside trees: linear, and with a kernel that is found in short."""
-        options = self._options()
+    def _ridges_beside_trees(self, items: Any) -> list[ItemLearner]:
+        """Linear, and with a kernel on few landmarks: trees know the details."""
         if not isinstance(self.features, str) or self.features != "auto":
-            return [RidgeLearner(options, self.alpha, self.selection, quick=True)]
+            return [self._ridge()]
+        options = self._options()
         scaled = self.standardize in ("auto", True)
-        linear = dataclasses.replace(options, features="linear", standardize=scaled)
-        kernel = dataclasses.replace(
-            options,
-            bandwidth="median" if self.bandwidth == "auto" else self.bandwidth,
-            n_components=self.n_components or QUICK_COMPONENTS,
-            standardize=scaled,
+        linear = RidgeLearner(
+            dataclasses.replace(options, features="linear", standardize=scaled),
+            self.alpha,
+            self.selection,
+            name="linear",
         )
-        return [
-            RidgeLearner(linear, self.alpha, self.selection, name="linear"),
-            RidgeLearner(kernel, self.alpha, self.selection, quick=True),
-        ]
+        if options.name(items) == "linear":  # very wide
+            return [linear]
+        few = LANDMARKS if self.n_components is None else self.n_components
+        kernel = dataclasses.replace(options, n_components=few, standardize=scaled)
+        return [linear, LandmarkRidge(kernel, self.alpha, self.selection)]
 
     def _options(self) -> FeatureOptions:
         return FeatureOptions(

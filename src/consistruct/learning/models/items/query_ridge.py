@@ -188,11 +188,11 @@ def leave_one_query_out(
     for chosen, z, t in _batches(ridge, problem):
         truths = rows_at(grades, chosen)
         member = loss if loss.n is not None else loss.at(truths.shape[1])
-        for position, alpha in enumerate(alphas):
-            left_out = _left_out(ridge, z, t, float(alpha))
-            order = np.argsort(-left_out, axis=1, kind="stable")
-            task[position, chosen] = member(order, truths)
-            risk[position, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=1)
+        left_out = np.array([_left_out(ridge, z, t, float(alpha)) for alpha in alphas])
+        orders = np.argsort(-left_out, axis=2, kind="stable").reshape(-1, truths.shape[1])
+        lost = member(orders, np.tile(truths, (len(alphas), 1)))  # of all penalties in one call
+        task[:, chosen] = lost.reshape(len(alphas), len(chosen))
+        risk[:, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=2)
     null = 0.5 * float((problem.scaled_targets**2).sum()) / n
     return PathScores(
         alphas,
@@ -236,10 +236,15 @@ def _left_out(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> 
     inverse = ridge.inverse(alpha)
     residual = t - z @ (inverse * ridge.moments)
     hat = (z * inverse) @ z.transpose(0, 2, 1)
-    values, vectors = np.linalg.eigh(hat)
-    kept = 1.0 - np.minimum(values, LEVERAGE_LIMIT)
-    turned = np.einsum("bij,bi->bj", vectors, residual) / kept
-    return t - np.einsum("bij,bj->bi", vectors, turned)
+    unit = np.eye(t.shape[1])
+    try:
+        np.linalg.cholesky(LEVERAGE_LIMIT * unit - hat)  # no leverage reaches the limit
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(hat)
+        kept = 1.0 - np.minimum(values, LEVERAGE_LIMIT)
+        turned = np.einsum("bij,bi->bj", vectors, residual) / kept
+        return np.asarray(t - np.einsum("bij,bj->bi", vectors, turned))
+    return np.asarray(t - np.linalg.solve(unit - hat, residual[..., None])[..., 0])
 
 
 class _CentredDense:

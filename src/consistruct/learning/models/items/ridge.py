@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.features.kernel_search import Risks
 from consistruct.learning.models.items.feature_search import choose_item_features, some_queries
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores
@@ -20,7 +22,7 @@ from consistruct.learning.models.items.query_ridge import (
 from consistruct.learning.models.solvers.base import check_alpha
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["RidgeLearner", "RidgeScores"]
+__all__ = ["JudgedFit", "RidgeLearner", "RidgeScores"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,17 @@ class RidgeScores(ItemScores):
         return np.asarray(self.feature_map.transform(items) @ self.weights).ravel()
 
 
+@dataclass(frozen=True, eq=False)
+class JudgedFit:
+    """Attributes: the `fitted` scores; `left_out`, of (some of) the queries by the fit without
+    each, exactly; their `risks`.
+    """
+
+    fitted: RidgeScores
+    left_out: LeftOutScores
+    risks: Risks
+
+
 class RidgeLearner(ItemLearner):
     """Ridge regression within queries on features of the items."""
 
@@ -68,15 +81,12 @@ class RidgeLearner(ItemLearner):
         alpha: Any = "auto",
         selection: str = "task_loss",
         *,
-        quick: bool = False,
         name: str = "ridge",
     ) -> None:
-        """`quick`: kernels are compared on few items, once, and not with linear features."""
         self.name = name
         self.options = options
         self.alpha = alpha
         self.selection = selection
-        self.quick = quick
 
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> RidgeScores:
         return self.fit_and_leave_out(queries, rng)[0]
@@ -85,34 +95,41 @@ class RidgeLearner(ItemLearner):
         self, queries: TrainingQueries, rng: np.random.Generator
     ) -> tuple[RidgeScores, LeftOutScores]:
         """The fit, and scores of (some of) the queries by the fit without each, exactly."""
+        problem = queries.problem
+        features = choose_item_features(self.options, problem, queries.loss, queries.grades, rng)
+        chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
+        found = self._judged(queries, features, chosen)
+        return found.fitted, found.left_out
+
+    def _judged(
+        self, queries: TrainingQueries, features: FeatureMap, chosen: IntArray
+    ) -> JudgedFit:
+        """The fit on the features with the best penalty by the chosen queries, left out."""
         alphas = check_alpha(self.alpha)
         problem = queries.problem
-        features = choose_item_features(
-            self.options, problem, queries.loss, queries.grades, rng, quick=self.quick
-        )
-        chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
         ridge = QueryRidge(problem, features, chosen)
         part = problem.take(chosen)
-        path: dict[str, FloatArray] = {}
         if isinstance(alphas, float):
-            alpha = alphas
+            grid = np.array([alphas])
         else:
             grid = ridge.grid() if alphas is None else alphas
-            grades = queries.grades.take(chosen)
-            compared = leave_one_query_out(ridge, part, queries.loss, grades, grid)
-            best = compared.best(self.selection)
-            alpha = float(compared.alphas[best])
-            path = {
-                "alphas": compared.alphas,
-                "task_loss": compared.task_loss,
-                "surrogate_risk": compared.surrogate_risk,
-                "task_error": compared.task_error,
-            }
-            logger.info(
-                "rankings: alpha %.3g of %d, leave-one-query-out task loss %.4f",
-                alpha,
-                len(grid),
-                compared.task_loss[best],
-            )
-        fitted = RidgeScores(features, ridge.weights(alpha), alpha, path)
-        return fitted, LeftOutScores(chosen, left_out_scores(ridge, part, alpha).values)
+        grades = queries.grades.take(chosen)
+        compared = leave_one_query_out(ridge, part, queries.loss, grades, grid)
+        best = compared.best(self.selection)
+        alpha = float(compared.alphas[best])
+        logger.info(
+            "rankings: alpha %.3g of %d, leave-one-query-out task loss %.4f",
+            alpha,
+            len(grid),
+            compared.task_loss[best],
+        )
+        path = {} if isinstance(alphas, float) else compared.as_dict()
+        return JudgedFit(
+            RidgeScores(features, ridge.weights(alpha), alpha, path),
+            LeftOutScores(chosen, left_out_scores(ridge, part, alpha).values),
+            (
+                float(compared.task_loss[best]),
+                float(compared.surrogate_risk[best]),
+                float(compared.task_error[best]),
+            ),
+        )
