@@ -30,7 +30,7 @@ import pandas as pd
 
 from consistruct.explorer import create_app
 from consistruct.explorer.connections import timed_protocol
-from consistruct.learning.data_files import read_data
+from consistruct.learning import read_data
 
 assert create_app().routes
 assert timed_protocol(1.0)
