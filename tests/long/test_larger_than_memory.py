@@ -19,7 +19,7 @@ PROGRAM = """
 
     path, n, d, allowed = sys.argv[1], *map(int, sys.argv[2:5])
     def model():
-        return cs.TaskLossClassifier(features="linear", random_state=0)
+        return cs.TaskLossClassifier(model=cs.models.Ridge("linear"), random_state=0)
     rng = np.random.default_rng(0)
     model().fit(rng.normal(size=(200, 5)), rng.integers(3, size=200))  # load what loads late
     used = int(re.search(r"VmData:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
@@ -33,8 +33,8 @@ PROGRAM = """
     except MemoryError:
         fits_in_memory = False
     fitted = model().fit(X, y)
-    np.save(path + ".coef.npy", fitted.coef_)
-    print(json.dumps([fits_in_memory, fitted.alpha_, -fitted.score(X[:5000], y[:5000])]))
+    np.save(path + ".coef.npy", fitted.model_.coef_)
+    print(json.dumps([fits_in_memory, fitted.model_.alpha_, -fitted.score(X[:5000], y[:5000])]))
 """
 
 

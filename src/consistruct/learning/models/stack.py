@@ -20,7 +20,7 @@ from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.cross_fitting import Fold, few_threads, fit_fold, folds, joined
+from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
 from consistruct.learning.selection.portfolio import (
     ALL_ROWS,
     SAMPLE_ROWS,
@@ -28,7 +28,14 @@ from consistruct.learning.selection.portfolio import (
     Candidate,
     portfolio,
 )
-from consistruct.learning.selection.trials import Sample, Trial
+from consistruct.learning.selection.trials import (
+    Sample,
+    Trial,
+    fit_given,
+    fit_model,
+    leaves_out_exactly,
+    translate,
+)
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
 from consistruct.protocols import FloatArray
 
@@ -149,9 +156,10 @@ class Stack(TargetModel):
             Trial(type(model).__name__, model, reason="weight given", weight=float(share))
             for model, share in zip(self.models, shares / shares.sum(), strict=True)
         ]
-        self.portfolio_ = [trial.entry() for trial in trials]
         self._left_out = None
         sample = Sample(np.arange(len(examples)), examples, whole=True, exact=False)
+        fit_given(trials, examples, statistic, rng)
+        self.portfolio_ = [trial.entry() for trial in trials]
         self._fit_members(trials, sample, examples, statistic, rng)
         found = {member.statistic_ for member in self.members_}
         self.statistic_ = found.pop() if len(found) == 1 else TargetValues(statistic.loss)
@@ -265,8 +273,8 @@ class Stack(TargetModel):
         assert model is not None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # close enough to be compared
-            if sample.exact and _leaves_out_exactly(model):
-                fitted = _fit(model, examples, statistic, np.random.default_rng(seed))
+            if sample.exact and leaves_out_exactly(model):
+                fitted = fit_model(model, examples, statistic, np.random.default_rng(seed))
                 try:
                     left = fitted.left_out()
                     if len(left.rows) == len(examples):
@@ -326,7 +334,7 @@ class Stack(TargetModel):
 
     def _common(self, trial: Trial, expected: FloatArray) -> FloatArray:
         """Estimates of a trial in the coordinates of the stack's statistic."""
-        return _translate(trial.statistic, self.statistic_, expected)
+        return translate(trial.statistic, self.statistic_, expected)
 
     def _fit_members(
         self,
@@ -347,7 +355,9 @@ class Stack(TargetModel):
             if fitted is None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                    fitted = _fit(trial.model, examples, statistic, np.random.default_rng(seed))
+                    fitted = fit_model(
+                        trial.model, examples, statistic, np.random.default_rng(seed)
+                    )
             self.members_.append(fitted)
             self.recalibrations_.append(trial.recalibration)
             weights.append(trial.weight)
@@ -364,7 +374,7 @@ class Stack(TargetModel):
         for member, recalibration, share in zip(
             self.members_, self.recalibrations_, self.weights_, strict=True
         ):
-            expected = _translate(member.statistic_, self.statistic_, member.expected(X))
+            expected = translate(member.statistic_, self.statistic_, member.expected(X))
             expected = recalibration.for_reports(self.statistic_.project(expected))
             total = total + share * expected
         return np.asarray(total)
@@ -380,32 +390,3 @@ class Stack(TargetModel):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_left_out": None}  # training estimates are not part of the model
-
-
-def _leaves_out_exactly(model: TargetModel) -> bool:
-    """Whether the model has left-out estimates without folds, as ridge regression has."""
-    return type(model).left_out is not TargetModel.left_out
-
-
-def _fit(
-    model: TargetModel, examples: Examples, statistic: Statistic, rng: np.random.Generator
-) -> TargetModel:
-    with few_threads(model, len(examples)):
-        return clone(model).fit(
-            examples.inputs,
-            examples.truths,
-            statistic,
-            sample_weight=examples.weight,
-            groups=examples.groups,
-            rng=rng,
-        )
-
-
-def _translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatArray:
-    """E[τ] of one statistic in the coordinates of another, by way of ū and ō."""
-    if own == common:
-        return expected
-    target = own.target(own.project(expected))
-    if isinstance(common, TargetValues) and common.constant_offset is None:
-        return np.column_stack([target, own.offset(expected)])
-    return target
