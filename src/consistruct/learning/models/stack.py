@@ -116,6 +116,7 @@ class Stack(TargetModel):
     members_: list[TargetModel]
     weights_: FloatArray
     portfolio_: list[dict[str, Any]]
+    _left_out: LeftOut | None = None
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
@@ -329,7 +330,7 @@ class Stack(TargetModel):
             losses = loss(self.statistic_.decode(expected), truths)
             trial.task_loss = float(np.average(losses, weights=weight))
         total = sum(share * expected for share, expected in zip(weights, estimates, strict=True))
-        self._left_out: LeftOut | None = LeftOut(sample.rows[rows], np.asarray(total))
+        self._left_out = LeftOut(sample.rows[rows], np.asarray(total))
         self.portfolio_ = [trial.entry() for trial in trials]
 
     def _common(self, trial: Trial, expected: FloatArray) -> FloatArray:
