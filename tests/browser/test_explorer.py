@@ -218,7 +218,7 @@ def test_it_is_used_with_the_keyboard_alone(explorer):
     tab_to("slider")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    wait_for_answer(page, "sample_size", "0.253")
+    wait_for_answer(page, "sample_size", "0.089")
     page.locator("#skip").focus()
     tab_to("compare")
     page.keyboard.press("Enter")
