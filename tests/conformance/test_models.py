@@ -103,6 +103,7 @@ CASES = {
             "models": [Ridge("linear", alpha=1.0)],
             "cv": 3,
             "combine": "best",
+            "weights": [0.9, 0.1],
             "time_limit": -1.0,
             "n_jobs": 2,
         },

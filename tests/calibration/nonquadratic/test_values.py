@@ -438,8 +438,9 @@ def test_what_is_for_the_quadratic_surrogate_only():
     assert H.effective_classes is None
     with pytest.raises(ConsistructError, match="only the quadratic surrogate has quadratic pieces"):
         _ = H.pieces
-    assert H.envelope(eps=np.linspace(0.0, 1.0, 9))(0.5) <= H(0.5)
-    assert H.inverse(0.0) >= 0
+    envelope = H.envelope(eps=np.linspace(0.0, 1.0, 9))
+    assert envelope(0.5) <= H(0.5)
+    assert envelope.inverse(0.0) >= 0
 
 
 @pytest.mark.parametrize(
