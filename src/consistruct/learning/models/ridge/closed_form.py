@@ -145,7 +145,9 @@ class ClosedForm(Member):
         selection = self._selection(problem, n, size)
         if self._few_penalties(selection, problem):
             return self._by_factors(selection, problem)
-        kept = problem.some_rows(max(SELECTION_ROWS, LEFT_OUT_ENTRIES // size))
+        # many rows need no left-out estimate of each, and must not fill memory
+        room = LEFT_OUT_ENTRIES // size if n <= LEAVE_ONE_OUT_ROWS else 0
+        kept = problem.some_rows(max(SELECTION_ROWS, room))
         chosen = selection.rows(len(kept), problem.rng)  # positions in kept
         sums = problem.moments(kept)
         left = problem.judged(kept)
