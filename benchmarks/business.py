@@ -242,7 +242,8 @@ def cell_of(data: Business, parts: list[Part], mode: str, n_jobs: int) -> Cell:
             spent[place] += seconds
             columns.append(real[np.arange(len(y)), taken])
         losses.append(np.column_stack([*columns, real]))
-    return Cell(data.name, "of each customer", np.vstack(losses), spent[:, 0], spent[:, 1])
+    places = (machine(),) * len(spent)
+    return Cell(data.name, "of each customer", np.vstack(losses), *spent.T, places)
 
 
 # --- the page ------------------------------------------------------------------------------------

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from benchmarks.business import Business, cheapest_threshold, parts_of, savings_of
 from benchmarks.tabular.costs import Cell, figures, geometric_mean
+from benchmarks.tabular.large import LargeRow, large_section
 from benchmarks.tabular.page import hindsight_ratio, page, ratio_to, summarise, write_csv
 from benchmarks.tabular.peers import RECIPE, bayes_decisions
 from benchmarks.tabular.run import BAYES, MODELS, marked_categories
 from benchmarks.tabular.tables import Split, Table, costs_of, proportional_costs, splits_of
 
 from consistruct.learning.metrics import savings
+
+WHERE = ("here",) * len(MODELS)
 
 
 @pytest.fixture
@@ -79,9 +84,9 @@ def cells():
     losses[:, 0] = 0.5 * losses[:, MODELS.index(RECIPE)]
     spent = np.ones(len(MODELS))
     return [
-        Cell("german", "proportional", losses, spent, spent),
-        Cell("german", "published 5:1", losses[::-1] * 3, spent, spent),
-        Cell("page_blocks", "proportional", losses[:300], spent, spent),
+        Cell("german", "proportional", losses, spent, spent, WHERE),
+        Cell("german", "published 5:1", losses[::-1] * 3, spent, spent, WHERE),
+        Cell("page_blocks", "proportional", losses[:300], spent, spent, WHERE),
     ]
 
 
@@ -109,7 +114,23 @@ def test_a_table_where_ours_is_worse_is_named(cells):
     summary = summarise(cells, figures(cells, rounds=200))
     assert summary.worse == ["page_blocks"]
     assert not summary.met
-    assert "| no table | page_blocks | **no** |" in page(cells)
+    assert "| no table | page_blocks | **no** |" in page(cells, [])
+
+
+def test_the_page_says_where_models_were_measured(cells):
+    assert "Machine: here. " in page(cells, [])
+    away = ("here",) * (len(MODELS) - 1) + ("elsewhere",)
+    moved = [dataclasses.replace(cell, machines=away[::-1]) for cell in cells]
+    assert f"Machine: here; except for {MODELS[0]}: elsewhere. " in page(moved, [])
+
+
+def test_many_rows_are_judged_by_cost_and_time():
+    rows = [LargeRow("consistruct", 10.0, 1.0, 29.0), LargeRow("boosting", 9.0, 1.0, 10.0)]
+    assert "2.90 times; met: yes" in large_section(rows)
+    slow = [dataclasses.replace(rows[0], processor=31.0), rows[1]]
+    dear = [dataclasses.replace(rows[0], cost=13.0), rows[1]]
+    assert "met: **no**" in large_section(slow)
+    assert "met: **no**" in large_section(dear)
 
 
 def test_the_csv_file_has_a_line_per_cell_and_model(cells, tmp_path):

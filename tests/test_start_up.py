@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -26,26 +25,15 @@ assert not found, found
 """
 
 
-def fresh(arguments):
-    """CPU seconds of the command in a new process, which fails if it imports something slow."""
-    before = os.times()
-    script = SCRIPT.format(arguments=arguments, slow=SLOW)
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    after = os.times()
-    return (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
-
-
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["plan", "hamming:1000", "--eps", "0.1"]],
     ids=" ".join,
 )
-def test_commands_that_solve_nothing_start_fast(arguments):
-    # the fastest of three: the machine may be busy with something else
-    assert min(fresh(arguments) for _ in range(3)) < 1
+def test_commands_that_solve_nothing_import_nothing_slow(arguments):
+    script = SCRIPT.format(arguments=arguments, slow=SLOW)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 @compiled

@@ -22,6 +22,8 @@ class Cell:
         Rows in the order in which the splits judged them, so that cells of a table are paired.
     processor, wall : (models,) arrays
         Seconds of fitting and predicting, summed over splits.
+    machines : tuple of str
+        Where each model was measured.
     """
 
     data: str
@@ -29,6 +31,7 @@ class Cell:
     losses: np.ndarray
     processor: np.ndarray
     wall: np.ndarray
+    machines: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 import consistruct
 from benchmarks import data as sources
+from benchmarks.measure import machine
 
 __all__ = ["Measured", "measure_all", "package_digest", "versions"]
 
@@ -27,11 +28,14 @@ LIBRARIES = ("numpy", "scikit-learn", "lightgbm", "catboost")
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What one fit gave on the test rows: probabilities (n, k) or decisions (n,), and its time."""
+    """What one fit gave on the test rows: probabilities (n, k) or decisions (n,), its time, and the
+    machine that took it.
+    """
 
     values: np.ndarray
     processor: float
     wall: float
+    machine: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +77,17 @@ def measure(job: Job) -> Measured:
     path = CACHE / f"{hashlib.sha256(job.key.encode()).hexdigest()[:32]}.npz"
     if path.exists():
         with np.load(path) as found:
-            return Measured(found["values"], float(found["processor"]), float(found["wall"]))
+            times = float(found["processor"]), float(found["wall"])
+            return Measured(found["values"], *times, str(found["machine"]))
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few members of a class, iterations: the figures stand
         wall, processor = time.perf_counter(), time.process_time()
         values = job.work()
-        done = Measured(values, time.process_time() - processor, time.perf_counter() - wall)
+        times = time.process_time() - processor, time.perf_counter() - wall
+        done = Measured(values, *times, machine())
     CACHE.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part.npz")
-    np.savez_compressed(part, values=done.values, processor=done.processor, wall=done.wall)
+    np.savez_compressed(part, **vars(done))
     part.replace(path)
     print(f"{job.label}: {done.processor:.1f} s", flush=True)
     return done

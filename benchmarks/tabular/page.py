@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data as sources
-from benchmarks.measure import machine, table
+from benchmarks.measure import table
 from benchmarks.tabular.costs import Cell, Figures, figures, geometric_mean, with_interval
+from benchmarks.tabular.large import LargeRow, large_section
 from benchmarks.tabular.measured import versions
 from benchmarks.tabular.peers import CATBOOST_ROUNDS, RECIPE, TREES
 from benchmarks.tabular.run import ARGMAX, BAYES, MODELS, OURS
@@ -200,7 +201,22 @@ def _by_cell(cells: list[Cell], found: Figures) -> str:
     return table(header, rows)
 
 
-def page(cells: list[Cell], note: str = "") -> str:
+def _machines(cells: list[Cell]) -> str:
+    """Where the models were measured; their times compare only on one machine."""
+    where: dict[str, list[str]] = {}
+    for cell in cells:
+        for model, place in zip(MODELS, cell.machines, strict=True):
+            models = where.setdefault(place, [])
+            if model not in models and model not in ARGMAX:
+                models.append(model)
+    if len(where) == 1:
+        return next(iter(where))
+    most = max(where, key=lambda place: len(where[place]))
+    rest = [f"{', '.join(models)}: {place}" for place, models in where.items() if place != most]
+    return f"{most}; except for {'; '.join(rest)}"
+
+
+def page(cells: list[Cell], large: list[LargeRow], note: str = "") -> str:
     """The whole page; `note` says what is special about a run that is not the published one."""
     found = figures(cells)
     summary = summarise(cells, found)
@@ -209,7 +225,7 @@ def page(cells: list[Cell], note: str = "") -> str:
         note
         or "Made by `python -m benchmarks.tabular --write`; do not edit. Every cost of every model "
         "is in [tabular.csv](tabular.csv).",
-        f"Machine: {machine()}, {versions(('lightgbm', 'catboost'))}.",
+        f"Machine: {_machines(cells)}. {versions(('lightgbm', 'catboost'))}.",
         INTRODUCTION.replace("\n", " "),
         "## Targets",
         _targets(summary),
@@ -221,6 +237,7 @@ def page(cells: list[Cell], note: str = "") -> str:
         "## By cell",
         "Mean cost of a row.",
         _by_cell(cells, found),
+        *([large_section(large)] if large else []),
         "## Data",
         table(
             ("data", "what", "source", "SHA-256"),

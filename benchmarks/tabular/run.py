@@ -121,7 +121,7 @@ class Run:
     def _cell(self, kind: str, fits: dict[str, list[Measured]]) -> Cell:
         matrices = [costs_of(self.table, split)[kind] for split in self.splits]
         truths = [self.table.y[split.test] for split in self.splits]
-        columns, processor, wall = [], [], []
+        columns, processor, wall, machines = [], [], [], []
         for name in MODELS:
             parts = fits[name.removesuffix(", argmax")]
             columns.append(
@@ -134,8 +134,9 @@ class Run:
             )
             processor.append(sum(fit.processor for fit in parts))
             wall.append(sum(fit.wall for fit in parts))
-        losses = np.stack(columns, axis=1)
-        return Cell(self.table.name, kind, losses, np.array(processor), np.array(wall))
+            machines.append("; ".join(sorted({fit.machine for fit in parts})))
+        losses, times = np.stack(columns, axis=1), (np.array(processor), np.array(wall))
+        return Cell(self.table.name, kind, losses, *times, tuple(machines))
 
 
 def _decisions(name: str, values: np.ndarray, costs: np.ndarray) -> np.ndarray:

@@ -6,9 +6,11 @@ from consistruct.learning.files.data import DataSet, read_data
 from consistruct.learning.files.known_types import register_type
 from consistruct.learning.files.persistence import ModelFile, load, read_model, save
 from consistruct.learning.metrics import (
+    Importance,
     ProfitCurve,
     TaskLossScorer,
     example_losses,
+    permutation_importance,
     profit_curve,
     savings,
     task_loss,
@@ -18,6 +20,7 @@ from consistruct.learning.structured import StructuredPredictor
 
 __all__ = [
     "DataSet",
+    "Importance",
     "ModelFile",
     "ProfitCurve",
     "StructuredPredictor",
@@ -26,6 +29,7 @@ __all__ = [
     "example_losses",
     "load",
     "orders_from_ranks",
+    "permutation_importance",
     "profit_curve",
     "read_data",
     "read_model",

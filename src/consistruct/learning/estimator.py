@@ -124,11 +124,12 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
         check_cost_scale(self.loss_.max_value)
-        positive, cv = np.flatnonzero(examples.weight > 0), self.cv
+        positive = np.flatnonzero(examples.weight > 0)
+        cv = given = model.get_params(deep=False)["cv"] if model.uses_cv else self.cv
         if len(positive) < len(examples):
             cv = without_rows(cv, positive, len(examples))
             examples = examples.take(positive)
-            if model.uses_cv and cv is not self.cv:
+            if model.uses_cv and cv is not given:
                 model = clone(model).set_params(cv=cv)
         statistic = examples.kind.statistic()
         with verbosity(self.verbose):

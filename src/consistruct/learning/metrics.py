@@ -29,15 +29,18 @@ from consistruct.learning.encoding.names import lookup_codes
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.importance import Importance, permutation_importance
 from consistruct.losses import FBeta, PartialLabels, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
 __all__ = [
+    "Importance",
     "ProfitCurve",
     "TaskLossScorer",
     "example_losses",
+    "permutation_importance",
     "profit_curve",
     "savings",
     "task_loss",

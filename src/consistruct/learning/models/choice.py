@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from sklearn.base import clone
+
 from consistruct.learning.models.base import TargetModel
 
 __all__ = ["AUTOMATIC", "MODELS", "make_model", "model_class"]
@@ -41,8 +43,9 @@ def make_model(
 ) -> TargetModel:
     """The unfitted model for a kind of example, from a name or an object.
 
-    `cv`, `time_limit` and `n_jobs` are the estimator's: "auto" takes them over, for other models
-    `cv` and `n_jobs` are used by the estimator itself and `time_limit` has no meaning.
+    `cv`, `time_limit` and `n_jobs` are the estimator's: a model with folds of its own ("auto",
+    `Stack`, `Items`) takes them over. For other models the estimator itself uses `cv` and `n_jobs`,
+    and `time_limit` has no meaning.
     """
     if isinstance(model, str):
         name = AUTOMATIC[kind] if model == "auto" else model
@@ -52,9 +55,6 @@ def make_model(
                 f"consistruct.models, got {model!r}"
             )
         found = model_class(name)()
-        if found.uses_cv:
-            found.set_params(cv=cv, time_limit=time_limit, n_jobs=n_jobs)
-            return found
     elif isinstance(model, TargetModel):
         found = model
     else:
@@ -68,6 +68,23 @@ def make_model(
             f"{type(found).__name__} takes {' and '.join(found.kinds)}, but X and the loss are "
             f"{kind}; use model='auto'"
         )
+    if found.uses_cv:
+        return _taking_over(found, cv=cv, time_limit=time_limit, n_jobs=n_jobs)
     if time_limit is not None:
         raise ValueError("time_limit is kept by model='auto' (or Stack(time_limit=…)) only")
     return found
+
+
+def _taking_over(model: TargetModel, **given: Any) -> TargetModel:
+    """A copy with the settings of the estimator, each of which may be given in one place only."""
+    own = model.get_params(deep=False)
+    changes = {name: value for name, value in given.items() if value is not None}
+    for name in changes:
+        if own[name] is not None:
+            raise ValueError(
+                f"{name} is given to the estimator and to {type(model).__name__}; give it once"
+            )
+    if not changes:
+        return model
+    copied: TargetModel = clone(model).set_params(**changes)
+    return copied

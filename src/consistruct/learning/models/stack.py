@@ -122,7 +122,7 @@ class Stack(TargetModel):
     def takes_missing(self) -> bool:  # type: ignore[override]
         if isinstance(self.models, str):
             return True
-        return all(model.takes_missing for model in self.models)
+        return all(getattr(model, "takes_missing", False) for model in self.models)
 
     def fit(
         self,

@@ -1,0 +1,225 @@
+"""Stack: left-out rows are left out, weights are what a search of one's own finds."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.tree import DecisionTreeClassifier
+
+import consistruct as cs
+from consistruct.models import Probabilities, Regressor, Ridge, Stack
+
+MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
+COSTS = cs.losses.CostMatrix(MATRIX)
+LOGISTIC = Probabilities(LogisticRegression(max_iter=500))
+TREE = Probabilities(DecisionTreeClassifier(max_depth=3, random_state=0))
+MEAN = Probabilities(DummyClassifier())
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(
+        240, 6, n_informative=4, n_classes=3, n_clusters_per_class=1, flip_y=0.15, random_state=1
+    )
+    return X, y
+
+
+def fitted(data, model, **settings):
+    X, y = data
+    return cs.TaskLossClassifier(COSTS, model, random_state=0, **settings).fit(X, y)
+
+
+def test_left_out_rows_were_not_seen(data):
+    X, y = data
+    splits = list(KFold(4, shuffle=True, random_state=3).split(X))
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits))
+    shares = [entry["weight"] for entry in est.portfolio_]
+    left = est.model_.left_out()
+    assert left.rows.tolist() == list(range(len(y)))
+    for fit, out in splits:
+        expected = sum(
+            share * clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
+            for share, model in zip(shares, (LOGISTIC, TREE), strict=True)
+        )
+        np.testing.assert_allclose(left.expected[out], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_weights_minimise_log_loss_times_root_of_costs(data):
+    """No average of the two on a fine grid is much better than the one that was found."""
+    X, y = data
+    splits = list(KFold(4, shuffle=True, random_state=3).split(X))
+    estimates = []
+    for model in (LOGISTIC, TREE):
+        values = np.empty((len(y), 3))
+        for fit, out in splits:
+            values[out] = clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
+        estimates.append(values)
+
+    def criterion(share):
+        mean = share * estimates[0] + (1 - share) * estimates[1]
+        log = -np.log(np.maximum(mean[np.arange(len(y)), y], 1e-4)).mean()
+        decided = (mean @ MATRIX.T).argmin(axis=1)
+        return log * np.sqrt(MATRIX[decided, y].mean() + 1e-3 * 9 / np.sqrt(len(y)))
+
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits))
+    found = est.portfolio_[0]["weight"]
+    best = min(criterion(share) for share in np.linspace(0, 1, 201))
+    assert criterion(found) <= 1.02 * best
+    assert est.portfolio_[0]["criterion"] == pytest.approx(criterion(1.0))
+    assert est.portfolio_[1]["criterion"] == pytest.approx(criterion(0.0))
+
+
+def test_members_are_fitted_on_all_rows(data):
+    X, y = data
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=3, combine="best"))
+    best = min(est.portfolio_, key=lambda entry: entry["criterion"])
+    assert best["weight"] == 1.0
+    assert best["status"] == "used"
+    model = (LOGISTIC, TREE)[est.portfolio_.index(best)]
+    expected = clone(model.estimator).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(est.predict_proba(X), expected, atol=1e-9)
+
+
+def test_exact_leave_one_out_stands_for_folds(data, monkeypatch):
+    """Ridge is fitted once on all rows and no more, whatever the other models need."""
+    fits = []
+    inner = Ridge.fit
+
+    def counted(self, X, *arguments, **settings):
+        fits.append(X.shape[0])
+        return inner(self, X, *arguments, **settings)
+
+    monkeypatch.setattr(Ridge, "fit", counted)
+    fitted(data, Stack([Ridge("linear"), LOGISTIC]))
+    assert fits == [240]
+
+
+def test_groups_stay_together(data):
+    X, y = data
+    groups = np.arange(len(y)) // 8
+    memory = Probabilities(DecisionTreeClassifier(random_state=0))
+    repeated = np.repeat(X[::8], 8, axis=0)  # rows of a group are copies: leaking is winning
+    noisy = np.random.default_rng(0).integers(3, size=len(y[::8])).repeat(8)
+    apart = cs.TaskLossClassifier(COSTS, Stack([memory, MEAN]), random_state=0)
+    assert apart.fit(repeated, noisy).portfolio_[0]["weight"] == 1.0
+    together = clone(apart).fit(repeated, noisy, groups=groups)
+    assert together.portfolio_[0]["weight"] < 0.5
+    given = cs.TaskLossClassifier(COSTS, Stack([memory, MEAN]), cv=GroupKFold(5), random_state=0)
+    assert given.fit(repeated, noisy, groups=groups).portfolio_[0]["weight"] < 0.5
+
+
+@pytest.mark.parametrize("n_jobs", [2, -1])
+def test_the_number_of_workers_changes_nothing(data, n_jobs):
+    X, _ = data
+    stack = [LOGISTIC, TREE, Ridge("linear")]
+    one = fitted(data, Stack(stack))
+    many = fitted(data, Stack(stack), n_jobs=n_jobs)
+    assert [e["weight"] for e in one.portfolio_] == [e["weight"] for e in many.portfolio_]
+    np.testing.assert_array_equal(one.predict(X), many.predict(X))
+    np.testing.assert_allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-12)
+
+
+def test_settings_of_the_estimator_reach_the_stack(data):
+    est = fitted(data, Stack([LOGISTIC, TREE]), cv=7, n_jobs=2, time_limit=100)
+    assert (est.model_.cv, est.model_.n_jobs, est.model_.time_limit) == (7, 2, 100)
+    with pytest.raises(ValueError, match="cv is given to the estimator and to Stack; give it once"):
+        fitted(data, Stack([LOGISTIC, TREE], cv=3), cv=7)
+    with pytest.raises(ValueError, match="n_jobs is given to the estimator and to Stack"):
+        fitted(data, Stack([LOGISTIC, TREE], n_jobs=1), n_jobs=2)
+
+
+def test_folds_of_row_numbers_follow_rows_without_weight(data):
+    X, y = data
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    weight = np.ones(len(y))
+    weight[::5] = 0.0
+    stack = Stack([LOGISTIC, TREE], cv=splits)
+    est = cs.TaskLossClassifier(COSTS, stack, random_state=0).fit(X, y, sample_weight=weight)
+    kept = np.flatnonzero(weight)
+    number = {row: place for place, row in enumerate(kept)}
+    inner = [
+        ([number[i] for i in a if i in number], [number[i] for i in b if i in number])
+        for a, b in splits
+    ]
+    same = Stack([LOGISTIC, TREE], cv=inner)
+    other = cs.TaskLossClassifier(COSTS, same, random_state=0).fit(X[kept], y[kept])
+    assert [e["weight"] for e in est.portfolio_] == [e["weight"] for e in other.portfolio_]
+
+
+def test_no_time_leaves_the_first_model(data):
+    est = fitted(data, Stack([LOGISTIC, TREE]), time_limit=0)
+    assert [entry["weight"] for entry in est.portfolio_] == [1.0, 0.0]
+    assert "time_limit of 0 s was over" in est.portfolio_[1]["status"]
+
+
+def test_different_statistics_meet_in_the_targets(data):
+    """Probabilities of classes and regressions of targets are averaged as expected targets."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    X, _ = data
+    est = fitted(data, Stack([LOGISTIC, Regressor(DecisionTreeRegressor(max_depth=3))], cv=3))
+    prices = est.expected_losses(X)
+    assert prices.shape == (240, 3)
+    assert (prices >= 0).all()
+    assert (prices <= 9).all()
+
+
+def test_weights_that_are_known(data):
+    X, y = data
+    est = fitted(data, Stack([LOGISTIC, TREE], weights=[3, 1]))
+    p = clone(LOGISTIC.estimator).fit(X, y).predict_proba(X)
+    q = clone(TREE.estimator).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(est.predict_proba(X), 0.75 * p + 0.25 * q, atol=1e-9)
+    for weights in ([1], [-1, 2], [0, 0], [np.nan, 1]):
+        with pytest.raises(ValueError, match="one non-negative number per model"):
+            fitted(data, Stack([LOGISTIC, TREE], weights=weights))
+
+
+def test_a_model_of_ones_own_that_fails_is_not_left_out_silently(data):
+    class Broken(DecisionTreeClassifier):
+        def fit(self, X, y, sample_weight=None):
+            raise ValueError("no leaves today")
+
+    with pytest.raises(ValueError, match="no leaves today"):
+        fitted(data, Stack([LOGISTIC, Probabilities(Broken())]))
+
+
+def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
+    from consistruct.learning.models import stack as module
+    from consistruct.learning.selection.portfolio import Candidate
+
+    class Broken(DecisionTreeClassifier):
+        def fit(self, X, y, sample_weight=None):
+            raise ValueError("no leaves today")
+
+    monkeypatch.setattr(
+        module,
+        "portfolio",
+        lambda *_, **__: [Candidate("broken", Probabilities(Broken())), Candidate("tree", TREE)],
+    )
+    with caplog.at_level(logging.WARNING):
+        est = fitted(data, "auto")
+    assert est.portfolio_[0]["status"] == "failed: no leaves today"
+    assert est.portfolio_[1]["weight"] == 1.0
+    assert "broken left out" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (Stack([]), TypeError, "list of models of consistruct.models"),
+        (Stack([LogisticRegression()]), TypeError, "list of models of consistruct.models"),
+        (Stack("best"), ValueError, "models must be 'auto' or a list"),
+        (Stack([LOGISTIC], combine="mean"), ValueError, "combine must be"),
+    ],
+)
+def test_bad_settings(model, error, message, data):
+    with pytest.raises(error, match=message):
+        fitted(data, model)
