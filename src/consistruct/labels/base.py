@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +32,8 @@ class FiniteLabels(Member, ABC):
 
     A family (sequences of every length) has ``size`` None and answers `check` and `at` only.
     """
+
+    labels_as: ClassVar[str] = "codes"  # how users write them, see `Loss.labels_as`
 
     @property
     @abstractmethod

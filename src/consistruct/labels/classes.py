@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +37,8 @@ class Classes(FiniteLabels):
     >>> Classes(2**200).size == 2**200
     True
     """
+
+    labels_as: ClassVar[str] = "classes"
 
     n_classes: int
     names: tuple[str, ...] | None = None

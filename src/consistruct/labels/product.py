@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ class Product(FiniteLabels):
     >>> Product(1000).size == 2**1000
     True
     """
+
+    labels_as: ClassVar[str] = "parts"
 
     n_parts: int | None
     n_states: int = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,8 @@ class Subsets(FiniteLabels):
     >>> Subsets(300).size == 2**300
     True
     """
+
+    labels_as: ClassVar[str] = "sets"
 
     n_items: int
     sizes: tuple[int, ...] | None = None

@@ -22,17 +22,16 @@ from consistruct.learning.encoding.labels import (
     PartLabels,
     RawLabels,
     SetLabels,
-    loss_class,
     prepare_labels,
+    written_as,
 )
 from consistruct.learning.encoding.names import lookup_codes
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
 from consistruct.learning.importance import Importance, permutation_importance
-from consistruct.losses import FBeta, PartialLabels, parse_loss
+from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -79,7 +78,8 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
         raise ValueError(
             f"y_true and y_pred must have the same length, got {len(y_true)} and {len(y_pred)}"
         )
-    if loss_class(loss) is PartialLabels:
+    written = written_as(loss)
+    if written == "candidates":
         every: Any = candidate_sets(y_true, "y_true")
         if isinstance(loss, str) and isinstance(every, list):
             every = [*every, *candidate_sets(y_pred, "y_pred")]
@@ -88,7 +88,7 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
             found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
         )
     true, pred = np.asarray(y_true), np.asarray(y_pred)
-    if loss_class(loss) is FBeta:  # sizes restrict what is learnt from, not the loss
+    if written == "sets":  # sizes restrict what is learnt from, not the loss
         n_parts = true.shape[1] if true.ndim == 2 else None
         sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
         return np.asarray(sets(pred, true))
@@ -129,7 +129,7 @@ def _are_queries(loss: Any, y_pred: Any) -> bool:
     """Whether predictions are a list of ranks per query, as for a list of queries."""
     if not isinstance(y_pred, list) or not all(isinstance(row, np.ndarray) for row in y_pred):
         return False
-    return issubclass(loss_class(loss) or object, RelevanceLoss)
+    return written_as(loss) == "relevance"
 
 
 def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,8 @@ class Abstain(MatrixLoss):
     >>> Abstain(3, 0.3)([0, 3, 1], [0, 0, 2])
     array([0. , 0.3, 1. ])
     """
+
+    extra_prediction: ClassVar[str] = "abstain"
 
     k: int
     cost: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import scipy  # its submodules are imported on use
@@ -41,6 +41,13 @@ class Loss(Member, ABC):
     that the conformance checks compare two independent evaluations.
     """
 
+    # How users write truths: "classes", "parts" (a label per part), "sets" (rows of 0 and 1),
+    # "orders" (of labels), "candidates" (sets that hold the truth), "relevance" (grades of items)
+    # or "codes". None: as the label set of the truths says.
+    labels_as: ClassVar[str | None] = None
+    # what the prediction beyond the classes is called, where there is one
+    extra_prediction: ClassVar[str | None] = None
+
     @property
     @abstractmethod
     def score_space(self) -> BaseScoreSpace: ...
@@ -65,6 +72,10 @@ class Loss(Member, ABC):
     def value_range(self) -> tuple[float, float]:
         """Least and largest value of the loss."""
         return 0.0, self.max_value
+
+    def learnt_from(self, true: LabelArray) -> Self:
+        """The loss with what the truths of a training set tell about it."""
+        return self
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))

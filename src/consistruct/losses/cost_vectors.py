@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,8 @@ class CostVectors(Loss):
     >>> CostVectors(3)([2, 0], [[0.0, 1.0, 4.0], [0.5, 0.0, 0.0]])
     array([4. , 0.5])
     """
+
+    labels_as: ClassVar[str] = "codes"
 
     k: int
     max_cost: float = 1.0

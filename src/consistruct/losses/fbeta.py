@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy  # its submodules are imported on use
@@ -56,6 +57,8 @@ class FBeta(Loss):
     1
     """
 
+    labels_as: ClassVar[str] = "sets"
+
     T: int
     beta: float = 1.0
     sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
@@ -71,6 +74,15 @@ class FBeta(Loss):
             if sizes[-1] == 0:
                 raise ValueError("sizes must hold a positive set size, got 0 only")
         self._set(T=T, beta=beta, sizes=sizes, empty=empty)
+
+    def learnt_from(self, true: LabelArray) -> Self:
+        """With the sizes of the sets that occur: others would have no examples to learn from."""
+        if self.sizes is not None:
+            return self
+        sets = self.truths.check(true, "y")
+        if not sets.any():
+            raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
+        return dataclasses.replace(self, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
     @cached_property
     def score_space(self) -> SetSizes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,8 @@ class Hamming(Loss):
     >>> Hamming(1000).n_labels == 2**1000
     True
     """
+
+    labels_as: ClassVar[str] = "parts"
 
     T: int | None
     n_states: int = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ class OrderLoss(Loss):
     Packed batches (`Ragged`) hold one order per query, of its own items 0, 1, …; queries of equal
     length are evaluated together.
     """
+
+    labels_as: ClassVar[str] = "codes"
 
     n: int | None
 
@@ -78,6 +80,8 @@ class RelevanceLoss(OrderLoss):
 
     `empty` is the loss of a truth in which there is nothing to rank, whatever is predicted.
     """
+
+    labels_as: ClassVar[str] = "relevance"
 
     n_grades: int
     empty: float

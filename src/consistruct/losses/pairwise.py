@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -176,6 +176,8 @@ class Kendall(OrderLoss):
     >>> Kendall(3, ties="exclude")([[0, 1, 2]], [[1, 0, 0]])  # 1 and 2 tie before 0
     array([1.])
     """
+
+    labels_as: ClassVar[str] = "orders"
 
     n: int | None
     ties: Literal["refuse", "average", "exclude"] = field(default="refuse", kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import scipy  # its submodules are imported on use
@@ -58,6 +58,8 @@ class PartialLabels(Loss):
     >>> loss([0, 2], Ragged.pack([[0, 1], [0, 1]]))  # the same candidates, listed
     array([0., 1.])
     """
+
+    labels_as: ClassVar[str] = "candidates"
 
     loss: Loss
     reduce: Literal["infimum", "average", "supremum"] = "infimum"

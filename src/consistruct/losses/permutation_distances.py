@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +61,8 @@ class SpearmanFootrule(_PermutationDistance):
     >>> SpearmanFootrule(4)([[0, 1, 2, 3]], [[1, 0, 2, 3]])
     array([0.25])
     """
+
+    labels_as: ClassVar[str] = "orders"
 
     n: int | None
 
@@ -124,6 +126,8 @@ class SpearmanRho(_PermutationDistance):
     >>> SpearmanRho(3)([[0, 1, 2]], [[2, 1, 0]])
     array([1.])
     """
+
+    labels_as: ClassVar[str] = "orders"
 
     n: int | None
 

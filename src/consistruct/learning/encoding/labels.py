@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Classes, Product, Subsets
+from consistruct.labels import Classes
 from consistruct.learning.encoding.candidates import (
     CandidateLabels,
     candidate_sets,
@@ -28,19 +28,8 @@ from consistruct.learning.encoding.names import (
     shown,
 )
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
-from consistruct.losses import (
-    LOSSES,
-    Abstain,
-    FBeta,
-    Hamming,
-    Kendall,
-    PartialLabels,
-    SpearmanFootrule,
-    SpearmanRho,
-    parse_loss,
-)
+from consistruct.losses import LOSSES, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -56,9 +45,8 @@ __all__ = [
     "over_parts",
     "prepare_labels",
     "takes_any_labels",
+    "written_as",
 ]
-
-LABEL_RANKINGS = (Kendall, SpearmanFootrule, SpearmanRho)
 
 
 class RawLabels:
@@ -194,7 +182,7 @@ LabelEncoding = (
 )
 
 
-def loss_class(loss: Any) -> type | None:
+def loss_class(loss: Any) -> type[Loss] | None:
     """The class of a loss, also where it is written as a spec; None if there is no such loss.
 
     >>> loss_class("spearman_rho").__name__
@@ -206,20 +194,33 @@ def loss_class(loss: Any) -> type | None:
     return type(loss) if isinstance(loss, Loss) else None
 
 
+def written_as(loss: Any) -> str | None:
+    """How truths of a loss are written, also of a spec; None if there is no such loss.
+
+    >>> written_as("fbeta"), written_as("zero_one"), written_as("kendall")
+    ('sets', 'classes', 'orders')
+    """
+    found = loss_class(loss)
+    if found is None:
+        return None
+    if found.labels_as is not None:
+        return found.labels_as
+    # specs of losses that say nothing are over classes: the others say so
+    return "classes" if isinstance(loss, str) else getattr(loss.truths, "labels_as", "codes")
+
+
 def over_parts(loss: Any) -> bool:
     """Whether labels have parts, so that y may be an indicator matrix (also of a spec).
 
     >>> over_parts("hamming"), over_parts("zero_one")
     (True, False)
     """
-    if isinstance(loss, str):
-        return issubclass(loss_class(loss) or object, Hamming | FBeta)
-    return isinstance(loss, Loss) and isinstance(loss.truths, Product | Subsets)
+    return written_as(loss) in ("parts", "sets")
 
 
 def over_classes(loss: Any) -> bool:
     """Whether a loss object is over plain classes."""
-    return isinstance(loss, Loss) and isinstance(loss.truths, Classes)
+    return not isinstance(loss, str) and written_as(loss) == "classes"
 
 
 def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
@@ -236,7 +237,7 @@ def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
 
 def takes_any_labels(loss: Any) -> bool:
     """Whether y may be ragged or have gaps: candidate sets and orders with an open end."""
-    return loss_class(loss) in (PartialLabels, *LABEL_RANKINGS)
+    return written_as(loss) in ("candidates", "orders")
 
 
 def prepare_labels(
@@ -256,9 +257,10 @@ def prepare_labels(
     """
     if is_cost_table(loss):
         loss = cost_table(loss)
-    if loss_class(loss) is PartialLabels:
+    written = written_as(loss)
+    if written == "candidates":
         return _prepare_candidates(loss, y)
-    if loss_class(loss) in LABEL_RANKINGS:
+    if written == "orders":
         return _prepare_orders(loss, np.asarray(y))
     labels = np.asarray(y)
     distinct = None
@@ -272,9 +274,8 @@ def prepare_labels(
             f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
             f"got {type(loss).__name__}"
         )
-    if isinstance(found, FBeta) and found.sizes is None:
-        found = _with_set_sizes(found, labels)
-    if isinstance(found.truths, Classes):
+    found = found.learnt_from(labels)
+    if written == "classes":
         if labels.ndim != 1:
             raise ValueError(
                 f"{found!r} is a loss over classes and needs y of shape (n,), got {labels.shape}; "
@@ -283,14 +284,12 @@ def prepare_labels(
         encoding: LabelEncoding = _class_labels(
             found, distinct_labels(labels if classes is None else classes)
         )
-    elif isinstance(found, RelevanceLoss):
-        encoding = RawLabels()
-    elif isinstance(found.truths, Product) and not structured and labels.ndim == 2:
+    elif written == "parts" and not structured and labels.ndim == 2:
         encoding = PartLabels(np.array([0, 1]), flat=False)
-    elif isinstance(found.truths, Product) and distinct is not None:
+    elif written == "parts" and distinct is not None:
         states = distinct if len(distinct) > 1 else np.append(distinct, distinct)
         encoding = PartLabels(states, flat=labels.ndim == 1)
-    elif isinstance(found, FBeta):
+    elif written == "sets":
         encoding = SetLabels()
     else:
         encoding = RawLabels()
@@ -307,8 +306,7 @@ def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelAr
     distinct = distinct_candidates(sets)
     if isinstance(loss, str):
         loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
-    assert isinstance(loss, PartialLabels)
-    if not isinstance(loss.loss.truths, Classes):  # masks over structured truths
+    if written_as(loss.loss) != "classes":  # masks over structured truths
         encoding: LabelEncoding = RawLabels()
         return loss, encoding, encoding.encode(sets, loss)
     named = _class_labels(loss.loss, distinct)
@@ -317,13 +315,13 @@ def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelAr
 
 
 def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding, LabelArray]:
-    if isinstance(loss, Kendall) and loss.ties != "refuse":
+    if getattr(loss, "ties", "refuse") != "refuse":
         encoding: LabelEncoding = RankLabels()
         return loss, encoding, encoding.encode(labels, loss)
     encoding, partial = order_labels(labels)
     if isinstance(loss, str):
         loss = parse_loss(loss, sizes=Sizes(n_parts=labels.shape[1]))
-        if partial and isinstance(loss, Kendall):  # a tied pair has no order to disagree with
+        if partial and hasattr(loss, "ties"):  # a tied pair has no order to disagree with
             loss = dataclasses.replace(loss, ties="exclude")
     elif loss.n is None:
         loss = loss.at(labels.shape[1])
@@ -336,17 +334,9 @@ def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Si
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
     n_states = max(2, len(distinct)) if structured else 2
-    if issubclass(loss_class(loss) or object, RelevanceLoss) and distinct.dtype.kind in "biuf":
+    if written_as(loss) == "relevance" and distinct.dtype.kind in "biuf":
         n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names
     return Sizes(n_parts=labels.shape[1] if labels.ndim > 1 else None, n_states=n_states)
-
-
-def _with_set_sizes(loss: FBeta, labels: LabelArray) -> FBeta:
-    """F_β with the sizes of the sets that y holds: others would have no examples to learn from."""
-    sets = loss.truths.check(labels, "y")
-    if not sets.any():
-        raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
-    return dataclasses.replace(loss, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
 
 def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
@@ -385,11 +375,14 @@ def _prediction_labels(loss: Loss, classes: Any) -> Any:
     """What predictions are called: the classes, with one more for abstaining, or else numbers."""
     size = loss.predictions.size
     assert size is not None
-    if isinstance(loss, Abstain):
+    if loss.extra_prediction is not None and size == len(classes) + 1:
         if classes.dtype.kind not in "iuf":
-            return as_kind([*classes.tolist(), "abstain"], np.dtype(object))
+            return as_kind([*classes.tolist(), loss.extra_prediction], np.dtype(object))
         label = len(classes) if np.array_equal(classes, np.arange(len(classes))) else -1
         if label in classes:
-            raise ValueError("abstaining is predicted as -1, but -1 is a class; rename that class")
+            raise ValueError(
+                f"{loss.extra_prediction!r} is predicted as -1, but -1 is a class; "
+                f"rename that class"
+            )
         return np.append(classes, label).astype(np.result_type(classes, np.int64))
     return classes if size == len(classes) else np.arange(size)

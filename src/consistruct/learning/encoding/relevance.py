@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from consistruct.labels import Ragged
+from consistruct.learning.encoding.labels import written_as
 from consistruct.learning.encoding.queries import QueryBatch, is_query_list, pack_queries
-from consistruct.losses import LOSSES, MeanAveragePrecision, parse_loss
+from consistruct.losses import MeanAveragePrecision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
@@ -40,22 +41,15 @@ def takes_queries(loss: Any, X: Any, y: Any, groups: Any = None) -> bool:
     >>> takes_queries("ndcg", np.zeros((5, 2)), np.zeros((5, 3)))  # the same items everywhere
     False
     """
-    if not _is_ranking_loss(loss):
+    if written_as(loss) != "relevance":
         return False
     if groups is not None or is_query_list(X):
         return True
     if y is None:
         return False
     shape = np.shape(y) if not isinstance(y, list | tuple) else np.shape(np.asarray(y, object))
-    fixed = isinstance(loss, RelevanceLoss) and loss.n is not None
+    fixed = getattr(loss, "n", None) is not None
     return len(shape) == 1 or (shape[1:] == (1,) and not fixed)
-
-
-def _is_ranking_loss(loss: Any) -> bool:
-    if not isinstance(loss, str):
-        return isinstance(loss, RelevanceLoss)
-    name = loss.partition(":")[0].strip().lower().replace("_", "-")
-    return name in LOSSES and issubclass(LOSSES[name].cls, RelevanceLoss)
 
 
 def ranking_loss(loss: Loss | str, grades: Ragged) -> RelevanceLoss:
