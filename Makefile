@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long nightly floors browser docs walk clean
+.PHONY: demo test lint types unit long nightly floors browser docs walk size clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -50,6 +50,10 @@ docs: $(VENV)/.docs
 # files and functions that the main flows enter, in order; docs/design/architecture.md lists the files
 walk: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) tools/walk.py
+
+# lines of code by folder, without blank lines, comments and docstrings
+size: $(VENV)/.test
+	$(PY) tools/size.py
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "consistruct needs Python 3.11 or newer; install it, or run: make PYTHON=/path/to/python"; exit 2; }
