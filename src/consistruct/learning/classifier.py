@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, column_o
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import has_probabilities, streams
-from consistruct.learning.encoding.costs import cost_tensor, example_costs
+from consistruct.learning.encoding.costs import cost_tensor, example_costs, loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
 from consistruct.learning.encoding.labels import (
     CostLabels,
@@ -41,7 +41,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         What predictions are judged by; a spec may leave out sizes that y tells ("zero_one",
         "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
         be a DataFrame, a dict ``costs[prediction][truth]`` (both matched with the classes by name)
-        or a (k, k) array whose rows are predictions, in the order of the sorted classes.
+        or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as
         ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or
@@ -58,6 +58,9 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         Fits that run at a time; the answer does not depend on it.
     verbose : int
         1 shows progress through `logging`, 2 details.
+    rows : "pred" or "true", optional
+        What the rows of a table of costs are, where it does not say so itself: in `CostMatrix` rows
+        are predictions, in scikit-learn's confusion matrices truths.
 
     Attributes
     ----------
@@ -102,9 +105,11 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        rows: str | None = None,
     ) -> None:
         super().__init__(loss, model, cv, time_limit, random_state, n_jobs, verbose)
         self.class_weight = class_weight
+        self.rows = rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,7 +162,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         if costs is not None and np.ndim(costs) != 3:
             return self._cost_vectors(X, y, sample_weight, costs, groups)
         y = self._checked_labels(X, y)
-        loss = self.loss
+        loss = loss_with_rows(self.loss, self.rows)
         if costs is not None:
             self._refuse_two_losses()
             classes = np.unique(y)
@@ -221,7 +226,10 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         y = self._checked_labels(X, y)
         if first:
             loss, encoding, codes = prepare_labels(
-                self.loss, y, classes=classes if y.ndim == 1 else None, structured=False
+                loss_with_rows(self.loss, self.rows),
+                y,
+                classes=classes if y.ndim == 1 else None,
+                structured=False,
             )
             self.classes_ = encoding.class_names(loss)
             self.kind_ = Rows(loss, encoding)

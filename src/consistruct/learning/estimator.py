@@ -17,7 +17,7 @@ from consistruct._members import Member
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import verbosity
-from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
 from consistruct.learning.encoding.weights import generator
 from consistruct.learning.models.base import TargetModel
@@ -102,8 +102,9 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
     def stored_parameters(self) -> dict[str, Any]:
         """Parameters as a model file keeps them: a table of costs becomes a loss."""
         params: dict[str, Any] = super().get_params(deep=False)
-        if is_cost_table(params["loss"]):
-            params["loss"] = cost_table(params["loss"])
+        params["loss"] = loss_with_rows(params["loss"], params.get("rows"))
+        if "rows" in params:
+            params["rows"] = None  # the loss has its rows where they belong
         return params
 
     # --- fitting ---
@@ -350,7 +351,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
     # --- after fitting ---
 
-    def set_loss(self, loss: Any) -> Self:
+    def set_loss(self, loss: Any, *, rows: Any = None) -> Self:
         """Judge and decide by another loss from now on, without fitting again.
 
         Possible where the model estimates something finer than the target of its loss: class
@@ -359,19 +360,22 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         Parameters
         ----------
         loss : Loss, str or table of costs
+        rows : "pred" or "true", optional
+            What the rows of a table of costs are, where it does not say so itself.
 
         Returns
         -------
         self
         """
         check_is_fitted(self, "model_")
-        if is_cost_table(loss):
-            loss = cost_table(loss)
+        loss = loss_with_rows(loss, rows)
         if isinstance(loss, str):
             size = self.loss_.truths.size
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
+        if hasattr(self, "rows"):
+            self.rows = None  # a new loss has its rows where they belong
         self.kind_ = self.kind_.with_loss(loss)
         return self
 

@@ -76,12 +76,13 @@ class CostMatrix(MatrixLoss):
                 f"from_frame takes a pandas DataFrame, got {type(frame).__name__}; "
                 f"CostMatrix(M) takes a plain matrix whose rows are predictions"
             )
+        row_axis, column_axis = corner(frame.index.name)
         matrix, pred_names, true_names = orient(
             np.asarray(frame.to_numpy()),
             [str(name) for name in frame.index],
             [str(name) for name in frame.columns],
-            row_axis=frame.index.name,
-            column_axis=frame.columns.name,
+            row_axis=row_axis,
+            column_axis=frame.columns.name if column_axis is None else column_axis,
             rows=rows,
         )
         return cls(matrix, pred_names, true_names)
@@ -121,8 +122,8 @@ def orient(
     row_names: Sequence[str],
     column_names: Sequence[str],
     *,
-    row_axis: str | None,
-    column_axis: str | None,
+    row_axis: object,
+    column_axis: object,
     rows: Axis | None,
 ) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
     """Turn a named table into rows = predictions, columns = truths.
@@ -158,6 +159,17 @@ def orient(
 
 def _axis(name: object) -> Axis | None:
     return AXIS_WORDS.get(re.sub(r"[^a-z]", "", str(name).lower())) if name is not None else None
+
+
+def corner(name: object) -> tuple[object, object]:
+    r"""What the corner cell of a table calls its rows and its columns, such as ``true\pred``.
+
+    >>> corner("true/pred"), corner("true")
+    (('true', 'pred'), ('true', None))
+    """
+    rows, cut, columns = re.sub(r"[/|]", r"\\", str(name)).partition("\\")
+    both = cut and _axis(rows) is not None and _axis(columns) is not None
+    return (rows, columns) if both else (name, None)
 
 
 def _other(axis: Axis | None) -> Axis | None:

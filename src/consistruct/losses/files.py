@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +12,7 @@ import numpy as np
 from consistruct._budgets import FILES, unreadable_table
 from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
-from consistruct.losses.cost_matrix import CostMatrix, orient
+from consistruct.losses.cost_matrix import CostMatrix, corner, orient
 from consistruct.losses.tree import Tree
 
 __all__ = ["parse_cost_csv", "read_cost_csv", "read_tree_csv"]
@@ -55,15 +54,15 @@ def parse_cost_csv(
             source, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
         )
         return CostMatrix(matrix)
-    corner = [part.strip() for part in re.split(r"[\\/|]", table[0][0])]
+    row_axis, column_axis = corner(table[0][0].strip())
     costs = _numbers(source, [line[1:] for line in table[1:]], lines[1:])
     matrix, pred_names, true_names = _oriented(
         source,
         costs,
         [line[0].strip() for line in table[1:]],
         [name.strip() for name in table[0][1:]],
-        corner[0],
-        corner[1] if len(corner) > 1 else None,
+        row_axis,
+        column_axis,
         rows,
     )
     return CostMatrix(matrix, pred_names, true_names)

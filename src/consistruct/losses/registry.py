@@ -17,6 +17,7 @@ from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import read_cost_csv
 from consistruct.losses.gains import NDCG, ExpectedRankUtility, PrecisionAt
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.names import loss_name, unknown_loss
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
 from consistruct.losses.partial_labels import PartialLabels
@@ -106,11 +107,9 @@ def parse_loss(
             f"{spec[:40]!r}…"
         )
     head, _, tail = spec.partition(":")
-    name = head.strip().lower().replace("_", "-")
+    name = loss_name(head)
     if name not in LOSSES:
-        raise LossSpecError(
-            f"unknown loss {head!r} in the spec {spec!r}; known are {', '.join(sorted(LOSSES))}"
-        )
+        raise LossSpecError(unknown_loss(head, spec, LOSSES))
     if rows is not None and name != "cost":
         raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
     if name == "cost":

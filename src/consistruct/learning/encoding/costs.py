@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from consistruct.learning.encoding.names import are_codes, distinct_labels, listed
-from consistruct.losses import CostMatrix
+from consistruct.losses import CostMatrix, parse_loss
+from consistruct.losses.names import loss_name
 from consistruct.protocols import FloatArray
 
-__all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table"]
+__all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table", "loss_with_rows"]
 
 
 def is_cost_table(loss: Any) -> bool:
@@ -23,38 +24,72 @@ def _is_frame(table: Any) -> bool:
     return all(hasattr(table, part) for part in ("to_numpy", "index", "columns"))
 
 
-def cost_table(table: Any) -> CostMatrix:
-    """The costs as a loss; names are matched with the classes of y later, in any order.
+def cost_table(table: Any, rows: Any = None) -> CostMatrix:
+    r"""The costs as a loss; names are matched with the classes of y later, in any order.
 
-    A dict is ``costs[prediction][truth]`` and the rows of a matrix are predictions, as everywhere
-    in this package. A DataFrame says on its axes which is which (``index.name`` "pred" or "true")
-    unless it is symmetric.
+    A DataFrame says on its axes which is which (``index.name`` "pred", "true" or ``true\pred``,
+    as in the corner cell of a file) unless it is symmetric. A dict is ``costs[prediction][truth]``,
+    or the other way round with ``rows="true"``; what a right decision costs may be left out. A
+    plain matrix that is not symmetric needs `rows`.
 
-    >>> cost_table({"ill": {"ill": 0, "well": 1}, "well": {"ill": 9, "well": 0}})([1], [0])
+    >>> cost_table({"ill": {"well": 1}, "well": {"ill": 9}})([1], [0])
     array([9.])
     """
+    if rows not in (None, "pred", "true"):
+        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
     if _is_frame(table):
         if table.index.is_unique and table.columns.is_unique:
             table = table.loc[_in_order(table.index), _in_order(table.columns)]
-        return CostMatrix.from_frame(table)
+        return CostMatrix.from_frame(table, rows=rows)
     if not isinstance(table, dict):
-        return CostMatrix(np.asarray(table))
+        matrix = CostMatrix(np.asarray(table))
+        if rows is None and not np.array_equal(matrix.M, matrix.M.T):
+            raise ValueError(
+                "the costs are not symmetric, and a plain matrix does not say whether its rows are "
+                "predictions or truths; give rows='pred' or rows='true', a DataFrame with "
+                "index.name 'pred' or 'true', or CostMatrix(M), whose rows are predictions"
+            )
+        return CostMatrix(matrix.M.T) if rows == "true" else matrix
     if not table or not all(isinstance(row, dict) and row for row in table.values()):
         raise ValueError(
             "a dict of costs must hold a dict for each prediction, costs[prediction][truth], got "
             f"{str(table)[:60]}"
         )
+    if rows == "true":
+        table = _turned(table)
     truths = list(dict.fromkeys(truth for row in table.values() for truth in row))
     for prediction, row in table.items():
-        missing = [truth for truth in truths if truth not in row]
+        missing = [truth for truth in truths if truth not in row and truth != prediction]
         if missing:
             raise ValueError(
                 f"the costs of predicting {prediction!r} lack the truth {missing[0]!r}; give the "
                 f"cost of every prediction for every truth"
             )
     predictions, truths = _in_order(table), _in_order(truths)
-    matrix = [[table[prediction][truth] for truth in truths] for prediction in predictions]
+    matrix = [[table[prediction].get(truth, 0) for truth in truths] for prediction in predictions]
     return CostMatrix(matrix, tuple(map(str, predictions)), tuple(map(str, truths)))
+
+
+def loss_with_rows(loss: Any, rows: Any) -> Any:
+    """The loss that an estimator was given; a table or a file of costs is read by `rows`."""
+    if is_cost_table(loss):
+        return cost_table(loss, rows)
+    if rows is None:
+        return loss
+    if isinstance(loss, str) and loss_name(loss.partition(":")[0]) == "cost":
+        return parse_loss(loss, rows=rows)
+    raise ValueError(
+        f"rows says what the rows of a table of costs are, but loss is {loss!r}; leave rows out"
+    )
+
+
+def _turned(table: dict[Any, Any]) -> dict[Any, Any]:
+    """costs[truth][prediction] as costs[prediction][truth]."""
+    turned: dict[Any, Any] = {}
+    for truth, row in table.items():
+        for prediction, cost in row.items():
+            turned.setdefault(prediction, {})[truth] = cost
+    return turned
 
 
 def _in_order(names: Iterable[Any]) -> list[Any]:

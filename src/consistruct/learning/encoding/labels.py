@@ -30,6 +30,7 @@ from consistruct.learning.encoding.names import (
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
 from consistruct.losses import LOSSES, parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.names import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -189,7 +190,7 @@ def loss_class(loss: Any) -> type[Loss] | None:
     'SpearmanRho'
     """
     if isinstance(loss, str):
-        name = loss.partition(":")[0].strip().lower().replace("_", "-")
+        name = loss_name(loss.partition(":")[0])
         return LOSSES[name].cls if name in LOSSES else None
     return type(loss) if isinstance(loss, Loss) else None
 
