@@ -243,7 +243,7 @@ def cell_of(data: Business, parts: list[Part], mode: str, n_jobs: int) -> Cell:
             columns.append(real[np.arange(len(y)), taken])
         losses.append(np.column_stack([*columns, real]))
     places = (machine(),) * len(spent)
-    return Cell(data.name, "of each customer", np.vstack(losses), *spent.T, places)
+    return Cell(data.name, "of each customer", np.vstack(losses), spent[:, 0], spent[:, 1], places)
 
 
 # --- the page ------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def code_lines(text: str) -> int:
     >>> code_lines('"docstring"\\n\\n# comment\\nx = (1,\\n     2)  # and more\\n')
     2
     """
-    lines = set()
+    lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:
             lines.update(range(token.start[0], token.end[0] + 1))

@@ -283,10 +283,10 @@ def test_rows_are_settled_in_files_and_by_set_loss(tmp_path):
     model = cs.TaskLossClassifier(UNEVEN.T, ridge, rows="true").fit(SIDES, HEALTH)
     cs.learning.save(model, tmp_path / "model.safetensors")
     again = cs.learning.load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again.loss_.M, UNEVEN)
+    np.testing.assert_array_equal(again.loss_.matrix(), UNEVEN)
     np.testing.assert_array_equal(again.predict(SIDES), model.predict(SIDES))
     model.set_loss(UNEVEN.T * 2, rows="true")
-    np.testing.assert_array_equal(model.loss_.M, 2 * UNEVEN)
+    np.testing.assert_array_equal(model.loss_.matrix(), 2 * UNEVEN)
     cs.learning.save(model, tmp_path / "model.safetensors")
 
 

@@ -19,7 +19,9 @@ __all__ = [
     "choose_estimator",
     "choose_loss",
     "choose_model",
+    "column_kinds",
     "count_or_file",
+    "prepared_for",
     "query_arguments",
 ]
 
@@ -94,6 +96,35 @@ def choose_model(
     if epochs is not None or checkpoint is not None:
         given["solver"] = _stochastic(learner, given, epochs, checkpoint)
     return model.set_params(**given)
+
+
+def column_kinds(given: list[str] | None) -> dict[str, str]:
+    """``--columns name=kind``, several of them separated by commas or given one by one."""
+    found = {}
+    for text in (part for entry in given or () for part in entry.split(",")):
+        name, equals, kind = text.rpartition("=")
+        if not equals or not name:
+            raise ValueError(
+                f"--columns takes name=kind, for example --columns zip=category, got {text!r}"
+            )
+        found[name.strip()] = kind.strip().lower()
+    return found
+
+
+def prepared_for(model: Any, examples: DataSet) -> Any:
+    """The model behind encoders and imputers where the table has categories or missing cells.
+
+    "auto" prepares the table for each of its models by itself.
+    """
+    X = examples.X
+    if not isinstance(X, np.ndarray) or model == "auto":
+        return model
+    if X.dtype != object and not np.isnan(X.sum()):
+        return model
+    from consistruct.learning.models.prepared import Prepared
+    from consistruct.learning.selection.columns import Columns
+
+    return Prepared(Columns.of(X).for_linear(), model)
 
 
 def _setting(text: str) -> tuple[str, Any]:

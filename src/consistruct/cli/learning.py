@@ -20,7 +20,9 @@ from consistruct.cli.choices import (
     choose_estimator,
     choose_loss,
     choose_model,
+    column_kinds,
     count_or_file,
+    prepared_for,
     query_arguments,
 )
 from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
@@ -103,6 +105,13 @@ def fit(
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
     groups: Annotated[str | None, typer.Option(help="Column with query or group.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a column is, name=kind with number, category, date or drop, where its cells "
+            "do not say so: --columns zip=category."
+        ),
+    ] = None,
     labels: Labels = None,
     labels_at: LabelsAt = "end",
     part: Part = None,
@@ -165,11 +174,12 @@ def fit(
             labels=listed,
             labels_at=labels_at,
             part=part,
+            columns=column_kinds(columns),
         )
     estimator = choose_estimator(
         examples,
         loss=choose_loss(loss, rows),
-        model=choose_model(learner, settings, epochs, checkpoint),
+        model=prepared_for(choose_model(learner, settings, epochs, checkpoint), examples),
         time_limit=time_limit,
         random_state=seed,
         n_jobs=jobs,
@@ -191,6 +201,7 @@ def fit(
             "n_examples": int(examples.X.shape[0]),
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
+            **({"columns": {c.name: str(c) for c in examples.columns}} if examples.columns else {}),
             **_what_was_learnt(estimator),
             "training_loss": float(losses.mean()),
             "seconds": seconds,

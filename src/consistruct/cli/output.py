@@ -64,6 +64,14 @@ def show(result: dict[str, Any], as_json: bool) -> None:
         return
     width = max(map(len, result))
     for name, value in result.items():
-        if name != "command":
-            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
-            typer.echo(f"{name.replace('_', ' '):<{width}}  {shown}")
+        if name == "command":
+            continue
+        title = name.replace("_", " ")
+        if isinstance(value, dict) and all(isinstance(entry, str) for entry in value.values()):
+            inner = max(map(len, value), default=0)
+            typer.echo(title)
+            for key, entry in value.items():
+                typer.echo(f"  {key:<{inner}}  {entry}")
+            continue
+        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        typer.echo(f"{title:<{width}}  {shown}")

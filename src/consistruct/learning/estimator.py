@@ -374,8 +374,8 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
-        if hasattr(self, "rows"):
-            self.rows = None  # a new loss has its rows where they belong
+        if "rows" in self.get_params(deep=False):
+            self.set_params(rows=None)  # a new loss has its rows where they belong
         self.kind_ = self.kind_.with_loss(loss)
         return self
 

@@ -144,7 +144,7 @@ def _columns_of(X: Any) -> _Inputs:
 
         return _Inputs(list(X.columns), of_table)
     if sp.issparse(X):
-        by_column = sp.csc_array(X)
+        by_column: Any = sp.csc_array(X)  # type: ignore[call-overload]
 
         def of_sparse(column: int, rng: np.random.Generator) -> Any:
             changed = by_column.copy()

@@ -174,8 +174,8 @@ def _oriented(
     costs: np.ndarray,
     row_names: list[str],
     column_names: list[str],
-    row_axis: str | None,
-    column_axis: str | None,
+    row_axis: object,
+    column_axis: object,
     rows: Literal["pred", "true"] | None,
 ) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
     try:

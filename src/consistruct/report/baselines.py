@@ -150,9 +150,12 @@ def _logistic(X: Any, codes: LabelArray) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
+    from consistruct.learning.selection.columns import Columns
+
     if len(np.unique(codes)) == 1:
         return int(codes[0])
-    scaler = StandardScaler(with_mean=not is_sparse(X))
+    # numbers are standardised, categories one-hot, missing cells filled in
+    scaler = StandardScaler(with_mean=False) if is_sparse(X) else Columns.of(X).for_linear()
     model = make_pipeline(scaler, LogisticRegression(max_iter=1000))
     with warnings.catch_warnings():
         # after 1000 iterations the last digits do not matter for a baseline

@@ -252,8 +252,7 @@ def _trust(report: LearningReport) -> Section:
     )
     details = [
         "Use predict_expected_loss to rank examples (send the worst to a person), and trust its "
-        "size only as far as the figure shows: it is linear in the scores and may leave the range "
-        "of the loss."
+        "size only as far as the figure shows."
     ]
     facts = []
     if report.rank_correlation is not None:

@@ -18,6 +18,13 @@ from consistruct.models import Probabilities, Regressor, Ridge, Stack
 
 MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
 COSTS = cs.losses.CostMatrix(MATRIX)
+
+
+class Broken(DecisionTreeClassifier):  # type: ignore[misc]
+    def fit(self, X, y, sample_weight=None):
+        raise ValueError("no leaves today")
+
+
 LOGISTIC = Probabilities(LogisticRegression(max_iter=500))
 TREE = Probabilities(DecisionTreeClassifier(max_depth=3, random_state=0))
 MEAN = Probabilities(DummyClassifier())
@@ -183,10 +190,6 @@ def test_weights_that_are_known(data):
 
 
 def test_a_model_of_ones_own_that_fails_is_not_left_out_silently(data):
-    class Broken(DecisionTreeClassifier):
-        def fit(self, X, y, sample_weight=None):
-            raise ValueError("no leaves today")
-
     with pytest.raises(ValueError, match="no leaves today"):
         fitted(data, Stack([LOGISTIC, Probabilities(Broken())]))
 
@@ -194,10 +197,6 @@ def test_a_model_of_ones_own_that_fails_is_not_left_out_silently(data):
 def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
     from consistruct.learning.models import stack as module
     from consistruct.learning.selection.portfolio import Candidate
-
-    class Broken(DecisionTreeClassifier):
-        def fit(self, X, y, sample_weight=None):
-            raise ValueError("no leaves today")
 
     monkeypatch.setattr(
         module,

@@ -42,14 +42,14 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
             table = table.loc[_in_order(table.index), _in_order(table.columns)]
         return CostMatrix.from_frame(table, rows=rows)
     if not isinstance(table, dict):
-        matrix = CostMatrix(np.asarray(table))
-        if rows is None and not np.array_equal(matrix.M, matrix.M.T):
+        plain = CostMatrix(np.asarray(table))
+        if rows is None and not np.array_equal(plain.M, plain.M.T):
             raise ValueError(
                 "the costs are not symmetric, and a plain matrix does not say whether its rows are "
                 "predictions or truths; give rows='pred' or rows='true', a DataFrame with "
                 "index.name 'pred' or 'true', or CostMatrix(M), whose rows are predictions"
             )
-        return CostMatrix(matrix.M.T) if rows == "true" else matrix
+        return CostMatrix(plain.M.T) if rows == "true" else plain
     if not table or not all(isinstance(row, dict) and row for row in table.values()):
         raise ValueError(
             "a dict of costs must hold a dict for each prediction, costs[prediction][truth], got "

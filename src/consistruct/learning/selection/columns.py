@@ -130,6 +130,8 @@ def _column_kind(column: Any) -> str:
 
 
 def _object_kind(values: Any) -> str:
+    if values.dtype.kind == "O" and any(isinstance(value, str) for value in values):
+        return "category"  # also where all of the strings are digits
     try:
         values.astype(np.float64)
     except (TypeError, ValueError):

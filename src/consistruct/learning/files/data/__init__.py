@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from consistruct._budgets import irregular_file
@@ -48,6 +48,7 @@ def read_data(
     part: str | None = None,
     like: Layout | None = None,
     with_target: bool = True,
+    columns: Mapping[str, str] | None = None,
 ) -> DataSet:
     """Read examples and truths from a file.
 
@@ -71,6 +72,8 @@ def read_data(
         npz: "train" or "test", for archives with both.
     like : Layout, optional
         Layout of the file that a model was fitted on: same columns in the same order.
+    columns : mapping of names to "number", "category", "date" or "drop", optional
+        CSV, Parquet and ARFF: what feature columns are, where it is not what their cells say.
     with_target : bool
         False leaves the truth out, which may then be absent from the file (prediction).
 
@@ -113,7 +116,12 @@ def read_data(
         part=part,
         like=like,
         with_target=with_target,
+        columns=dict(columns or {}),
     )
+    if request.columns and kind not in ("csv", "tsv", "parquet", "arff"):
+        raise DataFileError(
+            f"{file}: --columns is about tables with named columns (csv, parquet, arff), not {kind}"
+        )
     try:
         return FORMATS[kind](file, request)
     except OSError as error:

@@ -1,8 +1,8 @@
 """ARFF, dense and sparse, with many labels as Mulan and MEKA write them.
 
 SciPy's reader takes neither sparse rows nor strings, hence this one. Supported attribute types:
-numeric (also real, integer) and nominal. In a sparse row an attribute that is left out is 0, or
-the first of its nominal values.
+numeric (also real, integer), nominal, string and date; "?" is a missing cell. In a sparse row, of
+numbers only, an attribute that is left out is 0, or the first of its nominal values.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from consistruct.learning.files.data.base import (
     truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
+from consistruct.learning.files.data.raw import RawTable, asked_kinds, raw_table, text_column
 
 __all__ = ["read_arff"]
 
@@ -52,6 +54,7 @@ _XML_LABEL = re.compile(r"<label\s+name\s*=\s*(\"[^\"]*\"|'[^']*')")
 class _Attribute:
     name: str
     values: tuple[str, ...] | None  # of a nominal attribute, in order
+    free: bool = False  # strings and dates
 
     @property
     def default(self) -> str:
@@ -59,8 +62,17 @@ class _Attribute:
         return "0" if self.values is None else self.values[0]
 
     @property
+    def kind(self) -> str | None:
+        """What its cells are, as far as the file declares it."""
+        if self.free:
+            return None
+        return "number" if self.numeric else "category"
+
+    @property
     def numeric(self) -> bool:
-        return self.values is None or all(is_number(value) for value in self.values)
+        if self.values is None:
+            return not self.free
+        return all(is_number(value) for value in self.values)
 
 
 def read_arff(path: Path, request: Request) -> DataSet:
@@ -71,15 +83,21 @@ def read_arff(path: Path, request: Request) -> DataSet:
     is used.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            numbered = enumerate(file, start=1)
-            relation, attributes = _header(path, numbered)
-            names = [attribute.name for attribute in attributes]
-            request = _with_labels(path, relation, names, request)
-            columns = choose_columns(path, names, len(names), request)
-            return _data(path, numbered, attributes, columns, request)
+        found = _read(path, request, raw=False) or _read(path, request, raw=True)
+        assert found is not None  # raw rows are read whatever they hold
+        return found
     except UnicodeDecodeError as error:
         raise bad(path, f"not a UTF-8 text file ({error.reason} at byte {error.start})") from None
+
+
+def _read(path: Path, request: Request, *, raw: bool) -> DataSet | None:
+    with path.open(encoding="utf-8-sig") as file:
+        numbered = enumerate(file, start=1)
+        relation, attributes = _header(path, numbered)
+        names = [attribute.name for attribute in attributes]
+        asked = _with_labels(path, relation, names, request)
+        columns = choose_columns(path, names, len(names), asked)
+        return _data(path, numbered, attributes, columns, asked, raw=raw)
 
 
 def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, list[_Attribute]]:
@@ -115,10 +133,11 @@ def _attribute(path: Path, line: int, text: str) -> _Attribute:
         return _Attribute(name, values)
     if kind.lower() in ("numeric", "real", "integer"):
         return _Attribute(name, None)
+    if kind.lower() == "string" or kind.lower().split()[0] == "date":
+        return _Attribute(name, None, free=True)
     raise bad(
         path,
-        f"attribute {name!r} has type {kind!r}; numeric and nominal ones can be read, "
-        f"encode others first",
+        f"attribute {name!r} has type {kind!r}; numeric, nominal, string and date ones can be read",
         line=line,
     )
 
@@ -172,6 +191,7 @@ def _with_labels(path: Path, relation: str, names: list[str], request: Request) 
         ignore=request.ignore,
         like=request.like,
         with_target=request.with_target,
+        columns=request.columns,
     )
 
 
@@ -195,22 +215,30 @@ def _data(
     attributes: list[_Attribute],
     columns: Columns,
     request: Request,
-) -> DataSet:
-    for place in columns.features:
-        if not attributes[place].numeric:
-            raise bad(
-                path,
-                f"feature {attributes[place].name!r} is nominal with values that are no numbers; "
-                f"encode it first, or leave it out with --ignore",
-            )
-    rows = _Rows(path, attributes, columns)
-    for line, raw in numbered:
-        text = raw.strip()
-        if text and not text.startswith("%"):
-            rows.add(line, text)
+    *,
+    raw: bool,
+) -> DataSet | None:
+    """The data; None where features are not all complete numbers, unless rows are read as text."""
+    like = request.like
+    if not raw:
+        numeric = all(attributes[place].numeric for place in columns.features)
+        if request.columns or not numeric or (like is not None and like.kinds is not None):
+            return None
+    rows = _Rows(path, attributes, columns, raw=raw)
+    for line, written in numbered:
+        text = written.strip()
+        if text and not text.startswith("%") and not rows.add(line, text):
+            return None
     if not rows.lines:
         raise bad(path, "there is no line below @data")
-    X = rows.inputs()
+    table = None
+    if raw:
+        table = rows.table(request)
+        X: Any = table.X
+        kept = tuple(columns.features[place] for place in table.kept)
+        columns = Columns(kept, columns.target, columns.groups)
+    else:
+        X = rows.inputs()
     groups = numbers_or_names(rows.groups) if columns.groups is not None else None
     feature_names = tuple(attributes[place].name for place in columns.features)
     target = tuple(attributes[place].name for place in columns.target)
@@ -225,15 +253,20 @@ def _data(
         label_names,
         request.groups,
         truth_kind=kind_of(y),
+        kinds=None if table is None else table.kinds,
     )
-    return DataSet(X, y, feature_names, label_names, groups, layout)
+    notes = () if table is None else table.notes
+    return DataSet(X, y, feature_names, label_names, groups, layout, notes)
 
 
 class _Rows:
     """Collects dense or sparse rows; a file holds one kind only."""
 
-    def __init__(self, path: Path, attributes: list[_Attribute], columns: Columns) -> None:
-        self.path, self.attributes, self.columns = path, attributes, columns
+    def __init__(
+        self, path: Path, attributes: list[_Attribute], columns: Columns, *, raw: bool
+    ) -> None:
+        self.path, self.attributes, self.columns, self.raw = path, attributes, columns, raw
+        self.cells: list[list[str]] = [[] for _ in columns.features]  # of rows read as text
         self.sparse: bool | None = None
         self.lines = array("q")
         self.values, self.indices, self.indptr = array("d"), array("q"), array("q", [0])
@@ -250,15 +283,19 @@ class _Rows:
         self._implied = {
             place: float(attributes[place].default)
             for place in columns.features
-            if float(attributes[place].default) != 0.0
+            if attributes[place].numeric and float(attributes[place].default) != 0.0
         }
 
-    def add(self, line: int, text: str) -> None:
+    def add(self, line: int, text: str) -> bool:
+        """Take a row; False if it holds other things than numbers and is not read as text."""
         sparse = text.startswith("{")
         if self.sparse is None:
             self.sparse = sparse
         if sparse != self.sparse:
             raise bad(self.path, "sparse {…} and dense rows are mixed", line=line)
+        if sparse and self.raw:
+            fault = "sparse rows {…} hold numbers only; leave other features out with --ignore"
+            raise bad(self.path, fault, line=line)
         if sparse:
             pairs = self._pairs(line, text)
             present = {**self._implied}
@@ -276,16 +313,21 @@ class _Rows:
                 fault = f"{len(row)} cells where there are {len(self.attributes)} attributes"
                 raise bad(self.path, fault, line=line)
             cells = [row[place] for place in self.columns.features]
-            try:
-                values = list(map(float, cells))
-                plain = plain_digits("".join(cells))
-            except ValueError:
-                plain = False
-            if not plain:  # one of them is told
-                values = [self._number(line, place, row[place]) for place in self.columns.features]
-            self.values.extend(values)
+            if self.raw:
+                for column, cell in zip(self.cells, cells, strict=True):
+                    column.append(cell)
+            else:
+                try:
+                    values = list(map(float, cells))
+                    plain = plain_digits("".join(cells)) and all(map(isfinite, values))
+                except ValueError:
+                    plain = False
+                if not plain:
+                    return False
+                self.values.extend(values)
             self._truth(line, row.__getitem__)
         self.lines.append(line)
+        return True
 
     def _pairs(self, line: int, text: str) -> dict[int, str]:
         if not text.endswith("}"):
@@ -326,6 +368,18 @@ class _Rows:
             cells.append(cell)
         if self.columns.groups is not None:
             self.groups.append(cell_at(self.columns.groups))
+
+    def table(self, request: Request) -> RawTable:
+        """Columns of any kind, from rows read as text."""
+        names = [self.attributes[place].name for place in self.columns.features]
+        asked = asked_kinds(self.path, names, request.columns, request.like)
+        declared = [self.attributes[place].kind for place in self.columns.features]
+        kinds = [wanted or kind for wanted, kind in zip(asked, declared, strict=True)]
+        columns = [
+            text_column(self.path, name, cells, self.lines, kind)
+            for name, cells, kind in zip(names, self.cells, kinds, strict=True)
+        ]
+        return raw_table(self.path, names, columns, asked=asked, like=request.like, named=True)
 
     def inputs(self) -> Any:
         shape = (len(self.lines), len(self.columns.features))

@@ -48,6 +48,7 @@ class Layout:
     zero_based: bool | None = None
     multilabel: bool = False
     truth_kind: str | None = None  # "int", "float" or "str"
+    kinds: tuple[str, ...] | None = None  # of the features where not all are complete numbers
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values only, for a JSON header."""
@@ -78,6 +79,7 @@ class Request:
     part: str | None = None
     like: Layout | None = None
     with_target: bool = True
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,7 @@ class DataSet:
     Attributes
     ----------
     X : (n, d) array or scipy.sparse.csr_array
+        Of objects where there are categories (strings); NaN or None where a cell is missing.
     y : (n,) or (n, T) array, or None
         Classes (integers, numbers or strings) or one column per label; None if the file has none.
     feature_names : tuple of str, or None
@@ -98,6 +101,8 @@ class DataSet:
         Query or sequence that each row belongs to.
     layout : Layout
         How it was read, for reading another file alike.
+    columns : tuple of ColumnNote
+        What was made of each feature column of a table with categories, dates or missing cells.
     """
 
     X: Any
@@ -106,6 +111,7 @@ class DataSet:
     label_names: tuple[str, ...] | None
     groups: NDArray[Any] | None
     layout: Layout
+    columns: tuple[Any, ...] = ()
 
 
 def bad(path: Path, fault: str, *, line: int | None = None, row: int | None = None) -> Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,33 @@ from consistruct.learning.files.data.base import (
     truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
+from consistruct.learning.files.data.raw import (
+    RawTable,
+    array_column,
+    asked_kinds,
+    raw_table,
+    text_column,
+)
 
 __all__ = ["read_csv", "read_parquet", "read_tsv"]
 
 
 def read_csv(path: Path, request: Request, *, delimiter: str = ",") -> DataSet:
-    """Read a comma-separated table in one pass, 8 bytes per cell.
+    """Read a comma-separated table: complete numbers in one pass, 8 bytes per cell.
 
-    The first line is a header unless all of its cells are numbers.
+    A table with other cells is read once more, as text, and each column becomes what its cells
+    say. The first line is a header unless all of its cells are numbers.
     """
     try:
+        if not request.columns and (request.like is None or request.like.kinds is None):
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                found = _parse_csv(
+                    path, csv.reader(file, delimiter=delimiter, strict=True), request
+                )
+            if found is not None:
+                return found
         with path.open(newline="", encoding="utf-8-sig") as file:
-            return _parse_csv(path, csv.reader(file, delimiter=delimiter, strict=True), request)
+            return _parse_raw(path, csv.reader(file, delimiter=delimiter, strict=True), request)
     except UnicodeDecodeError as error:
         raise bad(path, f"not a UTF-8 text file ({error.reason} at byte {error.start})") from None
 
@@ -49,7 +65,8 @@ def read_tsv(path: Path, request: Request) -> DataSet:
     return read_csv(path, request, delimiter="\t")
 
 
-def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet:
+def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
+    """Complete numbers; None where a cell is something else."""
     try:
         first = next(reader, None)
         if first is None:
@@ -70,7 +87,7 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet:
             except ValueError:
                 plain = False
             if not plain:
-                raise _bad_cell(path, line, row, columns.features, names)
+                return None
             for column, position in zip(truths, columns.target, strict=True):
                 if not row[position].strip():
                     fault = f"the target {_name(names, position)} is empty; drop the line"
@@ -84,8 +101,8 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet:
     if not lines:
         raise bad(path, "there is no line of data below the header")
     X = np.frombuffer(values, dtype=np.float64).reshape(len(lines), len(columns.features)).copy()
-    feature_names = [_name(names, position) for position in columns.features]
-    check_finite(path, X, feature_names, lines)
+    if not np.isfinite(X).all():
+        return None
     single = [truth_column(path, cells, lines, request.like) for cells in truths]
     return _table(
         "csv", X, single, numbers_or_names(groups) if groups else None, names, columns, request
@@ -112,14 +129,62 @@ def _picker(positions: Sequence[int]) -> Callable[[list[str]], Sequence[str]]:
     return itemgetter(*positions)
 
 
-def _bad_cell(
-    path: Path, line: int, row: list[str], features: Sequence[int], names: list[str] | None
-) -> Exception:
-    position = next(place for place in features if not is_number(row[place]))
-    cell = row[position]
-    fault = f"is not a number, got {cell!r}" if cell.strip() else "is empty"
-    remedy = "encode or fill in such cells first, or leave the column out with --ignore"
-    return bad(path, f"feature {_name(names, position)} {fault}; {remedy}", line=line)
+def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
+    """Columns of any kind, read as text."""
+    try:
+        first = next(reader, None)
+        if first is None:
+            raise bad(path, "the file is empty")
+        width = len(first)
+        names = None if all(is_number(cell) for cell in first) else [cell.strip() for cell in first]
+        columns = choose_columns(path, names, width, request)
+        rows = list(_rows(path, reader, width, first if names is None else None))
+    except csv.Error as error:
+        raise bad(path, f"not a CSV table ({error})", line=reader.line_num) from None
+    if not rows:
+        raise bad(path, "there is no line of data below the header")
+    lines = [line for line, _ in rows]
+    cells = [[row[place] for _, row in rows] for place in range(width)]
+    for place in columns.target:
+        empty = next((i for i, cell in enumerate(cells[place]) if not cell.strip()), None)
+        if empty is not None:
+            fault = f"the target {_name(names, place)} is empty; drop the line"
+            raise bad(path, fault, line=lines[empty])
+    features = [_name(names, place) for place in columns.features]
+    kinds = asked_kinds(path, features, request.columns, request.like)
+    table = raw_table(
+        path,
+        features,
+        [
+            text_column(path, name, cells[place], lines, kind)
+            for name, place, kind in zip(features, columns.features, kinds, strict=True)
+        ],
+        asked=kinds,
+        like=request.like,
+        named=names is not None,
+    )
+    truths = [truth_column(path, cells[place], lines, request.like) for place in columns.target]
+    groups = None if columns.groups is None else numbers_or_names(cells[columns.groups])
+    return _raw_data("csv", table, truths, groups, names, columns, request)
+
+
+def _raw_data(
+    kind: str,
+    table: RawTable,
+    truths: Sequence[NDArray[Any]],
+    groups: NDArray[Any] | None,
+    names: list[str] | None,
+    columns: Columns,
+    request: Request,
+) -> DataSet:
+    kept = Columns(
+        tuple(columns.features[place] for place in table.kept), columns.target, columns.groups
+    )
+    found = _table(kind, table.X, truths, groups, names, kept, request)
+    if request.like is not None:
+        return replace(found, columns=table.notes)
+    layout = replace(found.layout, kinds=table.kinds)
+    return replace(found, layout=layout, columns=table.notes)
 
 
 def _name(names: list[str] | None, position: int) -> str:
@@ -177,15 +242,26 @@ def read_parquet(path: Path, request: Request) -> DataSet:
         raise bad(path, f"not a Parquet file ({str(error).splitlines()[0]})") from None
     if table.num_rows == 0:
         raise bad(path, "there are no rows")
-    X = np.empty((table.num_rows, len(columns.features)))
-    for column, place in enumerate(columns.features):
-        X[:, column] = _numeric(path, table.column(names[place]), names[place])
-    check_finite(path, X, [names[place] for place in columns.features])
+    features = [names[place] for place in columns.features]
+    kinds = asked_kinds(path, features, request.columns, request.like)
+    raw = raw_table(
+        path,
+        features,
+        [
+            array_column(path, name, table.column(name), kind)
+            for name, kind in zip(features, kinds, strict=True)
+        ],
+        asked=kinds,
+        like=request.like,
+        named=True,
+    )
     truths = [_truths(path, table.column(names[place]), names[place]) for place in columns.target]
     groups = None
     if columns.groups is not None:
         groups = _truths(path, table.column(names[columns.groups]), names[columns.groups])
-    return _table("parquet", X, truths, groups, names, columns, request)
+    if raw.plain and (request.like is None or request.like.kinds is None):
+        return _table("parquet", raw.X, truths, groups, names, columns, request)
+    return _raw_data("parquet", raw, truths, groups, names, columns, request)
 
 
 def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
@@ -194,20 +270,6 @@ def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
     if size > budget:
         fault = f"{n_rows} rows of {n_columns} columns would take {size} bytes"
         raise bad(path, f"{fault}, at most {budget} are read from a file of this size")
-
-
-def _numeric(path: Path, column: Any, name: str) -> NDArray[np.float64]:
-    import pyarrow.types as kinds
-
-    kind = column.type
-    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-        raise bad(
-            path,
-            f"feature {name!r} has type {kind}; encode it as numbers first, or leave it out "
-            f"with --ignore",
-        )
-    _no_nulls(path, column, name)
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:
