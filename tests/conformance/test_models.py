@@ -26,6 +26,7 @@ from consistruct.learning.models import (
     Regressor,
     Ridge,
     Stack,
+    Torch,
 )
 from consistruct.learning.models.choice import MODELS
 from consistruct.losses import CostMatrix, FBeta, Hamming, Kendall, Ordinal, ZeroOne
@@ -108,6 +109,24 @@ CASES = {
             "n_jobs": 2,
         },
         {"exact_weights": False, "exact_left_out": False},  # weights are chosen on left-out rows
+    ),
+    "torch": Case(
+        Torch((8,), max_epochs=5, batch_size=16, learning_rate=0.1, device="cpu"),
+        {
+            "module_factory": (4, 4),
+            "surrogate": "log",
+            "standardize": False,
+            "learning_rate": 0.01,
+            "weight_decay": 1.0,
+            "batch_size": 7,
+            "max_epochs": 1,
+            "validation_fraction": 0.4,
+            "patience": 1,
+            "device": "nowhere",
+            "checkpoint": "state",
+        },
+        # single precision, batches drawn among rows; checkpoints have a test of their own
+        {"exact_weights": False, "tolerance": 1e-5, "same": ("checkpoint",)},
     ),
     "chain": Case(
         Chain("log", alpha=0.01, max_epochs=4),

@@ -76,6 +76,7 @@ from consistruct.learning.models import (
     Regressor,
     Ridge,
     Stack,
+    Torch,
 )
 from consistruct.learning.models.choice import MODELS
 
@@ -187,6 +188,7 @@ ESTIMATORS = {
     "regressor": (TaskLossClassifier("fbeta", Regressor()), (X, SETS)),
     "probabilities": (TaskLossClassifier("fbeta", Probabilities()), (X, SETS)),
     "prepared": (TaskLossClassifier(model=Prepared(StandardScaler(), Linear())), (X, Y)),
+    "torch": (TaskLossClassifier("fbeta", Torch((4,), max_epochs=2, device="cpu")), (X, SETS)),
     "chain": (cs.StructuredPredictor("hamming", Chain(max_epochs=2)), SEQUENCES),
     "items": (cs.StructuredPredictor("ndcg", Items("ridge")), QUERIES),
     "stack": (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from consistruct.learning.models.regressor import Regressor
     from consistruct.learning.models.ridge.model import Ridge
     from consistruct.learning.models.stack import Stack
+    from consistruct.learning.models.torch import Torch
 
 __all__ = [
     "Chain",
@@ -32,6 +33,7 @@ __all__ = [
     "Ridge",
     "Stack",
     "TargetModel",
+    "Torch",
 ]
 
 _BY_CLASS = {attribute: name for name, (_, attribute) in MODELS.items()}

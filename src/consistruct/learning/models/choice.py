@@ -20,6 +20,7 @@ MODELS: dict[str, tuple[str, str]] = {
     "chain": ("consistruct.learning.models.chain.model", "Chain"),
     "items": ("consistruct.learning.models.items.model", "Items"),
     "prepared": ("consistruct.learning.models.prepared", "Prepared"),
+    "torch": ("consistruct.learning.models.torch", "Torch"),
     "stack": ("consistruct.learning.models.stack", "Stack"),
 }
 # what "auto" means for each kind of example

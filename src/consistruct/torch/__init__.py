@@ -1,0 +1,26 @@
+"""Criteria and decoders for neural networks: the task losses of this package as PyTorch modules.
+
+Needs PyTorch (``pip install consistruct[torch]``); nothing else in the package imports it.
+"""
+
+from consistruct.torch.chain import (
+    chain_log_partition,
+    chain_marginals,
+    chain_sample,
+    chain_score,
+    chain_viterbi,
+)
+from consistruct.torch.crf import ChainCRF
+from consistruct.torch.criteria import Decoder, Head, TaskLoss
+
+__all__ = [
+    "ChainCRF",
+    "Decoder",
+    "Head",
+    "TaskLoss",
+    "chain_log_partition",
+    "chain_marginals",
+    "chain_sample",
+    "chain_score",
+    "chain_viterbi",
+]

@@ -1,0 +1,300 @@
+"""Truths of rankings on the device: grades of items, orders, matchings.
+
+Losses judged by gains (NDCG, precision, expected rank utility), by binary pairs and by Spearman's
+rho have one score per item, and their families (``n=None``) take padded batches with a mask.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from consistruct.exceptions import CapabilityError
+from consistruct.losses.average_precision import MeanAveragePrecision
+from consistruct.losses.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
+from consistruct.losses.orders import OrderLoss
+from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
+from consistruct.losses.permutation_distances import Matching, SpearmanFootrule, SpearmanRho
+from consistruct.torch.truths import Truths, one_hot
+
+__all__ = ["Gains", "ItemTruths", "PairTruths", "positions_of", "ranking_truths"]
+
+
+def positions_of(orders: Tensor) -> Tensor:
+    """Place of each item, (B, n), of orders with the best item first."""
+    return torch.argsort(orders, 1)
+
+
+class _Grades(Truths):
+    """Relevance grades of items as truths."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.loss.n,)  # type: ignore[attr-defined]
+
+    def valid(self, true: Tensor) -> Tensor:
+        return ((true >= 0) & (true < self.loss.n_grades)).all(1)  # type: ignore[attr-defined]
+
+    def _allowed(self) -> str:
+        return f"grades 0..{self.loss.n_grades - 1}"  # type: ignore[attr-defined]
+
+
+class Gains(_Grades):
+    """L = 1 − Σ_i gain(y_i) d(σ(i)) / normaliser: an item is wanted by its share of the gains."""
+
+    loss: GainLoss
+
+    def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+        """Weight of each position in queries of so many items, (B, size); 0 beyond the last."""
+        loss = self.loss
+        place = torch.arange(size, device=n_items.device, dtype=dtype)
+        n = n_items[:, None].to(dtype)
+        if isinstance(loss, PrecisionAt):
+            weight = (place < loss.q).to(dtype)
+        elif isinstance(loss, ExpectedRankUtility):
+            weight = torch.exp2(-place / (loss.half_life - 1.0))
+        else:
+            assert isinstance(loss, NDCG)
+            if loss.discount == "log2":
+                weight = 1.0 / torch.log2(2.0 + place)
+            elif loss.discount == "reciprocal":
+                weight = 1.0 / (1.0 + place)
+            else:
+                weight = (n - place) / n
+            if loss.q is not None:
+                weight = torch.where(place < loss.q, weight, 0.0)
+        return torch.where(place < n, weight, 0.0)
+
+    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        if isinstance(self.loss, PrecisionAt):
+            return (true > 0).to(dtype)
+        if isinstance(self.loss, ExpectedRankUtility):
+            return (true.to(dtype) - self.loss.neutral).clamp(min=0.0)
+        assert isinstance(self.loss, NDCG)
+        grades = true.to(dtype)
+        return torch.exp2(grades) - 1.0 if self.loss.gain == "exponential" else grades
+
+    def wanted(self, true: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:
+        gain = self.gain(true, dtype)
+        if present is not None:
+            gain = torch.where(present, gain, 0.0)
+        counts = n_present(true, present)
+        if isinstance(self.loss, PrecisionAt):  # the first q, or all where there are fewer
+            ideal = counts.clamp(max=self.loss.q).to(dtype)
+        else:
+            best = torch.sort(gain, 1, descending=True).values
+            ideal = (best * self.discount(counts, gain.shape[1], dtype)).sum(1)
+        nothing = ~(gain > 0).any(1)
+        return gain / torch.where(nothing, 1.0, ideal)[:, None]
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        nothing = ~(self.gain(true, dtype) > 0).any(1)
+        return torch.where(nothing, self.loss.empty, 1.0).to(dtype)
+
+
+class BinaryPairs(_Grades):
+    """Pairs of relevant and irrelevant items: an item is wanted where it is relevant."""
+
+    loss: PairwiseDisagreement
+
+    def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+        return _linear_discount(n_items, size, dtype)
+
+    def _scale(self, true: Tensor, dtype: torch.dtype, present: Tensor | None) -> Tensor:
+        """1/number of pairs that differ, 0 where there are none."""
+        relevant = true.sum(1).to(dtype)
+        pairs = relevant * (n_present(true, present).to(dtype) - relevant)
+        return torch.where(pairs > 0, 1.0 / pairs.clamp(min=1.0), 0.0)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:
+        if present is not None:
+            true = torch.where(present, true, 0)
+        return true.to(dtype) * self._scale(true, dtype, present)[:, None]
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        scale = self._scale(true, dtype, None)
+        half = 0.5 + true.sum(1).to(dtype) * (true.shape[1] + 1) / 2 * scale
+        return torch.where(scale > 0, half, self.loss.empty)
+
+
+class _Orders(Truths):
+    """Orders of items, or partners, as truths."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.loss.n,)  # type: ignore[attr-defined]
+
+    def valid(self, true: Tensor) -> Tensor:
+        every = torch.arange(true.shape[1], device=true.device)
+        return (torch.sort(true, 1).values == every).all(1)
+
+    def _allowed(self) -> str:
+        return f"permutations of 0..{self.loss.n - 1}"  # type: ignore[attr-defined]
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(len(true), dtype=dtype, device=true.device)
+
+
+class Rho(_Orders):
+    """Spearman's rho: items are wanted by their true places, linearly."""
+
+    loss: SpearmanRho
+
+    def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+        return _linear_discount(n_items, size, dtype)
+
+    def valid(self, true: Tensor, present: Tensor | None = None) -> Tensor:
+        if present is None:
+            return super().valid(true)
+        every = torch.arange(true.shape[1], device=true.device)
+        sought = torch.where(every < n_present(true, present)[:, None], every, true.shape[1])
+        return (torch.sort(torch.where(present, true, true.shape[1]), 1).values == sought).all(1)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:
+        n = n_present(true, present).to(dtype)[:, None]
+        if present is not None:  # what is absent stands behind everything
+            true = torch.where(present, true, torch.arange(true.shape[1], device=true.device))
+        scale = (n * (n**2 - 1) / 3).clamp(min=1.0)
+        wanted = 2.0 * (n - positions_of(true).to(dtype)) / scale
+        return wanted if present is None else torch.where(present, wanted, 0.0)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        n = true.shape[1]
+        squares = n * (n + 1) * (2 * n + 1) / 6
+        value = 2.0 * squares / max(n * (n**2 - 1) / 3, 1.0)
+        return torch.full((len(true),), value, dtype=dtype, device=true.device)
+
+
+class Footrule(_Orders):
+    """Spearman's footrule: the distance of every place from the true one."""
+
+    loss: SpearmanFootrule
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        places = torch.arange(true.shape[1], device=true.device)
+        apart = (places[:, None] - positions_of(true)[:, None, :]).abs()  # (B, place, item)
+        return -apart.flatten(1).to(dtype) / self.loss._scale
+
+
+class Partners(_Orders):
+    """Matchings: the true partner of each item, each a share 1/n."""
+
+    loss: Matching
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        n = true.shape[1]
+        return one_hot(true, n, dtype).flatten(1) / n
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.ones(len(true), dtype=dtype, device=true.device)
+
+
+class PairTruths(Truths):
+    """Orders and grades judged pair by pair: which item of each pair should come first."""
+
+    loss: Kendall | PairwiseDisagreement
+
+    def __init__(self, loss: Kendall | PairwiseDisagreement) -> None:
+        super().__init__(loss)
+        first, second = np.triu_indices(loss.n or 0, 1)
+        self.hold_index("first", first)
+        self.hold_index("second", second)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        assert self.loss.n is not None
+        return (self.loss.n,)
+
+    def _signs(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """sign(worth_i − worth_j) for i < j, (B, pairs)."""
+        worth = true
+        if isinstance(self.loss, Kendall):
+            worth = -(positions_of(true) if self.loss.ties == "refuse" else true)
+        apart = worth.index_select(1, self.first) - worth.index_select(1, self.second)  # type: ignore[arg-type]
+        return torch.sign(apart).to(dtype)
+
+    def _counted(self, signs: Tensor) -> Tensor:
+        """Number of pairs that count, (B,)."""
+        everything = isinstance(self.loss, Kendall) and self.loss.ties != "exclude"
+        return (
+            torch.full_like(signs[:, :1].sum(1), signs.shape[1])
+            if everything
+            else (signs.abs().sum(1))
+        )
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        signs = self._signs(true, dtype)
+        scaled = signs / self._counted(signs).clamp(min=1.0)[:, None]
+        constant = torch.zeros((len(true), 1), dtype=dtype, device=true.device)
+        return torch.cat([constant, scaled], 1)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        nothing = 0.0 if isinstance(self.loss, Kendall) else self.loss.empty
+        counted = self._counted(self._signs(true, dtype))
+        return torch.where(counted > 0, 0.5, nothing).to(dtype)
+
+    def valid(self, true: Tensor) -> Tensor:
+        if isinstance(self.loss, PairwiseDisagreement):
+            return ((true >= 0) & (true < self.loss.n_grades)).all(1)
+        if self.loss.ties != "refuse":
+            return ((true >= 0) & (true < max(true.shape[1], 2))).all(1)
+        every = torch.arange(true.shape[1], device=true.device)
+        return (torch.sort(true, 1).values == every).all(1)
+
+
+class RelevantPairs(_Grades):
+    """Average precision: pairs of relevant items."""
+
+    loss: MeanAveragePrecision
+
+    def __init__(self, loss: MeanAveragePrecision) -> None:
+        super().__init__(loss)
+        first, second = np.triu_indices(loss.n or 0)
+        self.hold_index("first", first)
+        self.hold_index("second", second)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        relevant = true.to(dtype)
+        both = relevant.index_select(1, self.first) * relevant.index_select(1, self.second)  # type: ignore[arg-type]
+        return both / relevant.sum(1, keepdim=True).clamp(min=1.0)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.where((true > 0).any(1), 1.0, self.loss.empty).to(dtype)
+
+
+ItemTruths = Gains | BinaryPairs | Rho  # one score per item: their families take masks
+
+
+def ranking_truths(loss: OrderLoss) -> Truths:
+    """Truths of a loss on orders that is not judged by gains."""
+    if isinstance(loss, PairwiseDisagreement):
+        return BinaryPairs(loss) if loss.n_grades == 2 else PairTruths(loss)
+    if isinstance(loss, Kendall):
+        return PairTruths(loss)
+    if isinstance(loss, SpearmanRho):
+        return Rho(loss)
+    if isinstance(loss, SpearmanFootrule):
+        return Footrule(loss)
+    if isinstance(loss, Matching):
+        return Partners(loss)
+    if isinstance(loss, MeanAveragePrecision):
+        return RelevantPairs(loss)
+    raise CapabilityError(
+        loss,
+        "targets on the device",
+        "consistruct.torch.TaskLoss",
+        "it has them for the registered losses and for any loss over listed classes",
+    )
+
+
+def n_present(true: Tensor, present: Tensor | None) -> Tensor:
+    """Number of items of each query, (B,)."""
+    if present is not None:
+        return present.sum(1)
+    return torch.full((len(true),), true.shape[1], device=true.device)
+
+
+def _linear_discount(n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    place = torch.arange(size, device=n_items.device, dtype=dtype)
+    return (n_items[:, None].to(dtype) - place).clamp(min=0.0)

@@ -1,0 +1,369 @@
+"""Truths of every loss on the device: the scores that they ask for, and their offsets.
+
+For each truth y the quadratic surrogate regresses scores on w_y = −u_y, minus the target of the
+loss, so that L(c, y) = offset(y) − ⟨F_c, w_y⟩. Everything is computed from the labels with tensor
+operations on their device; nothing of the size of the label set is built for sets, sequences and
+rankings. Rankings are in `rankings`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from consistruct.exceptions import CapabilityError, ConsistructError
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.labels.partition import Partition
+from consistruct.losses.algebra import Combination
+from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.block import Block, Mixed
+from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.fbeta import FBeta
+from consistruct.losses.gains import GainLoss
+from consistruct.losses.hamming import Hamming
+from consistruct.losses.orders import OrderLoss
+from consistruct.losses.partial_labels import PartialLabels
+from consistruct.losses.zero_one import ZeroOne
+from consistruct.protocols import FloatArray
+from consistruct.scores import Full
+from consistruct.torch.constants import Constants, ensure
+
+__all__ = ["Truths", "class_count", "one_hot", "truths_of"]
+
+CLASS_LIMIT = 2**20  # classes whose blocks are looked up in a table
+CHUNK = 2**24  # numbers at a time in a minimum over candidates
+
+
+class Truths(Constants):
+    """Labels of one loss as tensors. Required: `wanted`.
+
+    Shapes: B truths, each of shape `shape`; `width` scores of the loss's own space.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self.loss = loss
+        self.text = repr(loss)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one truth."""
+        return self.loss.truths.shape
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """w_y = −target(y), (B, width)."""
+        raise NotImplementedError
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """offset(y), (B,)."""
+        return torch.ones(len(true), dtype=dtype, device=true.device)
+
+    def valid(self, true: Tensor) -> Tensor:
+        """Whether each truth is one, (B,) Booleans."""
+        raise NotImplementedError
+
+    def check(self, true: Tensor, present: Tensor | None) -> None:
+        """Refuse what is no truth, where an example is present."""
+        if true.shape[1:] != self.shape:
+            raise ValueError(
+                f"target must have shape (B{''.join(f', {n}' for n in self.shape)}) for "
+                f"{self.text}, got {tuple(true.shape)}"
+            )
+        valid = self.valid(true)
+        if present is not None:
+            valid = valid | ~present
+        ensure(valid.all(), f"target must hold truths of {self.text}: {self._allowed()}")
+
+    def _allowed(self) -> str:
+        return "labels as `loss.truths` has them"
+
+
+class _Classes(Truths):
+    """Truths that are class numbers."""
+
+    def valid(self, true: Tensor) -> Tensor:
+        if true.is_floating_point():
+            raise TypeError(f"target must hold integers, got {true.dtype}")
+        return (true >= 0) & (true < class_count(self.loss))
+
+    def _allowed(self) -> str:
+        return f"classes 0..{class_count(self.loss) - 1}"
+
+
+class Table(_Classes):
+    """Listed classes of any loss: one row per class."""
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__(loss)
+        every = np.arange(class_count(loss, ENUMERATION_LIMIT))
+        self.hold("rows", -dense_target(loss.target(every)))
+        self.hold("offsets", loss.offset(every))
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return self.held("rows", dtype).index_select(0, true)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return self.held("offsets", dtype).index_select(0, true)
+
+
+class OneClass(_Classes):
+    """0-1 loss: the true class alone."""
+
+    def __init__(self, loss: ZeroOne) -> None:
+        super().__init__(loss)
+        loss.score_space.require_arrays("targets")
+        self.k = loss.k
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return one_hot(true, self.k, dtype)
+
+
+class InBlocks(_Classes):
+    """The true block, and with a share of η the true class."""
+
+    def __init__(self, loss: Block | Mixed) -> None:
+        super().__init__(loss)
+        self.eta = loss.eta if isinstance(loss, Mixed) else 0.0
+        partition: Partition = loss.partition
+        self.n_blocks = partition.n_blocks
+        every = np.arange(class_count(loss, CLASS_LIMIT))
+        if self.eta > 0:
+            assert isinstance(loss.score_space, Full)
+            loss.score_space.require_arrays("targets")
+        self.hold_index("blocks", partition.block_of(every))
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        blocks: Tensor = self.blocks  # type: ignore[assignment]
+        own = blocks.index_select(0, true)
+        if self.eta == 0:
+            return one_hot(own, self.n_blocks, dtype)
+        shared = (own[:, None] == blocks).to(dtype)
+        return (1.0 - self.eta) * shared + self.eta * one_hot(true, len(blocks), dtype)
+
+
+class Costs(Truths):
+    """The truth is the vector of costs itself."""
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return -true.to(dtype)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(len(true), dtype=dtype, device=true.device)
+
+    def valid(self, true: Tensor) -> Tensor:
+        return (torch.isfinite(true) & (true >= 0)).all(1)
+
+    def _allowed(self) -> str:
+        return "finite costs that are not negative"
+
+
+class States(Truths):
+    """Hamming loss: the true state of each part, each a share 1/T."""
+
+    loss: Hamming
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        assert self.loss.T is not None
+        return (self.loss.T,)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        assert self.loss.T is not None
+        return (one_hot(true, self.loss.n_states, dtype) / self.loss.T).flatten(1)
+
+    def valid(self, true: Tensor) -> Tensor:
+        return ((true >= 0) & (true < self.loss.n_states)).all(1)
+
+    def _allowed(self) -> str:
+        return f"states 0..{self.loss.n_states - 1}"
+
+
+class SetsBySize(Truths):
+    """F-measure: the members of a set, in the block of its size."""
+
+    loss: FBeta
+
+    def __init__(self, loss: FBeta) -> None:
+        super().__init__(loss)
+        space, T = loss.score_space, loss.T
+        self.n_blocks, self.has_full, self.has_empty = (
+            len(space.block_sizes),
+            space.has_full,
+            space.has_empty,
+        )
+        block = np.full(T + 1, -1)
+        block[list(space.block_sizes)] = np.arange(self.n_blocks)
+        allowed = np.zeros(T + 1)
+        allowed[list(loss.truths.allowed_sizes)] = 1
+        self.hold_index("block", block)
+        self.hold_index("allowed", allowed)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        counts = true.sum(1).long().clamp(0, self.loss.T)
+        block: Tensor = self.block  # type: ignore[assignment]
+        here = one_hot(block.index_select(0, counts), self.n_blocks, dtype)
+        columns = [(here[:, :, None] * true.to(dtype)[:, None, :]).flatten(1)]
+        if self.has_full:
+            columns.append((counts == self.loss.T).to(dtype)[:, None])
+        if self.has_empty:
+            columns.append(self.loss.empty * (counts == 0).to(dtype)[:, None])
+        columns.append(torch.zeros_like(here[:, :1]) if self.n_blocks else _zeros(true, 1, dtype))
+        return torch.cat(columns, 1)
+
+    def valid(self, true: Tensor) -> Tensor:
+        binary = ((true == 0) | (true == 1)).all(1)
+        allowed: Tensor = self.allowed  # type: ignore[assignment]
+        counts = true.sum(1).long().clamp(0, self.loss.T)
+        return binary & (allowed.index_select(0, counts) == 1)
+
+    def _allowed(self) -> str:
+        return "0/1 vectors whose size is one of `sizes`"
+
+
+class Candidates(Truths):
+    """Sets of candidates, as masks over the truths of a base loss."""
+
+    loss: PartialLabels
+
+    def __init__(self, loss: PartialLabels) -> None:
+        super().__init__(loss)
+        base = loss.loss
+        every = base.truths.enumerate(limit=loss.truths.n_items)  # raises where masks are too long
+        if loss.reduce == "average":
+            self.hold("rows", -dense_target(base.target(every)))
+            self.hold("offsets", base.offset(every))
+            return
+        space = loss.score_space
+        self.full = isinstance(space, Full)
+        self.hold("base", base.matrix())
+        if not self.full:  # the span is orthonormal: u = E_c[F_c L(c, A)]
+            self.hold("span", loss.predictions.weights()[:, None] * space.matrix())
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        if self.loss.reduce == "average":
+            return self._shares(true, dtype) @ self.held("rows", dtype)
+        columns = self._reduced(true.bool(), self.held("base", dtype))
+        return -columns if self.full else -columns @ self.held("span", dtype)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        if self.loss.reduce == "average":
+            return self._shares(true, dtype) @ self.held("offsets", dtype)
+        return torch.zeros(len(true), dtype=dtype, device=true.device)
+
+    @staticmethod
+    def _shares(true: Tensor, dtype: torch.dtype) -> Tensor:
+        mask = true.to(dtype)
+        return mask / mask.sum(1, keepdim=True).clamp(min=1)
+
+    def _reduced(self, mask: Tensor, base: Tensor) -> Tensor:
+        """min or max over the candidates of L(c, y), (B, k)."""
+        least = self.loss.reduce == "infimum"
+        outside = torch.inf if least else -torch.inf
+        size = max(1, CHUNK // max(1, mask.numel()))
+        parts = []
+        for start in range(0, len(base), size):
+            values = torch.where(mask[:, None, :], base[start : start + size], outside)
+            parts.append(values.amin(2) if least else values.amax(2))
+        return torch.cat(parts, 1)
+
+    def valid(self, true: Tensor) -> Tensor:
+        return ((true == 0) | (true == 1)).all(1) & (true != 0).any(1)
+
+    def _allowed(self) -> str:
+        return "0/1 masks with at least one candidate"
+
+
+class Sum(Truths):
+    """A weighted sum of losses, written in their joint score space."""
+
+    loss: Combination
+
+    def __init__(self, loss: Combination) -> None:
+        super().__init__(loss)
+        space, maps, _ = loss._joint
+        assert maps is not None
+        self.terms = nn.ModuleList(truths_of(term) for _, term in loss.terms)
+        self.weights = tuple(weight for weight, _ in loss.terms)
+        self.mapped = []
+        for number, ((_, term), into) in enumerate(zip(loss.terms, maps, strict=True)):
+            self.mapped.append(term.score_space != space)
+            if self.mapped[-1]:
+                self.hold(f"map{number}", into(np.eye(term.score_space.width)))
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        total: Tensor | None = None
+        for number, (term, weight) in enumerate(zip(self.terms, self.weights, strict=True)):
+            part = weight * term.wanted(true, dtype)  # type: ignore[operator]
+            if self.mapped[number]:
+                part = part @ self.held(f"map{number}", dtype)
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        parts = [
+            weight * term.offset(true, dtype)  # type: ignore[operator]
+            for term, weight in zip(self.terms, self.weights, strict=True)
+        ]
+        return torch.stack(parts).sum(0)
+
+    def valid(self, true: Tensor) -> Tensor:
+        return torch.stack([term.valid(true) for term in self.terms]).all(0)  # type: ignore[operator]
+
+
+def truths_of(loss: Loss) -> Truths:
+    """Truths of a loss as a module, structured wherever its targets are."""
+    from consistruct.torch.rankings import Gains, ranking_truths
+
+    if isinstance(loss, Combination) and loss._joint[1] is not None:
+        return Sum(loss)
+    if isinstance(loss, ZeroOne):
+        return OneClass(loss)
+    if isinstance(loss, Block | Mixed):
+        return InBlocks(loss)
+    if isinstance(loss, CostVectors):
+        return Costs(loss)
+    if isinstance(loss, Hamming):
+        return States(loss)
+    if isinstance(loss, FBeta):
+        return SetsBySize(loss)
+    if isinstance(loss, PartialLabels):
+        return Candidates(loss)
+    if isinstance(loss, GainLoss):
+        return Gains(loss)
+    if isinstance(loss, OrderLoss):
+        return ranking_truths(loss)
+    if loss.truths.shape == ():
+        return Table(loss)
+    raise CapabilityError(
+        loss,
+        "targets on the device",
+        "consistruct.torch.TaskLoss",
+        "it has them for the registered losses and for any loss over listed classes",
+    )
+
+
+def class_count(loss: Loss, limit: int | None = None) -> int:
+    """Number of true classes; refuses more than a table can hold."""
+    size = loss.truths.size
+    if size is None or size >= 2**62 or (limit is not None and size > limit):
+        raise ConsistructError(
+            f"a tensor of targets of {loss!r} needs at most {limit or 2**62} classes; "
+            f"merge classes, or use a loss with structure such as Hamming"
+        )
+    return size
+
+
+def one_hot(columns: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """[column = j] over a new last axis; a column outside 0..width−1 gives zeros."""
+    return (columns[..., None] == torch.arange(width, device=columns.device)).to(dtype)
+
+
+def _zeros(like: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    return torch.zeros((len(like), width), dtype=dtype, device=like.device)
+
+
+def embedding_of(loss: Loss) -> FloatArray:
+    """F of the loss's own scores over listed predictions, (k, width)."""
+    return loss.score_space.matrix(limit=ENUMERATION_LIMIT)

@@ -1,0 +1,423 @@
+"""Surrogates on the device: values of scores (B, width) at truths, and what scores tell.
+
+Each class is one way to write Φ(θ, y), the same functions as in `consistruct.surrogates`:
+
+    Quadratic   ½ (θ + u_y)ᵀ Ḡ (θ + u_y), for every loss and score space
+    Logits      the same for two-state parts with one score each
+    Listed      sums and maxima over listed labels: (a, b), log, sparsemax, hinge, …
+    Separate    log, hinge and softmax-margin of the Hamming loss, part by part
+    Linked      the same three with chain scores
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, mse_loss
+
+from consistruct.exceptions import CapabilityError, NotInSpanError, TooManyLabelsError
+from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses.base import Loss
+from consistruct.losses.hamming import Hamming
+from consistruct.scores import Chain, Full
+from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import BaseSurrogate, LinearRegretSurrogate
+from consistruct.surrogates.linear_regret import TIE_BREAK
+from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
+from consistruct.torch.constants import Constants
+from consistruct.torch.forms import Diagonal, form_of
+from consistruct.torch.truths import Truths, one_hot, truths_of
+
+__all__ = ["LISTED", "MARGINS", "Linked", "Listed", "Logits", "Quadratic", "Separate", "Values"]
+
+MARGINS = ("log", "hinge", "softmax-margin")
+LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MARGINS)
+
+
+class Values(Constants):
+    """Required: `width`, `space`, `values`; `expected_target` where the minimiser tells it."""
+
+    truths: Truths
+
+    @property
+    def has_link(self) -> bool:
+        """Whether `expected_target` answers."""
+        return True
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether scores stand for a law of y, so that the highest is not yet a decision."""
+        return False
+
+    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+        super().__init__()
+        self.loss, self.space = loss, space
+        self.truths = truths_of(loss)
+        self._constant_offset: float | None = _constant_offset(loss)
+        self._identity = isinstance(loss.score_space, Full)
+        if not self._identity and (loss.n_labels or 2**62) <= ENUMERATION_LIMIT:
+            self.hold("every", loss.score_space.matrix(limit=ENUMERATION_LIMIT))
+
+    def listed(self, theta: Tensor) -> Tensor:
+        """⟨F_c, θ⟩ of every prediction c in the loss's own scores, (B, k)."""
+        if self._identity:
+            return theta
+        if not hasattr(self, "every_64"):
+            raise TooManyLabelsError(
+                self.loss.n_labels,
+                ENUMERATION_LIMIT,
+                f"one number per prediction of {self.loss!r}",
+                "decode, or take the expected target",
+            )
+        return theta @ self.held("every", theta.dtype).T
+
+    @property
+    def width(self) -> int:
+        """Scores that a network must give."""
+        return self.space.width
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        """Φ(θ, y), (B,)."""
+        raise NotImplementedError
+
+    def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
+        """The plain mean over the batch where there is a faster way to it, else None."""
+        return None
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        """E[u_y | x] in the loss's own scores, (B, width of these)."""
+        raise NotImplementedError
+
+    def expected_offset(self, theta: Tensor) -> Tensor:
+        """E[o_y | x], (B,)."""
+        if self._constant_offset is None:
+            raise CapabilityError(
+                self.loss,
+                "a constant offset",
+                "an expected loss from scores",
+                "its offset depends on the truth; compare predictions by their scores",
+            )
+        return torch.full_like(theta[:, 0], self._constant_offset)
+
+
+class Quadratic(Values):
+    """Least squares between scores and minus the loss, in any score space."""
+
+    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+        super().__init__(loss, space)
+        own = loss.score_space
+        self.form = form_of(space)
+        self.other = space != own
+        self.padded = 0
+        if not self.other:
+            return
+        if isinstance(space, Chain) and isinstance(loss, Hamming):
+            self.padded = space.width - own.width
+        else:
+            every = np.eye(own.width)
+            try:
+                self.hold("into", space.coordinates(own)(every))
+            except NotInSpanError:  # the projection Ḡ⁺E_c[F_c L(c, y)]
+                moments = space.cross_gram(own)(every)
+                self.hold("into", space.gram().solve(moments))
+                if not space.contains_constant:
+                    self.hold("constant", space.gram().solve(space.mean_embedding()[None])[0])
+        if own.width * space.width <= ENUMERATION_LIMIT**2:
+            every = np.eye(space.width)
+            self.hold("back", own.gram().solve(own.cross_gram(space)(every)))
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """−u_y in the coordinates of the score space, (B, width)."""
+        wanted = self.truths.wanted(true, dtype)
+        if self.padded:
+            return torch.nn.functional.pad(wanted, (0, self.padded))
+        if not self.other:
+            return wanted
+        mapped = wanted @ self.held("into", dtype)
+        if hasattr(self, "constant_64"):
+            offset = self.truths.offset(true, dtype)[:, None]
+            mapped = mapped - offset * self.held("constant", dtype)
+        return mapped
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        value: Tensor = 0.5 * self.form(theta - self.wanted(true, theta.dtype))
+        return value
+
+    def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
+        if not isinstance(self.form, Diagonal) or self.form.common is None or len(theta) == 0:
+            return None
+        wanted = self.wanted(true, theta.dtype)
+        return (0.5 * self.form.common * self.width) * mse_loss(theta, wanted)
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        if not self.other:
+            return -theta
+        if not hasattr(self, "back_64"):
+            raise CapabilityError(
+                self.space, "a small width", "expected losses from its scores", "decode instead"
+            )
+        return -theta @ self.held("back", theta.dtype)
+
+
+class Logits(Values):
+    """Hamming loss of two-state parts from one score z_t for state 1 over state 0 of each.
+
+    θ = (−z/2, z/2) has every function of the parts up to a constant, so nothing is lost.
+    """
+
+    loss: Hamming
+
+    def __init__(self, loss: Hamming, surrogate: str) -> None:
+        super().__init__(loss, loss.score_space)
+        assert loss.T is not None
+        self.T, self.surrogate = loss.T, surrogate
+
+    @property
+    def width(self) -> int:
+        return self.T
+
+    def _signs(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return 2.0 * true.to(dtype) - 1.0
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        signs = self._signs(true, theta.dtype)
+        if self.surrogate == "quadratic":
+            return 0.125 * ((theta - signs / self.T).square().sum(1) + 1.0)
+        margin = signs * theta
+        if self.surrogate == "log":
+            return -logsigmoid(margin).sum(1)
+        if self.surrogate == "hinge":
+            return (1.0 / self.T - margin).clamp(min=0.0).sum(1)
+        return torch.nn.functional.softplus(1.0 / self.T - margin).sum(1)
+
+    def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
+        if self.surrogate != "quadratic" or len(theta) == 0:
+            return None
+        wanted = true.to(theta.dtype) * (2.0 / self.T) - 1.0 / self.T
+        return (0.125 * self.T) * mse_loss(theta, wanted) + 0.125
+
+    @property
+    def has_link(self) -> bool:
+        return self.surrogate in ("quadratic", "log")
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.surrogate == "log"
+
+    def expand(self, z: Tensor) -> Tensor:
+        """θ, (B, 2T)."""
+        return torch.stack([-0.5 * z, 0.5 * z], 2).flatten(1)
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        if self.surrogate == "log":
+            share = torch.sigmoid(theta)
+            return -torch.stack([1.0 - share, share], 2).flatten(1) / self.T
+        # minus the scores, with the mean over the states of each part that every truth has
+        return -self.expand(theta) - 0.5 / self.T
+
+
+class Listed(Values):
+    """Sums and maxima over listed labels; L(c, y) and f_c = ⟨F_c, θ⟩ of each."""
+
+    def __init__(self, surrogate: BaseSurrogate) -> None:
+        loss, space = surrogate.loss, surrogate.score_space
+        super().__init__(loss, space)
+        self.name = surrogate.name
+        self.kappa = surrogate.kappa if isinstance(surrogate, LinearRegretSurrogate) else 1.0
+        self.largest = loss.max_value or 1.0
+        self.full = isinstance(space, Full)
+        if not self.full:
+            self.hold("F", space.matrix(limit=ENUMERATION_LIMIT))
+        own = loss.score_space.matrix(limit=ENUMERATION_LIMIT)
+        measure = space.predictions.weights(limit=ENUMERATION_LIMIT)
+        self.hold("measure", measure)
+        # E[u] from expected losses: the closest in L²(μ)
+        self.hold("solve", loss.score_space.gram().solve(measure[:, None] * own))
+        self.by_truth = self.name in ("sparsemax", *MARGINS)
+        if self.by_truth:
+            every = loss.truths.enumerate()
+            named = space.predictions.index(loss.truth_as_prediction(every))
+            self.index = _Index(every)
+            self.hold_index("named", named)
+            self.hold("targets", -_rows(self.truths, every))
+            self.hold("offsets", loss.offset(every))
+
+    @property
+    def has_link(self) -> bool:
+        return self.name not in ("hinge", "softmax-margin")
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.name in ("log", "sparsemax")
+
+    def scores(self, theta: Tensor) -> Tensor:
+        """f, (B, k)."""
+        return theta if self.full else theta @ self.held("F", theta.dtype).T
+
+    def losses(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """L(c, y) of every prediction, (B, k)."""
+        wanted = self.listed(self.truths.wanted(true, dtype))
+        return self.truths.offset(true, dtype)[:, None] - wanted
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        f = self.scores(theta)
+        if self.by_truth:
+            named: Tensor = self.named  # type: ignore[assignment]
+            label = named.index_select(0, self.index(true))
+            own = f.gather(1, label[:, None])[:, 0]
+            return self._above(f, true) - own
+        losses = self.losses(true, f.dtype)
+        if self.name == "linear-regret":
+            outside = f - _projected(f)
+            return (losses * f).sum(1) + 0.5 * self.kappa * outside.square().sum(1)
+        if self.name == "logistic":
+            each = losses * f / self.largest - logsigmoid(f)
+        elif self.name == "exponential":
+            each = losses * 2.0 * torch.sinh(f) / self.largest + torch.exp(-f)
+        else:
+            each = losses * f + 0.5 * f.square()
+        return each @ self.held("measure", f.dtype)
+
+    def _above(self, f: Tensor, true: Tensor) -> Tensor:
+        """What the score of the true label is taken from, (B,)."""
+        if self.name == "log":
+            return torch.logsumexp(f, 1)
+        if self.name == "sparsemax":
+            p = _projected(f)
+            return 0.5 + (f * p).sum(1) - 0.5 * p.square().sum(1)
+        raised = self.losses(true, f.dtype) + f
+        if self.name == "softmax-margin":
+            return torch.logsumexp(raised, 1)
+        return raised.max(1).values  # the first label that attains it
+
+    def _probabilities(self, theta: Tensor) -> Tensor:
+        f = self.scores(theta).index_select(1, self.named)  # type: ignore[arg-type]
+        return torch.softmax(f, 1) if self.name == "log" else _projected(f)
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        if self.by_truth:
+            return self._probabilities(theta) @ self.held("targets", theta.dtype)
+        f = self.scores(theta)
+        if self.name == "linear-regret":
+            mixed = _projected(f)
+            losses = self.kappa * (mixed - f) - TIE_BREAK * self.kappa * mixed
+        elif self.name == "logistic":
+            losses = self.largest * torch.sigmoid(-f)
+        elif self.name == "exponential":  # e^{−f}/(2 cosh f)
+            losses = self.largest * torch.sigmoid(-2.0 * f)
+        else:
+            losses = -f
+        offset = self.expected_offset(theta)[:, None]
+        return (losses - offset) @ self.held("solve", theta.dtype)
+
+    def expected_offset(self, theta: Tensor) -> Tensor:
+        if self.by_truth:
+            return self._probabilities(theta) @ self.held("offsets", theta.dtype)
+        return super().expected_offset(theta)
+
+
+class Separate(Values):
+    """Log loss, hinge and softmax-margin of the Hamming loss with one score per part and state."""
+
+    loss: Hamming
+
+    def __init__(self, loss: Hamming, surrogate: str) -> None:
+        super().__init__(loss, loss.score_space)
+        assert loss.T is not None
+        self.T, self.s, self.surrogate = loss.T, loss.n_states, surrogate
+
+    @property
+    def has_link(self) -> bool:
+        return self.surrogate == "log"
+
+    @property
+    def probabilistic(self) -> bool:
+        return self.surrogate == "log"
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        parts = theta.unflatten(1, (self.T, self.s))
+        right = one_hot(true, self.s, theta.dtype)
+        own = (parts * right).sum((1, 2))
+        if self.surrogate == "log":
+            return torch.logsumexp(parts, 2).sum(1) - own
+        raised = parts + (1.0 - right) / self.T
+        if self.surrogate == "hinge":
+            return raised.max(2).values.sum(1) - own
+        return torch.logsumexp(raised, 2).sum(1) - own
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        return -torch.softmax(theta.unflatten(1, (self.T, self.s)), 2).flatten(1) / self.T
+
+
+class Linked(Separate):
+    """The same three with chain scores: unary scores of the parts, then one matrix per edge."""
+
+    def __init__(self, loss: Hamming, space: Chain, surrogate: str) -> None:
+        super().__init__(loss, surrogate)
+        self.space = space
+
+    def split(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Unary (B, T, s) and edge (B, T − 1, s, s) scores."""
+        n_unary = self.T * self.s
+        edges = theta[:, n_unary:].reshape(len(theta), self.T - 1, self.s, self.s)
+        return theta[:, :n_unary].unflatten(1, (self.T, self.s)), edges
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        unary, edges = self.split(theta)
+        own = chain_score(unary, edges, true)
+        if self.surrogate != "log":
+            unary = unary + (1.0 - one_hot(true, self.s, theta.dtype)) / self.T
+        if self.surrogate == "hinge":
+            return chain_score(unary, edges, chain_viterbi(unary, edges)) - own
+        return chain_log_partition(unary, edges) - own
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        return -chain_marginals(*self.split(theta))[0].flatten(1) / self.T
+
+
+class _Index(Constants):
+    """Position of labels in a list of them, by the number that their digits spell."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        super().__init__()
+        self.plain = labels.ndim == 1
+        if self.plain:
+            return
+        base = int(labels.max(initial=1)) + 1
+        powers = base ** np.arange(labels.shape[1])[::-1]
+        codes = labels @ powers
+        order = np.argsort(codes)
+        self.hold_index("powers", powers)
+        self.hold_index("codes", codes[order])
+        self.hold_index("order", order)
+
+    def forward(self, labels: Tensor) -> Tensor:
+        if self.plain:
+            return labels
+        codes = (labels.long() * self.powers).sum(1)  # type: ignore[operator]
+        place = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)  # type: ignore[arg-type,call-overload]
+        return self.order.index_select(0, place)  # type: ignore[operator]
+
+
+def _projected(f: Tensor) -> Tensor:
+    """The nearest probability distribution to each row."""
+    falling = torch.sort(f, dim=1, descending=True).values
+    sums = falling.cumsum(1) - 1.0
+    sizes = torch.arange(1, f.shape[1] + 1, device=f.device, dtype=f.dtype)
+    support = (falling * sizes > sums).sum(1, keepdim=True)
+    threshold = sums.gather(1, support - 1) / support
+    return (f - threshold).clamp(min=0.0)
+
+
+def _rows(truths: Truths, labels: np.ndarray) -> np.ndarray:
+    return truths.wanted(torch.as_tensor(labels), torch.float64).numpy()
+
+
+def _constant_offset(loss: Loss) -> float | None:
+    """The offset where it is the same for every truth, else None."""
+    if loss.truths.size is None:
+        return 0.0  # cost vectors have none
+    offsets = loss.offset(loss.truths.sample(256, np.random.default_rng(0)))
+    same = np.ptp(offsets) <= 1e-12 * np.abs(offsets).max(initial=0.0)
+    return float(offsets[0]) if same else None

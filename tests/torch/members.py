@@ -1,0 +1,63 @@
+"""What the tests of criteria run over: every registered loss, every surrogate that it has."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from consistruct.exceptions import CapabilityError, TooManyLabelsError
+from consistruct.losses import LOSSES, Block, Hamming, PartialLabels, ZeroOne
+from consistruct.losses.base import Loss
+from consistruct.surrogates import make_surrogate
+from consistruct.torch.values import LISTED
+
+COMBINED = (
+    0.4 * ZeroOne(4) + 0.6 * Block((2, 2)),
+    0.5 * Hamming(3) + 0.5 * PartialLabels(Hamming(3), "average").loss,
+    2.0 * LOSSES["kendall"].examples[2],
+)
+LOSSES_TRIED: list[Loss] = [
+    *(member for entry in LOSSES.values() for member in entry.examples),
+    *COMBINED,
+]
+
+
+def surrogates_of(loss: Loss) -> list[str]:
+    """Names of the surrogates that the NumPy side has for a loss."""
+    found = ["quadratic"]
+    rng = np.random.default_rng(0)
+    for name in LISTED:
+        try:
+            surrogate = make_surrogate(name, loss)
+            width = surrogate.score_space.width
+            surrogate.value_and_gradient(np.zeros((1, width)), loss.truths.sample(1, rng))
+        except (CapabilityError, TooManyLabelsError):
+            continue
+        found.append(name)
+    return found
+
+
+def cases(losses: list[Loss]) -> list[tuple[Loss, str]]:
+    """Losses with all their surrogates."""
+    return [(loss, name) for loss in losses for name in surrogates_of(loss)]
+
+
+# one awkward member of each loss; tests/long has them all
+SOME = [entry.examples[-1] for entry in LOSSES.values()]
+CASES = [*((loss, "quadratic") for loss in LOSSES_TRIED if loss not in SOME), *cases(SOME)]
+# the quadratic surrogate of every loss, and every surrogate of some: what unit tests can afford
+QUICK = [
+    *((loss, "quadratic") for loss in SOME),
+    *cases([LOSSES["abstain"].examples[1], LOSSES["fbeta"].examples[2]]),
+]
+
+
+def named(case: object) -> str:
+    return case if isinstance(case, str) else repr(case)
+
+
+def batch(loss: Loss, width: int, n: int = 6, seed: int = 0, dtype=torch.float64):
+    """Scores and truths of a loss."""
+    rng = np.random.default_rng(seed)
+    theta = torch.as_tensor(rng.normal(size=(n, width)), dtype=dtype)
+    return theta, torch.as_tensor(loss.truths.sample(n, rng))

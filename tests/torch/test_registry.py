@@ -1,0 +1,107 @@
+"""Every registered loss as a criterion: values, gradients and decisions of the NumPy side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import consistruct as cs
+from consistruct.scores import Centred, Chain, Orthonormalised, Separable
+from consistruct.torch import Decoder, Head, TaskLoss
+from tests.torch.comparisons import compare_with_numpy
+from tests.torch.members import CASES, LOSSES_TRIED, batch, named
+
+
+@pytest.mark.parametrize(("loss", "name"), CASES, ids=named)
+def test_values_gradients_and_decisions(loss, name):
+    compare_with_numpy(loss, name)
+
+
+@pytest.mark.parametrize("loss", LOSSES_TRIED, ids=repr)
+def test_ties_are_broken_as_on_the_host(loss):
+    decoder = loss.score_space.decoder()
+    theta = torch.as_tensor(np.random.default_rng(1).integers(-1, 2, (9, loss.score_space.width)))
+    found, expected = Decoder(loss)(theta.double()).numpy(), decoder(theta.double().numpy())
+    if "augmenting" in decoder.tie_rule:
+        space = loss.score_space
+        score = (space.embed(found) * theta.numpy()).sum(1)
+        np.testing.assert_allclose(score, (space.embed(expected) * theta.numpy()).sum(1))
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["quadratic", "log", "hinge", "softmax-margin"])
+@pytest.mark.parametrize("scores", [Separable(3, 3), Chain(3, 3)], ids=repr)
+def test_hamming_in_other_scores(name, scores):
+    compare_with_numpy(cs.losses.Hamming(3, 3), name, scores)
+
+
+@pytest.mark.parametrize(
+    ("loss", "scores"),
+    [
+        (cs.losses.Ordinal(4), Orthonormalised(cs.losses.Ordinal(4).score_space)),
+        (cs.losses.Mixed((2, 2), 0.4), cs.losses.Block((2, 2)).score_space),  # a projection
+        (cs.losses.NDCG(3), Centred(cs.losses.NDCG(3).score_space)),
+    ],
+    ids=repr,
+)
+def test_quadratic_in_other_scores(loss, scores):
+    compare_with_numpy(loss, "quadratic", scores)
+
+
+@pytest.mark.parametrize("name", ["quadratic", "log", "hinge", "softmax-margin"])
+def test_logits_are_two_scores_that_differ(name):
+    loss = cs.losses.Hamming(4)
+    criterion = TaskLoss(loss, name, scores="logits")
+    assert criterion.width == 4
+    z, true = batch(loss, 4)
+    both = torch.stack([-z / 2, z / 2], 2).flatten(1)
+    full = TaskLoss(loss, name, scores=loss.score_space)
+    for weight in (None, torch.arange(6.0)):
+        torch.testing.assert_close(
+            criterion(z, true, weight=weight), full(both, true, weight=weight)
+        )
+    torch.testing.assert_close(criterion.decode(z), full.decode(both))
+    if name == "log":
+        torch.testing.assert_close(criterion.expected_target(z), full.expected_target(both))
+    if name == "quadratic":  # the same function of predictions, with the constant of the truth
+        best = true.double() * 0.5 - 0.25
+        target = loss.target(true.numpy()).toarray()
+        np.testing.assert_allclose(criterion.expected_target(best).numpy(), target, atol=1e-12)
+
+
+def test_expected_losses_of_listed_predictions():
+    loss = cs.losses.CostMatrix([[0, 5, 9], [1, 0, 1], [4, 4, 0]])
+    p = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64)
+    prices = p.numpy() @ loss.M.T
+    scores = torch.as_tensor(-(p.numpy() @ loss.target([0, 1, 2])))
+    found = TaskLoss(loss).expected_losses(scores)
+    np.testing.assert_allclose(found.numpy(), prices)
+    found = TaskLoss(loss, "log").expected_losses(p.log())
+    np.testing.assert_allclose(found.numpy(), prices)
+    assert TaskLoss(loss, "log").decode(p.log()).item() == prices.argmin()
+
+
+def test_a_thousand_labels_and_more():
+    loss = cs.losses.Hamming(1000)
+    theta, true = batch(loss, 2000, n=2)
+    value = TaskLoss(loss)(theta, true)
+    expected, _ = cs.surrogates.QuadraticSurrogate(loss).value_and_gradient(
+        theta.numpy(), true.numpy()
+    )
+    np.testing.assert_allclose(value.item(), expected.mean())
+    for huge in (cs.losses.NDCG(60, 10, n_grades=5), cs.losses.Matching(48)):
+        theta, true = batch(huge, huge.score_space.width, n=2)
+        assert torch.isfinite(TaskLoss(huge)(theta, true))
+        np.testing.assert_array_equal(
+            Decoder(huge)(theta).numpy(), huge.score_space.decoder()(theta.numpy())
+        )
+
+
+def test_heads_have_the_width_of_the_criterion():
+    criterion = TaskLoss("fbeta:3")
+    head = Head(5, criterion)
+    assert head(torch.ones(2, 5)).shape == (2, criterion.width)
+    assert not head(torch.ones(2, 5)).any()  # indifferent at first
+    assert Head(5, Decoder("fbeta:3"), bias=False).bias is None
