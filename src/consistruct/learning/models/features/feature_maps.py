@@ -79,6 +79,22 @@ class FeatureMap(ABC):
     def transform(self, X: Any) -> Any:
         """Inputs (n, d) -> features (n, n_outputs), array or CSR."""
 
+    # --- for sums over rows: features = summed(X) @ mixing, mixed once instead of for each row ---
+
+    @property
+    def mixing(self) -> FloatArray | None:
+        """(n_sums, n_outputs), None for the identity."""
+        return None
+
+    @property
+    def n_sums(self) -> int:
+        """Columns of `summed`."""
+        return self.n_outputs
+
+    def summed(self, X: Any) -> Any:
+        """What moments are taken of, (n, n_sums)."""
+        return self.transform(X)
+
 
 class LinearFeatures(FeatureMap):
     """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""

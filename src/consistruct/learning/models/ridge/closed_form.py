@@ -29,7 +29,7 @@ from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["ClosedForm", "RidgeFit"]
+__all__ = ["ClosedForm", "RidgeFit", "output_penalty"]
 
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
@@ -131,7 +131,7 @@ class ClosedForm(Member):
             inputs,
             labels,
             weight,
-            _output_penalty(statistic, regularizer),
+            output_penalty(statistic, regularizer),
             check_alpha(alpha),
             rng,
         )
@@ -328,7 +328,8 @@ def _left_out(spectrum: Spectrum, rows: FloatArray, left: JudgedRows, alpha: flo
     return spectrum.leave_one_out(rows, left.weight, left.share, left.target(slice(None)), alpha)
 
 
-def _output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
+def output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
+    """How a regulariser weighs the outputs."""
     if regularizer == "gram":
         return OutputPenalty.gram(statistic.width)
     if not isinstance(statistic, TargetValues) or statistic.constant_offset is None:

@@ -69,33 +69,24 @@ class MomentSums:
 
     def shifted(self, features: Any) -> Any:
         """Rows as they are summed, in the precision of the products; the inputs never change."""
-        dtype = np.float32 if self.single else np.float64
+        dtype: Any = np.float32 if self.single else np.float64
         if is_sparse(features):
             return features.astype(dtype, copy=False)
-        order = "F" if features.flags.f_contiguous and not features.flags.c_contiguous else "C"
-        if self._buffer.shape[0] < len(features) or self._order != order:
-            self._buffer = np.empty(features.shape, dtype=dtype, order=order)  # type: ignore[call-overload]
-            self._order = order
-        if not self.shift.any():
-            if features.dtype == dtype:
-                return features
-            out = self._rows_of_buffer(len(features))
-            out[...] = features
-            return out
-        return np.subtract(
-            features,
-            self.shift.astype(dtype, copy=False),
-            out=self._rows_of_buffer(len(features)),
-            casting="same_kind",
-        )
+        moved = bool(self.shift.any())
+        if not moved and features.dtype == dtype:
+            return features
+        # tables come column by column, arrays row by row: neither has to be turned
+        out = self._room(features.shape, dtype, abs(features.strides[0]) < abs(features.strides[1]))
+        if moved:
+            shift = self.shift.astype(dtype, copy=False)
+            return np.subtract(features, shift, out=out, dtype=dtype, casting="same_kind")
+        out[...] = features
+        return out
 
-    _order = "C"
-
-    def _rows_of_buffer(self, n: int) -> NDArray[Any]:
-        if self._order == "C" or n == len(self._buffer):
-            return self._buffer[:n]
-        # the first rows of a Fortran array are no block of memory
-        self._buffer = np.empty((n, self._buffer.shape[1]), dtype=self._buffer.dtype, order="F")
+    def _room(self, shape: tuple[int, int], dtype: Any, by_columns: bool) -> NDArray[Any]:
+        """An array that the next chunk overwrites."""
+        if self._buffer.shape != shape or self._buffer.flags.f_contiguous != by_columns:
+            self._buffer = np.empty(shape, dtype=dtype, order="F" if by_columns else "C")
         return self._buffer
 
     def _add(self, features: Any, target: Target, weight: FloatArray | None) -> None:

@@ -1,7 +1,7 @@
 """Moments of features and targets: sums over rows that merge exactly, whoever made them.
 
-Least squares needs of its examples only Σ w φφᵀ, Σ w φyᵀ, Σ w‖y‖² and the means. Sums of two sets of
-rows add up to those of both (a + b), and a set that was part of another can be taken out again
+Least squares needs of its examples only Σ w φφᵀ, Σ w φyᵀ, Σ w‖y‖² and the means. Sums of two sets
+of rows add up to those of both (a + b), and a set that was part of another can be taken out again
 (a − b): one pass over any number of rows, in any order and on any number of machines, gives the
 model of one big fit, up to rounding.
 
