@@ -69,8 +69,9 @@ def test_nystroem_landmarks_do_not_depend_on_the_batches(tmp_path):
         for source in (read(folder), read(folder, batch_rows=33))
     ]
     landmarks = [model.model_.feature_map_.landmarks for model in found]
-    np.testing.assert_array_equal(*landmarks)
-    np.testing.assert_allclose(*[m.model_.coef_ for m in found], rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(landmarks[0], landmarks[1])
+    first, second = (model.model_.coef_ for model in found)
+    np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-8)
 
 
 class Stopped(BaseException):

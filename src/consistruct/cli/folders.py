@@ -111,7 +111,7 @@ def fit_folder(
                 f"or delete it"
             )
 
-    def folder(**part: str | None) -> Folder:
+    def folder(**part: Any) -> Folder:
         return Folder(data, target=target or (), ignore=ignore or (), n_features=n_features, **part)
 
     source = folder(without=held_out)

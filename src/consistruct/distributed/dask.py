@@ -7,6 +7,7 @@ pure functions of a partition, so that Dask repeats those of a worker that died.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,7 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: A
     classes : array, optional
         All classes; with it and features="linear" one look at the data is enough.
     """
-    import dask
-
+    dask = _dask()
     model = stream_model(estimator)
     if getattr(model, "solver", None) != "moments":
         raise ValueError(
@@ -78,15 +78,12 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
     -------
     dask.array with the rows of X
     """
-    import dask.array as da
-
+    dask, da = _dask(), _dask("dask.array")
     frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
     parts = X.to_delayed() if frame else _row_blocks(X)
     # what the answer looks like is learnt from one row of zeros
     example = getattr(estimator, method)(_one_row(estimator))
     lengths: Sequence[float] = [np.nan] * len(parts) if frame else X.chunks[0]
-    import dask
-
     apply = dask.delayed(_applied, pure=True)
     shared = dask.delayed(estimator)
     arrays = [
@@ -100,12 +97,15 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
 
 def tree_reduced(values: list[Any], add: Callable[[list[Any]], Any]) -> Any:
     """One delayed value from many, `FAN_IN` at a time: no task holds more than so many sums."""
-    import dask
-
-    adding = dask.delayed(add, pure=True)
+    adding = _dask().delayed(add, pure=True)
     while len(values) > 1:
         values = [adding(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
     return values[0]
+
+
+def _dask(module: str = "dask") -> Any:
+    """Dask, which has no types."""
+    return import_module(module)
 
 
 def _partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:

@@ -1,5 +1,7 @@
 """Moments merge: any partition, any order, any tree of additions gives the sums of all rows."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -72,7 +74,9 @@ def test_what_was_added_can_be_taken_out(rows):
 @pytest.mark.parametrize("form", ["float32", "fortran", "sparse", "sparse target", "equal weights"])
 def test_every_form_of_rows(form):
     rows = np.arange(N)
-    features, target, weight = X, Y, WEIGHT
+    features: Any = X
+    target: Any = Y
+    weight: Any = WEIGHT
     if form == "float32":
         features = X.astype(np.float32)
         expected = Moments.of(features.astype(np.float64), target, weight)

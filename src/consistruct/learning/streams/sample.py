@@ -52,7 +52,7 @@ class RowSample:
             limit = np.partition(keys, size)[size]
             chosen = np.flatnonzero(keys <= limit)
         distinct, first, place = np.unique(keys[chosen], return_index=True, return_inverse=True)
-        total = np.bincount(place, weights=weight[chosen], minlength=len(distinct))
+        total: Any = np.bincount(place, weights=weight[chosen], minlength=len(distinct))
         rows = chosen[first[:size]]
         return cls(size, distinct[:size], X[rows], y[rows], total[:size])
 

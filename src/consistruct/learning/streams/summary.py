@@ -68,7 +68,7 @@ class Summary:
         if found is None or found.numbers.get("form") != "summary":
             raise ValueError(f"{str(path)!r} is no summary of a pass")
         numbers = {name: found.numbers[name] for name in NUMBERS}
-        arrays = {name: found.arrays[name] for name in ARRAYS}
+        arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
         sample = restored_sample(found.arrays, int(found.numbers["sample_size"]))
         return cls(Moments(**arrays, **numbers, key=found.fingerprint), sample)
 
@@ -78,7 +78,7 @@ class Pass:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.sums = MomentSums(plan.features.n_sums, plan.statistic.width)
+        self.sums = MomentSums(plan.features.n_sums, plan.statistic.width, single=plan.single)
         self.sample: RowSample | None = None
 
     def add(self, given: Any) -> int:

@@ -127,16 +127,13 @@ class MomentSums:
             by_columns = rows.flags.f_contiguous
             block = rows if by_columns else rows.T
             if self.single:
-                product = blas.ssyrk(factor, block, trans=by_columns, lower=1)
-                self.second += product
+                self.second += blas.ssyrk(factor, block, trans=by_columns, lower=1)
             else:
                 self.second = blas.dsyrk(
                     factor, block, beta=1.0, c=self.second, trans=by_columns, lower=1, overwrite_c=1
                 )
-        product = dense_product(target, rows)
-        if factor != 1.0:
-            product = product * factor
-        self.cross += product
+        crossed = dense_product(target, rows)
+        self.cross += crossed if factor == 1.0 else crossed * factor
 
     def centred(self) -> dict[str, Any]:
         """The sums about the mean, by the names of `Moments`."""

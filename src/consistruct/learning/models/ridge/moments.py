@@ -212,9 +212,8 @@ class Moments:
         if found.numbers.get("form") != FORM:
             raise ValueError(f"{Path(path).name} holds no moments")
         numbers = {name: found.numbers[name] for name in NUMBERS}
-        return cls(
-            **{name: found.arrays[name] for name in ARRAYS}, **numbers, key=found.fingerprint
-        )
+        arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
+        return cls(**arrays, **numbers, key=found.fingerprint)
 
 
 def _shape(moments: Moments) -> str:

@@ -84,7 +84,8 @@ class FitsMoments:
         return self._choose_features(X, truths, weight, None, rng)
 
     def _moments_of(self, features: FeatureMap, X: Any, truths: Any, weight: FloatArray) -> Moments:
-        sums = MomentSums(features.n_sums, self.statistic_.width)
+        single = features.single(X.dtype)
+        sums = MomentSums(features.n_sums, self.statistic_.width, single=single)
         for part in sums.chunks(X.shape[0]):
             rows = features.summed(X[part])
             sums.add(rows, self.statistic_.values(truths[part]), weight[part])
