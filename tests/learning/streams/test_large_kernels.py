@@ -35,7 +35,9 @@ def test_summed_times_mixing_are_the_features(scaled):
         features.summed(X.astype(np.float64)) @ features.mixing, expected, atol=1e-9
     )
     assert features.single(np.float32)
-    np.testing.assert_allclose(features.summed(X) @ features.mixing, expected, atol=2e-4)
+    single = features.summed(X, single=True)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single @ features.mixing, expected, atol=2e-4)
 
 
 def test_near_copies_among_the_landmarks_are_whitened_row_by_row():

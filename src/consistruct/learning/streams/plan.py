@@ -62,8 +62,6 @@ class Plan:
     sample_size, seed : int
     key : str
         Identifies labels, loss and features; summaries of different plans do not mix.
-    single : bool
-        Whether products are made in float32 (kernels of float32 inputs).
     """
 
     estimator: Any
@@ -75,7 +73,6 @@ class Plan:
     sample_size: int
     seed: int
     key: str
-    single: bool = False
 
     def positive(self, batch: Batch) -> NDArray[np.intp]:
         """Rows of a batch that count."""
@@ -235,7 +232,6 @@ def make_plan(
         _kept_rows(prepared.n_features_in_),
         seed,
         _key(statistic, encoding, features),
-        survey is not None and survey.sample is not None and features.single(survey.sample.X.dtype),
     )
 
 

@@ -78,7 +78,7 @@ class Pass:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.sums = MomentSums(plan.features.n_sums, plan.statistic.width, single=plan.single)
+        self.sums = MomentSums(plan.features.n_sums, plan.statistic.width)
         self.sample: RowSample | None = None
 
     def add(self, given: Any) -> int:

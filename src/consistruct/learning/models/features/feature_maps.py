@@ -94,8 +94,11 @@ class FeatureMap(ABC):
         """Columns of `summed`."""
         return self.n_outputs
 
-    def summed(self, X: Any) -> Any:
-        """What moments are taken of, (n, n_sums)."""
+    def summed(self, X: Any, *, single: bool = False) -> Any:
+        """What moments are taken of, (n, n_sums); in float32 if asked for and `single` allows it.
+
+        Sums of float64 are the same in any order to 1e-8 and better, those of float32 are not.
+        """
         return self.transform(X)
 
     def single(self, dtype: Any) -> bool:
@@ -158,10 +161,10 @@ class NystroemFeatures(FeatureMap):
     def n_sums(self) -> int:
         return self.n_outputs if self.mixing is None else len(self.landmarks)
 
-    def summed(self, X: Any) -> Any:
+    def summed(self, X: Any, *, single: bool = False) -> Any:
         if self.mixing is None:
             return self.transform(X)
-        if not self.single(X.dtype) or is_sparse(X):
+        if not single or not self.single(X.dtype) or is_sparse(X):
             return self.kernel(self.scaling(X), self.landmarks)
         scaling = self.scaling
         if scaling.scale is not None:

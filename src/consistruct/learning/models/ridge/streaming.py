@@ -83,11 +83,19 @@ class FitsMoments:
         self.statistic_ = statistic
         return self._choose_features(X, truths, weight, None, rng)
 
-    def _moments_of(self, features: FeatureMap, X: Any, truths: Any, weight: FloatArray) -> Moments:
-        single = features.single(X.dtype)
+    def _moments_of(
+        self,
+        features: FeatureMap,
+        X: Any,
+        truths: Any,
+        weight: FloatArray,
+        *,
+        fast: bool = False,
+    ) -> Moments:
+        single = fast and features.single(X.dtype)
         sums = MomentSums(features.n_sums, self.statistic_.width, single=single)
         for part in sums.chunks(X.shape[0]):
-            rows = features.summed(X[part])
+            rows = features.summed(X[part], single=single)
             sums.add(rows, self.statistic_.values(truths[part]), weight[part])
         return Moments.from_sums(sums)
 
@@ -102,7 +110,8 @@ class FitsMoments:
     ) -> Self:
         self.statistic_ = self._own_statistic(statistic, None)
         features = self.stream_features(X, truths, weight, self.statistic_, rng)
-        moments = self._moments_of(features, X, truths, weight)
+        # nothing will be merged with these: float32 inputs may have float32 products
+        moments = self._moments_of(features, X, truths, weight, fast=True)
         some = np.arange(X.shape[0])
         if len(some) > SELECTION_ROWS:
             some = np.sort(rng.choice(len(some), size=SELECTION_ROWS, replace=False))
