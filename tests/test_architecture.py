@@ -42,6 +42,7 @@ LEVEL = {
     "torch": 6,
     "calibration": 6,
     "learning": 6,
+    "distributed": 7,  # feeds the sums of learning
     "testing": 7,  # checks models too, so it stands above learning
     "guarantees": 7,
     "report": 8,

@@ -7,7 +7,7 @@ from typing import Any as _Any
 from consistruct import decoding, exceptions, labels, losses, scores, surrogates
 
 if _TYPE_CHECKING:
-    from consistruct import audit, calibration, guarantees, learning
+    from consistruct import audit, calibration, distributed, guarantees, learning
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics, models
@@ -24,6 +24,7 @@ __all__ = [
     "calibration",
     "calibration_function",
     "decoding",
+    "distributed",
     "exceptions",
     "guarantees",
     "labels",
@@ -43,6 +44,7 @@ _LAZY = {
     "audit": ("consistruct.audit", None),
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
+    "distributed": ("consistruct.distributed", None),
     "guarantees": ("consistruct.guarantees", None),
     "learning": ("consistruct.learning", None),
     "learning_report": ("consistruct.report", "learning_report"),

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.ridge import penalty_search
-from consistruct.learning.models.ridge.moments import accumulate
+from consistruct.learning.models.ridge.moment_sums import accumulate
+from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.penalty_search import (
     FactoredRidge,
     selection_rows,
@@ -53,10 +54,12 @@ def test_left_out_rows_are_predicted_without_themselves():
     score_map = ScoreMap(LinearFeatures(D))
     weight = np.ones(N)
     rows = np.array([3, 50])
-    sums = accumulate(score_map, TargetValues(SURROGATE.loss), X, Y, weight, keep=rows)
+    passed, kept = accumulate(score_map, TargetValues(SURROGATE.loss), X, Y, weight, keep=rows)
+    sums = Moments.from_sums(passed)
+    kept_rows = kept - sums.mean_feature
     y = SURROGATE.target(Y).toarray()
     ridge = FactoredRidge(sums, fit_intercept=True)
-    predicted = ridge.leave_one_out(sums.kept_rows, np.ones(2), np.ones(2), y[rows], 0.05)
+    predicted = ridge.leave_one_out(kept_rows, np.ones(2), np.ones(2), y[rows], 0.05)
     dense = np.column_stack([X.toarray(), np.ones(N)])
     penalty = N * 0.05 * np.diag(np.append(np.ones(D), 0.0))
     for position, row in enumerate(rows):

@@ -15,7 +15,7 @@ import typer
 
 from consistruct._atomic import atomic_write
 from consistruct._csv import csv_text
-from consistruct.cli import sequences
+from consistruct.cli import folders, sequences
 from consistruct.cli.choices import (
     choose_estimator,
     choose_loss,
@@ -120,12 +120,20 @@ def fit(
     transitions: Transitions = "shared",
     hash_bits: HashBits = None,
     format: Format = None,  # noqa: A002
+    resume: folders.Resume = False,
+    every: folders.Every = 60.0,
+    held_out: folders.HeldOut = None,
+    passes: folders.Passes = 1,
+    n_features: folders.NFeatures = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from a data file, for the loss that predictions are judged by.
+    """Learn from a data file, or a folder of them, for the loss that predictions are judged by.
 
     Example: consistruct fit animals.csv --target kind --loss cost:costs.csv --rows true
     --model animals.safetensors
+
+    More rows than memory: consistruct fit folder/ --target kind --learner ridge --set
+    features=linear --model animals.safetensors
 
     Sequences: consistruct fit train.conll --template chunking.txt --tag-scheme bio --model
     chunks.safetensors
@@ -152,6 +160,16 @@ def fit(
         )
         show(result, as_json)
         return
+    if data.is_dir():
+        result = folders.fit_folder(
+            context, data, model, target=target, ignore=ignore, loss=loss, rows=rows,
+            learner=learner, settings=settings, checkpoint=checkpoint, seed=seed, resume=resume,
+            every=every, held_out=held_out, passes=passes, n_features=n_features,
+        )  # fmt: skip
+        show(result, as_json)
+        return
+    plain = set(context.params) - set(folders.FOLDER_ONLY)
+    sequences.refuse_options(context, plain, "is about folders of files")
     others = set(context.params) - set(sequences.COLUMN_OPTIONS)
     sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
     check_distinct(model=model, checkpoint=checkpoint)
@@ -247,6 +265,7 @@ def predict(
     from consistruct.learning.files.persistence import read_model
 
     predictions: Any
+    result: dict[str, Any]
     expected = None
     stored = read_model(model)
     if out is not None:
@@ -255,6 +274,12 @@ def predict(
         allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
         sequences.refuse_options(context, allowed, reason)
         text, predictions = sequences.predict_columns(stored, model, data)
+    elif data.is_dir():
+        result = folders.predict_folder(
+            context, stored, model, data, out, expected_loss, _predictions_csv
+        )
+        show(result, as_json)
+        return
     else:
         layout = layout_of(stored, model)
         with activity(f"reading {data.name}"):
@@ -272,7 +297,7 @@ def predict(
         with atomic_write(out) as stream:
             stream.write(text.encode())
     if as_json:
-        result: dict[str, Any] = {
+        result = {
             "command": "predict",
             "model": str(model),
             "data": str(data),
@@ -319,6 +344,9 @@ def evaluate(
         sequences.refuse_options(context, allowed, reason)
         result = sequences.evaluate_columns(stored, model, data)
         name, judged = "token error", result["token_error"]
+    elif data.is_dir():
+        result = folders.evaluate_folder(context, stored, model, data, target)
+        name, judged = "mean loss", result["mean_loss"]
     else:
         result = _evaluate_rows(stored, model, data, target, part, format)
         name, judged = "mean loss", result["mean_loss"]

@@ -25,7 +25,8 @@ __all__ = [
 DataFile = Annotated[
     Path,
     typer.Argument(
-        help="Data: .csv, .tsv, .parquet, .svm (svmlight), .arff, .npz or .conll (column file)."
+        help="Data: .csv, .tsv, .parquet, .svm (svmlight), .arff, .npz or .conll (column file); or "
+        "a folder of .parquet, .csv, .tsv or .svm files, read in one pass."
     ),
 ]
 ModelPath = Annotated[Path, typer.Argument(help="Model file that `consistruct fit` wrote.")]

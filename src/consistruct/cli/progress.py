@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
@@ -18,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["activity", "progress_bar"]
+__all__ = ["activity", "byte_bar", "progress_bar"]
 
 PATIENCE = 2.0  # seconds
 
@@ -46,6 +47,24 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if running:
             bar.stop()
+
+
+@contextmanager
+def byte_bar(label: str) -> Iterator[Callable[[int, int, int], None]]:
+    """Yield a function (bytes done, bytes in all, rows done): a bar with rows and time left."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(label, total=None, rows=0)
+        yield lambda done, total, rows: bar.update(task, completed=done, total=total, rows=rows)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from consistruct.learning.encoding.labels import (
 )
 from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.learning.estimator import TargetEstimator
+from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
 from consistruct.losses import CostMatrix, CostVectors, ZeroOne
 from consistruct.protocols import FloatArray
 
@@ -131,7 +132,8 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
 
         Parameters
         ----------
-        X : (n, n_features) array, CSR or DataFrame
+        X : (n, n_features) array, CSR or DataFrame; or a dask array or dataframe
+            Partitions of Dask stay where they are: see `fit_stream`, whose models it takes.
         y : (n,) labels of any type, or (n, T) indicator matrix
             With (n, k) `costs` only the names of the classes are taken from y, and it may be None:
             the classes are then the columns of `costs`.
@@ -149,6 +151,11 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         -------
         self
         """
+        engine = engine_of(X)
+        if engine is not None:
+            refuse_without_engine(costs=costs, groups=groups)
+            engine.fit(self, X, y, sample_weight)
+            return self
         self._forget()
         model = self._model_for("rows")
         X = table_inputs(self, X, model, reset=True)
@@ -256,6 +263,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
 
     # --- predicting ---
 
+    @lazily
     def predict(self, X: Any, costs: Any = None) -> Any:
         """The class of least expected loss, or the label set, for each row.
 
@@ -285,6 +293,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         return np.einsum("nkm,nm->nk", tensor, probabilities)
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class | x), (n, classes), recalibrated on left-out rows.
 
@@ -343,6 +352,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         """
         return -float(np.average(self.task_losses(X, y, costs), weights=sample_weight))
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Scores that are greatest for the prediction.
 

@@ -20,6 +20,7 @@ from consistruct.learning.availability import verbosity
 from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
 from consistruct.learning.encoding.weights import generator
+from consistruct.learning.from_batches import FromBatches, lazily
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.choice import make_model
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
@@ -34,7 +35,7 @@ __all__ = ["TargetEstimator"]
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
 
 
-class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
 
     Everything after the model is written here once: recalibration on left-out rows, decisions,
@@ -248,6 +249,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 "it only ranks predictions; use a model that estimates, such as model='auto'",
             )
 
+    @lazily
     def predict(self, X: Any, groups: Any = None) -> Any:
         """Predictions for X, written like the labels of `fit`."""
         inputs = self._read(X, groups)
@@ -267,6 +269,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
         return self._in_chunks(inputs, answer)
 
+    @lazily
     def expected_losses(self, X: Any) -> FloatArray:
         """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
 
@@ -289,6 +292,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
 
         return np.asarray(self._in_chunks(inputs, answer))
 
+    @lazily
     def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:
         """Expected loss of each prediction, (n,): how sure the model is; within the loss's range.
 

@@ -24,6 +24,7 @@ from consistruct.learning.encoding.sequences import (
 )
 from consistruct.learning.encoding.weights import check_sample_weight
 from consistruct.learning.estimator import TargetEstimator
+from consistruct.learning.from_batches import engine_of, refuse_without_engine
 
 __all__ = ["StructuredPredictor"]
 
@@ -126,6 +127,11 @@ class StructuredPredictor(TargetEstimator):
         -------
         self
         """
+        engine = engine_of(X)
+        if engine is not None:
+            refuse_without_engine(groups=groups)
+            engine.fit(self, X, y, sample_weight)
+            return self
         self._forget()
         if takes_sequences(self.loss, X, groups):
             model = self._model_for("sequences")

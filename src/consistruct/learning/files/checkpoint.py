@@ -68,8 +68,8 @@ def _digest(arrays: dict[str, NDArray[Any]], numbers: str, fingerprint: str) -> 
     return digest.hexdigest()
 
 
-def read_checkpoint(path: str | Path, fingerprint: str) -> Checkpoint | None:
-    """The checkpoint at `path`, or None if there is none yet.
+def read_checkpoint(path: str | Path, fingerprint: str | None = None) -> Checkpoint | None:
+    """The checkpoint at `path`, or None if there is none yet; any fingerprint if none is given.
 
     Raises ValueError if the file is damaged, of another version, or belongs to another fit.
     """
@@ -95,9 +95,9 @@ def read_checkpoint(path: str | Path, fingerprint: str) -> Checkpoint | None:
             f"checkpoint {source.name} is damaged (its checksum does not match); delete it to "
             f"start anew"
         )
-    if header.get("fingerprint") != fingerprint:
+    if fingerprint is not None and header.get("fingerprint") != fingerprint:
         raise ValueError(
             f"checkpoint {source.name} belongs to a fit with other data or parameters; delete it, "
             f"name another file, or repeat the call with the same random_state"
         )
-    return Checkpoint(arrays, json.loads(header["numbers"]), fingerprint)
+    return Checkpoint(arrays, json.loads(header["numbers"]), header["fingerprint"])

@@ -32,6 +32,7 @@ VALUES = [
     ("learning", "consistruct.learning.models.probabilities", ("Question",)),
     ("learning", "consistruct.learning.models.chain.chain_weights", ("ChainWeights",)),
     ("learning", "consistruct.learning.models.chain.sgd", ("TrainingState",)),
+    ("learning", "consistruct.learning.models.ridge.moments", ("Moments",)),
     ("solvers", "consistruct.learning.models.ridge.closed_form", ("ClosedForm",)),
 ]
 PLAIN = [

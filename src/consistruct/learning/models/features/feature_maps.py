@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as an array
+# Smallest eigenvalue of K_mm, of the largest, down to which sums of kernel values are whitened
+# instead of rows: rounding ε of the sums grows by its inverse, the sums fall with it.
+MIXED_AFTERWARDS = {"float64": 1e-6, "float32": 1e-4}
 
 
 class Scaling:
@@ -79,6 +82,29 @@ class FeatureMap(ABC):
     def transform(self, X: Any) -> Any:
         """Inputs (n, d) -> features (n, n_outputs), array or CSR."""
 
+    # --- for sums over rows: features = summed(X) @ mixing, mixed once instead of for each row ---
+
+    @property
+    def mixing(self) -> FloatArray | None:
+        """(n_sums, n_outputs), None for the identity."""
+        return None
+
+    @property
+    def n_sums(self) -> int:
+        """Columns of `summed`."""
+        return self.n_outputs
+
+    def summed(self, X: Any, *, single: bool = False) -> Any:
+        """What moments are taken of, (n, n_sums); in float32 if asked for and `single` allows it.
+
+        Sums of float64 are the same in any order to 1e-8 and better, those of float32 are not.
+        """
+        return self.transform(X)
+
+    def single(self, dtype: Any) -> bool:
+        """Whether `summed` of such inputs is float32, whose products have digits enough."""
+        return False
+
 
 class LinearFeatures(FeatureMap):
     """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""
@@ -120,9 +146,35 @@ class NystroemFeatures(FeatureMap):
         kept = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 1e-300)
         self.whitening = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
         self.n_outputs = int(kept.sum())
+        self.condition = float(values[kept][0] / values[-1])  # of K_mm, at most 1
 
     def transform(self, X: Any) -> FloatArray:
         return self.kernel(self.scaling(X), self.landmarks) @ self.whitening
+
+    # Whitening each row costs twice as much as its products: a well conditioned K_mm can wait.
+
+    @property
+    def mixing(self) -> FloatArray | None:
+        return self.whitening if self.condition >= MIXED_AFTERWARDS["float64"] else None
+
+    @property
+    def n_sums(self) -> int:
+        return self.n_outputs if self.mixing is None else len(self.landmarks)
+
+    def summed(self, X: Any, *, single: bool = False) -> Any:
+        if self.mixing is None:
+            return self.transform(X)
+        if not single or not self.single(X.dtype) or is_sparse(X):
+            return self.kernel(self.scaling(X), self.landmarks)
+        scaling = self.scaling
+        if scaling.scale is not None:
+            scale = scaling.scale.astype(np.float32)
+            X = (X if scaling.shift is None else X - scaling.shift.astype(np.float32)) / scale
+        return self.kernel.single(X, self.landmarks)
+
+    def single(self, dtype: Any) -> bool:
+        rbf = self.kernel.name == "rbf"
+        return dtype == np.float32 and rbf and self.condition >= MIXED_AFTERWARDS["float32"]
 
 
 class RandomFeatures(FeatureMap):

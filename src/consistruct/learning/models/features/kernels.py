@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from consistruct._members import Member
@@ -49,6 +50,15 @@ class Kernel(Member):
     def __call__(self, X: Any, Z: FloatArray) -> FloatArray:
         """(n, d) array or CSR and (m, d) array -> (n, m)."""
         return self.from_distances(distances(self.name, X, Z))
+
+    def single(self, X: NDArray[np.float32], Z: FloatArray) -> NDArray[np.float32]:
+        """RBF in float32, (n, m): one product, whose last column brings −‖z‖²/2h², and one pass."""
+        scale = 1.0 / self.bandwidth**2
+        last = -0.5 * scale * squared_norms(Z)
+        right = np.column_stack([scale * Z, last]).astype(np.float32)
+        values = np.column_stack([X, np.ones(len(X), np.float32)]) @ right.T
+        values += (-0.5 * scale * squared_norms(X)).astype(np.float32)[:, None]
+        return np.exp(values, out=values)
 
     def from_distances(self, values: FloatArray) -> FloatArray:
         """The kernel from what `distances` gives, in place."""

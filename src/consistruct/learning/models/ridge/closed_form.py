@@ -14,7 +14,8 @@ from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.ridge.dual_ridge import DualRidge, inner_products
 from consistruct.learning.models.ridge.gcv_path import fit_from_moments
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.models.ridge.moments import Moments, accumulate
+from consistruct.learning.models.ridge.moment_sums import accumulate
+from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.penalty_search import fit_by_search, selection_rows
 from consistruct.learning.models.ridge.ridge_path import (
     Choice,
@@ -28,7 +29,7 @@ from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["ClosedForm", "RidgeFit"]
+__all__ = ["ClosedForm", "RidgeFit", "output_penalty"]
 
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
@@ -130,7 +131,7 @@ class ClosedForm(Member):
             inputs,
             labels,
             weight,
-            _output_penalty(statistic, regularizer),
+            output_penalty(statistic, regularizer),
             check_alpha(alpha),
             rng,
         )
@@ -149,11 +150,11 @@ class ClosedForm(Member):
         room = LEFT_OUT_ENTRIES // size if n <= LEAVE_ONE_OUT_ROWS else 0
         kept = problem.some_rows(max(SELECTION_ROWS, room))
         chosen = selection.rows(len(kept), problem.rng)  # positions in kept
-        sums = problem.moments(kept)
+        sums, kept_rows = problem.moments(kept)
         left = problem.judged(kept)
         if chosen is None and self._above_rounding(sums, problem):
             coef, choice, estimates = fit_from_moments(
-                sums, score_map.fit_intercept, penalty, problem.alpha, left
+                sums, score_map.fit_intercept, penalty, problem.alpha, left, kept_rows
             )
             return problem.from_moments(sums, coef, choice, LeftOut(kept, estimates))
         values, vectors = symmetric_eigen(sums.second_moment)
@@ -165,7 +166,7 @@ class ClosedForm(Member):
             score_map.fit_intercept,
             penalty,
         )
-        rows = np.asarray(sums.kept_rows @ vectors, dtype=np.float64)
+        rows = np.asarray(kept_rows @ vectors, dtype=np.float64)
         some = slice(None) if chosen is None else chosen
         choice = selection.penalty(
             spectrum, rows[some], problem.judged(kept[some]), sums.target_squares, sums.precision
@@ -185,9 +186,9 @@ class ClosedForm(Member):
         """The same problem, with a search over penalties that are factored one by one."""
         size, width = problem.score_map.features.n_outputs, problem.statistic.width
         kept = problem.some_rows(selection_rows(size, width, SELECTION_ROWS))
-        sums = problem.moments(kept)
+        sums, kept_rows = problem.moments(kept)
         coef, choice, estimates = fit_by_search(
-            sums, problem.score_map.fit_intercept, problem.judged(kept), selection
+            sums, problem.score_map.fit_intercept, problem.judged(kept), selection, kept_rows
         )
         return problem.from_moments(sums, coef, choice, LeftOut(kept, estimates))
 
@@ -285,11 +286,15 @@ class _Problem:
             return np.arange(n)
         return np.sort(self.rng.choice(n, size=most, replace=False))
 
-    def moments(self, keep: IntArray) -> Moments:
-        """Sums over the examples, with the features of the rows in `keep`."""
-        return accumulate(
+    def moments(self, keep: IntArray) -> tuple[Moments, FloatArray]:
+        """Sums over the examples, and the features of the rows in `keep`, about the same point."""
+        sums, rows = accumulate(
             self.score_map, self.statistic, self.inputs, self.true, self.weight, keep=keep
         )
+        found = Moments.from_sums(sums)
+        if not self.score_map.fit_intercept:
+            return found.about_zero(), rows + sums.shift.astype(rows.dtype)
+        return found, rows - (found.mean_feature - sums.shift).astype(rows.dtype)
 
     def judged(self, chosen: Any) -> JudgedRows:
         """The chosen examples, to be left out in turn."""
@@ -323,7 +328,8 @@ def _left_out(spectrum: Spectrum, rows: FloatArray, left: JudgedRows, alpha: flo
     return spectrum.leave_one_out(rows, left.weight, left.share, left.target(slice(None)), alpha)
 
 
-def _output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
+def output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
+    """How a regulariser weighs the outputs."""
     if regularizer == "gram":
         return OutputPenalty.gram(statistic.width)
     if not isinstance(statistic, TargetValues) or statistic.constant_offset is None:

@@ -141,10 +141,11 @@ def fit_from_moments(
     penalty: OutputPenalty,
     alphas: float | FloatArray | None,
     left: JudgedRows,
+    kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:
     """Weights for one penalty, or for the best of several (None: of a grid); what was chosen.
 
-    With the estimates (m, width) of the kept rows by fits without them. The second moment is
+    With the estimates (n, width) of the kept rows by fits without them. The second moment is
     overwritten.
     """
     problem = TridiagonalPath(
@@ -165,7 +166,7 @@ def fit_from_moments(
         logger.info("closed form: alpha %.3g of %d by GCV", best, len(scores))
         choice = Choice(best, {"alphas": frozen_array(alphas), "gcv": scores})
     y = left.target(slice(None)) - sums.mean_target
-    rows = np.asarray(sums.kept_rows, dtype=np.float64)
+    rows = np.asarray(kept_rows, dtype=np.float64)
     estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
     return problem.coefficients(choice.alpha), choice, sums.mean_target + estimates
 

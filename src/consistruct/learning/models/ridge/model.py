@@ -16,6 +16,7 @@ from consistruct.learning.models.features.feature_options import (
     FeatureOptions,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.settings import refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
@@ -28,9 +29,10 @@ __all__ = ["Ridge"]
 
 FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
 SOLVERS = {"closed_form": ClosedForm, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
+MOMENTS = "moments"
 
 
-class Ridge(TargetModel):
+class Ridge(FitsMoments, TargetModel):
     """Least squares on the statistic: the quadratic surrogate of the paper, in closed form.
 
         min_W (1/N) Σ_i w_i ‖Wᵀφ(x_i) − τ(y_i)‖² + α‖W‖²
@@ -62,8 +64,11 @@ class Ridge(TargetModel):
         features="linear" as they are.
     alpha : "auto", float or list of float
         Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
-    solver : {"auto", "closed_form", "sgd", "paper_sgd"} or solver object
+    solver : {"auto", "closed_form", "moments", "sgd", "paper_sgd"} or solver object
         "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
+        "moments": the closed form from sums that merge, with the penalty by generalised
+        cross-validation; `partial_fit` and `fit_stream` then give the model of one fit to all rows,
+        whatever their order. For linear, Nyström and random features.
     regularizer : {"gram", "weights"}
         The penalty in an orthonormal basis of the scores, tr(WᵀḠW), or the paper's ‖W‖².
     scores : ScoreSpace, optional
@@ -81,6 +86,8 @@ class Ridge(TargetModel):
     path_ : dict
         Left-out risks of every penalty that was compared.
     n_iter_ : int
+    moments_ : Moments
+        With solver="moments": the sums of all rows so far, of the inputs for linear features.
 
     Examples
     --------
@@ -135,7 +142,7 @@ class Ridge(TargetModel):
 
     @property
     def can_stream(self) -> bool:  # type: ignore[override]
-        return self.solver == "sgd" or isinstance(self.solver, AveragedSGD)
+        return self.solver in ("sgd", MOMENTS) or isinstance(self.solver, AveragedSGD)
 
     def fit(
         self,
@@ -149,6 +156,8 @@ class Ridge(TargetModel):
     ) -> Self:
         """Choose features and penalty, solve."""
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        if self.solver == MOMENTS:
+            return self._fit_by_moments(X, truths, statistic, weight, groups, rng)
         solver = self._make_solver(X.shape)
         self.statistic_ = self._own_statistic(statistic, solver)
         self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
@@ -176,9 +185,11 @@ class Ridge(TargetModel):
         sample_weight: FloatArray,
         rng: np.random.Generator,
     ) -> Self:
-        """One epoch of averaged SGD over these rows, from where the last call stopped."""
+        """More rows: exactly, with solver="moments"; else one epoch of averaged SGD over them."""
         from consistruct.learning.models.solvers.sgd_run import SGDRun
 
+        if self.solver == MOMENTS:
+            return self._add_to_moments(X, truths, statistic, sample_weight, rng)
         solver = self.solver if isinstance(self.solver, AveragedSGD) else AveragedSGD()
         self._refuse_regularizer()
         first = not hasattr(self, "sgd_state_")
@@ -242,7 +253,7 @@ class Ridge(TargetModel):
             solver = self._affordable(shape)
         if not isinstance(solver, str) or solver not in SOLVERS:
             raise ValueError(
-                f"solver must be 'auto', one of {', '.join(SOLVERS)} or an object of "
+                f"solver must be 'auto', 'moments', one of {', '.join(SOLVERS)} or an object of "
                 f"these, got {self.solver!r}"
             )
         return SOLVERS[solver]()

@@ -1,43 +1,70 @@
-"""Moments of features and targets, summed over chunks of rows."""
+"""Moments of features and targets: sums over rows that merge exactly, whoever made them.
+
+Least squares needs of its examples only Σ w φφᵀ, Σ w φyᵀ, Σ w‖y‖² and the means. Sums of two sets
+of rows add up to those of both (a + b), and a set that was part of another can be taken out again
+(a − b): one pass over any number of rows, in any order and on any number of machines, gives the
+model of one big fit, up to rounding.
+
+Everything is kept about the mean, so that a large mean costs no digits. With δ the difference of
+the means of a and b (Chan, Golub, LeVeque 1979):
+
+    S(a ∪ b) = S(a) + S(b) + (N_a N_b / (N_a + N_b)) δδᵀ
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.score_map import ScoreMap
-from consistruct.learning.statistics import Statistic
-from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.exceptions import ConsistructError
+from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from consistruct.learning.models.ridge.moment_sums import MomentSums
+from consistruct.protocols import FloatArray, Target
 
-__all__ = ["Moments", "accumulate"]
+__all__ = ["Moments"]
+
+ARRAYS = ("second_moment", "cross_moment", "mean_feature", "mean_target")
+NUMBERS = ("target_squares", "total_weight", "precision", "n_rows")
+FORM = "moments"
+LOST_DIGITS = 1e-7  # of the sums of the whole: more below zero is no rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Weighted sums over the examples, centred if there is an intercept.
+    """Weighted sums over examples, about their mean. Merge with ``+``, take out with ``-``.
 
     Attributes
     ----------
     second_moment : (m, m) array
         Σ_i w_i (φ_i − φ̄)(φ_i − φ̄)ᵀ.
     cross_moment : (m, width) array
-        Σ_i w_i (φ_i − φ̄)(y_i − ȳ)ᵀ with y = τ.
+        Σ_i w_i (φ_i − φ̄)(y_i − ȳ)ᵀ.
     mean_feature, mean_target : (m,) and (width,) arrays
-        φ̄ and ȳ; zeros without intercept.
+        φ̄ and ȳ.
     target_squares : float
         Σ_i w_i ‖y_i − ȳ‖².
     total_weight : float
+    n_rows : int
+        Rows with a positive weight.
     precision : float
         Unit round-off of the products.
-    kept_rows : (n_kept, m) array
-        φ_i − φ̄ of the rows that were asked for.
+    key : str
+        What features and targets these are sums of; sums with different keys do not mix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, Y = np.arange(12.0).reshape(6, 2) ** 2, np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    >>> whole = Moments.of(X, Y)
+    >>> parts = Moments.of(X[4:], Y[4:]) + Moments.of(X[:4], Y[:4])
+    >>> bool(np.allclose(whole.second_moment, parts.second_moment))
+    True
+    >>> (parts - Moments.of(X[4:], Y[4:])).n_rows
+    4
     """
 
     second_moment: FloatArray
@@ -46,123 +73,148 @@ class Moments:
     mean_target: FloatArray
     target_squares: float
     total_weight: float
+    n_rows: int
     precision: float
-    kept_rows: NDArray[Any]
+    key: str = ""
 
+    @classmethod
+    def of(
+        cls, features: Any, target: Target, weight: FloatArray | None = None, *, key: str = ""
+    ) -> Moments:
+        """Sums over the rows of arrays: features (n, m), target (n, width), weight (n,).
 
-def accumulate(
-    score_map: ScoreMap,
-    statistic: Statistic,
-    inputs: Any,
-    true: LabelArray,
-    weight: FloatArray,
-    *,
-    keep: Any = None,
-) -> Moments:
-    """One pass over the inputs; memory is one chunk, the sums and the rows in `keep`.
+        Features and target may be CSR. float32 is read as it is and summed in float64.
+        """
+        sums = MomentSums(features.shape[1], target.shape[1])
+        sums.add(features, target, weight)
+        return cls.from_sums(sums, key=key)
 
-    Dense chunks are shifted by the mean of the first one before they are multiplied: the sums then
-    lose no digits to a large mean, and the rest of the centring is a small correction. Where no
-    mean exceeds the deviation of its column there is less than a bit to lose and no shift.
-    """
-    size, width = score_map.features.n_outputs, statistic.width
-    second = np.zeros((size, size))
-    cross = np.zeros((size, width))
-    feature_sum, target_sum = np.zeros(size), np.zeros(width)
-    target_squares = 0.0
-    shift: NDArray[Any] | None = None
-    buffer: NDArray[Any] = np.zeros((0, size))
-    kept: list[NDArray[Any]] = []
-    precision = float(np.finfo(np.float64).eps)
-    uniform = bool((weight == weight[0]).all())
-    product: NDArray[Any] | None = None
-    single = isinstance(score_map.features, LinearFeatures) and inputs.dtype == np.float32
-    for part in score_map.chunks(inputs, 4 if single else 8):
-        features = _floating(score_map, score_map.features.transform(inputs[part]))
-        precision = max(precision, float(np.finfo(features.dtype).eps))
-        target = statistic.values(true[part])
-        chunk_weight = weight[part]
-        if score_map.fit_intercept and not is_sparse(features):
-            if part.start == 0 and _has_large_means(features):
-                shift = features.mean(axis=0)
-                buffer = np.empty_like(features)  # one for all chunks; the inputs never change
-            if shift is not None:
-                features = np.subtract(features, shift, out=buffer[: len(features)])
-        scaled = features if uniform else _scale_rows(features, np.sqrt(chunk_weight))
-        if is_sparse(scaled):
-            second += to_dense(scaled.T @ scaled)
-        else:  # symmetric: NumPy calls syrk, which does half of the work
-            product = np.matmul(scaled.T, scaled, out=product)
-            second += product
-        # a sparse target meets the features entry by entry
-        weighted_target = target if uniform else _scale_rows(target, chunk_weight)
-        cross += _dense_product(weighted_target, features)
-        feature_sum += np.asarray(features.T @ chunk_weight.astype(features.dtype)).ravel()
-        target_sum += np.asarray(target.T @ chunk_weight).ravel()
-        target_squares += float(chunk_weight @ squared_norms(target))
-        if keep is not None:
-            inside = keep[(keep >= part.start) & (keep < part.stop)] - part.start
-            rows = features[inside]
-            kept.append(to_dense(rows))
-    if uniform:
-        second *= weight[0]
-        cross *= weight[0]
-    total = float(weight.sum())
-    mean_target = np.zeros(width)
-    mean_feature = np.zeros(size)
-    kept_rows = np.vstack(kept) if kept else np.zeros((0, size))
-    if score_map.fit_intercept:
-        gap = feature_sum / total
-        mean_target = target_sum / total
-        second -= total * np.outer(gap, gap)
-        cross -= total * np.outer(gap, mean_target)
-        target_squares -= total * float(mean_target @ mean_target)
-        kept_rows = kept_rows - gap.astype(kept_rows.dtype)
-        mean_feature = gap if shift is None else gap + shift
-    return Moments(
-        second,
-        cross,
-        mean_feature,
-        mean_target,
-        target_squares,
-        total,
-        precision,
-        kept_rows,
-    )
+    @classmethod
+    def from_sums(cls, sums: MomentSums, *, key: str = "") -> Moments:
+        """The result of a pass; the sums may go on, but not be used for another result."""
+        centred = sums.centred()
+        return cls(**centred, n_rows=sums.n_rows, precision=sums.precision, key=key)
 
+    def __add__(self, other: object) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        self._refuse_other_sums(other)
+        if not other.n_rows or not self.n_rows:
+            return self if self.n_rows else other
+        total = self.total_weight + other.total_weight
+        share = other.total_weight / total
+        return self._combined(other, 1.0, total, share, self.total_weight * share)
 
-def _has_large_means(features: NDArray[Any]) -> bool:
-    """Whether some column's mean is larger than its deviation, by up to 2048 of the rows."""
-    features = features[:: 1 + len(features) // 2048]
-    mean = features.mean(axis=0, dtype=np.float64)
-    square = np.einsum("nd,nd->d", features, features, dtype=np.float64) / len(features)
-    return bool((2.0 * mean**2 > square).any())
+    def __radd__(self, other: object) -> Moments:
+        """``sum(parts)`` starts from 0."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
+    def __sub__(self, other: object) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        self._refuse_other_sums(other)
+        if not other.n_rows:
+            return self
+        rest = self.total_weight - other.total_weight
+        if other.n_rows >= self.n_rows or rest <= 0:
+            raise ConsistructError(
+                f"cannot take {other.n_rows} rows of weight {other.total_weight:g} out of "
+                f"{self.n_rows} rows of weight {self.total_weight:g}; some must be left"
+            )
+        share = -other.total_weight / rest
+        result = self._combined(other, -1.0, rest, share, self.total_weight * share)
+        floor = -LOST_DIGITS * np.diag(self.second_moment)
+        if (np.diag(result.second_moment) < np.minimum(floor, 0.0)).any():
+            raise ConsistructError(
+                "the rows to be taken out are not among those summed: a sum of squares would be "
+                "negative; subtract moments that were added before"
+            )
+        return result
 
-def _floating(score_map: ScoreMap, features: Any) -> Any:
-    """float32 inputs stay float32 on linear features; everything else is float64."""
-    if isinstance(score_map.features, LinearFeatures) and features.dtype == np.float32:
-        return features
-    return features.astype(np.float64, copy=False)
-
-
-def _scale_rows(rows: Any, factor: FloatArray) -> Any:
-    if is_sparse(rows):
-        return sp.csr_array(
-            (
-                rows.data * np.repeat(factor, np.diff(rows.indptr)).astype(rows.dtype),
-                rows.indices,
-                rows.indptr,
-            ),
-            shape=rows.shape,
+    def _combined(
+        self, other: Moments, sign: float, total: float, share: float, coupling: float
+    ) -> Moments:
+        """Chan's formula; with sign −1 it is solved for the part that remains."""
+        feature_gap = other.mean_feature - self.mean_feature
+        target_gap = other.mean_target - self.mean_target
+        second = self.second_moment + sign * other.second_moment
+        second += np.outer(coupling * feature_gap, feature_gap)
+        cross = self.cross_moment + sign * other.cross_moment
+        cross += np.outer(coupling * feature_gap, target_gap)
+        squares = self.target_squares + sign * other.target_squares
+        return Moments(
+            second,
+            cross,
+            self.mean_feature + share * feature_gap,
+            self.mean_target + share * target_gap,
+            squares + coupling * float(target_gap @ target_gap),
+            total,
+            self.n_rows + int(sign) * other.n_rows,
+            max(self.precision, other.precision),
+            self.key,
         )
-    return rows * factor.astype(rows.dtype)[:, None]
+
+    def _refuse_other_sums(self, other: Moments) -> None:
+        if self.cross_moment.shape != other.cross_moment.shape:
+            raise ConsistructError(f"moments of {_shape(self)} and of {_shape(other)} do not mix")
+        if self.key != other.key:
+            raise ConsistructError(
+                f"these are moments of different features, labels or losses "
+                f"({self.key or 'no key'}; {other.key or 'no key'}); make both by one plan"
+            )
+
+    # --- other coordinates ---
+
+    def about_zero(self) -> Moments:
+        """The same sums about zero, for a fit without intercept; they merge no more."""
+        features, target, total = self.mean_feature, self.mean_target, self.total_weight
+        return dataclasses.replace(
+            self,
+            second_moment=self.second_moment + total * np.outer(features, features),
+            cross_moment=self.cross_moment + total * np.outer(features, target),
+            mean_feature=np.zeros_like(features),
+            mean_target=np.zeros_like(target),
+            target_squares=self.target_squares + total * float(target @ target),
+        )
+
+    def mapped(self, matrix: FloatArray) -> Moments:
+        """Moments of the features φᵀ·matrix, (m, p); a vector scales each feature."""
+        if matrix.ndim == 1:
+            second = self.second_moment * np.outer(matrix, matrix)
+            cross, mean = self.cross_moment * matrix[:, None], self.mean_feature * matrix
+        else:
+            second = matrix.T @ self.second_moment @ matrix
+            second = 0.5 * (second + second.T)
+            cross, mean = matrix.T @ self.cross_moment, self.mean_feature @ matrix
+        return dataclasses.replace(
+            self, second_moment=second, cross_moment=cross, mean_feature=mean
+        )
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Standard deviation of each feature, (m,)."""
+        return np.sqrt(np.maximum(np.diag(self.second_moment), 0.0) / self.total_weight)
+
+    # --- files ---
+
+    def save(self, path: str | Path) -> None:
+        """Write the sums to a file (safetensors with a checksum), whole or not at all."""
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        write_checkpoint(path, Checkpoint(arrays, {"form": FORM, **numbers}, self.key))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Moments:
+        """The moments in a file that `save` wrote; loading executes nothing."""
+        found = read_checkpoint(path)
+        if found is None:
+            raise ValueError(f"there is no file {str(path)!r}")
+        if found.numbers.get("form") != FORM:
+            raise ValueError(f"{Path(path).name} holds no moments")
+        numbers = {name: found.numbers[name] for name in NUMBERS}
+        arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
+        return cls(**arrays, **numbers, key=found.fingerprint)
 
 
-def _dense_product(target: Target, features: Any) -> FloatArray:
-    """featuresᵀ target, (m, width), at the precision of the features."""
-    target = target.astype(features.dtype, copy=False)
-    if is_sparse(target) or is_sparse(features):
-        product = target.T @ features  # (width, m)
-        return np.asarray(to_dense(product)).T
-    return np.asarray(features.T @ target)
+def _shape(moments: Moments) -> str:
+    return f"{len(moments.mean_feature)} features and {len(moments.mean_target)} targets"

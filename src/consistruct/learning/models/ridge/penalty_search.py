@@ -106,12 +106,13 @@ def fit_by_search(
     fit_intercept: bool,
     left: JudgedRows,
     selection: Selection,
+    kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:
     """Weights of the best penalty, what was chosen, and its estimates of the rows left out."""
     ridge = FactoredRidge(sums, fit_intercept)
     mean_square = float(np.trace(sums.second_moment)) / sums.total_weight
     grid = penalty_grid(mean_square, mean_square, sums.precision)  # increasing
-    rows = np.asarray(sums.kept_rows, dtype=np.float64)
+    rows = np.asarray(kept_rows, dtype=np.float64)
     y = left.target(slice(None))
     kept = KeptPredictions(
         lambda alpha: ridge.leave_one_out(rows, left.weight, left.share, y, alpha)

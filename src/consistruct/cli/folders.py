@@ -1,0 +1,224 @@
+"""The commands on a folder of files: the same three, in one pass and in the memory of a batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from consistruct._atomic import atomic_write
+from consistruct.cli.choices import choose_loss, choose_model
+from consistruct.cli.model_data import layout_of
+from consistruct.cli.output import check_distinct, check_writable, loss_file
+from consistruct.cli.progress import byte_bar
+from consistruct.cli.sequences import refuse_options
+
+if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+    from consistruct.distributed import Folder
+    from consistruct.learning.files.persistence import ModelFile
+
+__all__ = [
+    "FOLDER_ONLY",
+    "Every",
+    "HeldOut",
+    "NFeatures",
+    "Passes",
+    "Resume",
+    "evaluate_folder",
+    "fit_folder",
+    "predict_folder",
+]
+
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Folder: go on from the checkpoint of a fit that was interrupted."
+    ),
+]
+Every = Annotated[float, typer.Option(help="Folder: seconds between checkpoints.")]
+HeldOut = Annotated[
+    str | None,
+    typer.Option(
+        help='Folder: files by whose task loss the penalty is chosen, such as "2026-11-*"; they '
+        "take no other part. Default: generalised cross-validation."
+    ),
+]
+Passes = Annotated[int, typer.Option(help="Folder, solver=sgd: how often the files are read.")]
+NFeatures = Annotated[
+    int | None, typer.Option(help="Folder of svmlight files: how many columns there are.")
+]
+FOLDER_ONLY = ("resume", "every", "held_out", "passes", "n_features")
+FIT_OPTIONS = (
+    "data",
+    "model",
+    "target",
+    "loss",
+    "rows",
+    "learner",
+    "settings",
+    "checkpoint",
+    "seed",
+    "ignore",
+    "as_json",
+    *FOLDER_ONLY,
+)
+PREDICT_OPTIONS = ("model", "data", "out", "expected_loss", "as_json")
+EVALUATE_OPTIONS = ("model", "data", "target", "at_most", "as_json")
+REASON = "does not go with a folder"
+
+
+def fit_folder(
+    context: typer.Context,
+    data: Path,
+    model: Path,
+    *,
+    target: list[str] | None,
+    ignore: list[str] | None,
+    loss: str,
+    rows: str | None,
+    learner: str,
+    settings: list[str] | None,
+    checkpoint: Path | None,
+    seed: int,
+    resume: bool,
+    every: float,
+    held_out: str | None,
+    passes: int,
+    n_features: int | None,
+) -> dict[str, Any]:
+    """Fit in one pass, with checkpoints; what `fit` prints."""
+    from consistruct.distributed import Folder
+    from consistruct.distributed import fit_folder as fit
+    from consistruct.learning.files.persistence import save
+
+    refuse_options(context, FIT_OPTIONS, REASON)
+    chosen = choose_model(learner, settings, None, None)
+    by_steps = getattr(chosen, "solver", None) == "sgd"
+    if by_steps and (checkpoint is not None or resume):
+        raise ValueError("--checkpoint and --resume keep sums of a folder; solver=sgd has none")
+    kept = None if by_steps else checkpoint or model.with_name(f"{model.name}.checkpoint")
+    check_distinct(model=model, checkpoint=kept)
+    check_writable(model, loss=loss_file(loss))
+    if kept is not None:
+        check_writable(kept, loss=loss_file(loss))
+        if kept.exists() and not resume:
+            raise ValueError(
+                f"there is a checkpoint {kept} of an interrupted fit; go on from it with --resume, "
+                f"or delete it"
+            )
+
+    def folder(**part: Any) -> Folder:
+        return Folder(data, target=target or (), ignore=ignore or (), n_features=n_features, **part)
+
+    source = folder(without=held_out)
+    estimator = _estimator(source, choose_loss(loss, rows), chosen, seed)
+    start = time.perf_counter()
+    try:
+        with byte_bar(f"fitting {data.name}/") as progress:
+            fit(
+                estimator,
+                source,
+                checkpoint=kept,
+                every=every,
+                resume=resume,
+                held_out=None if held_out is None else folder(only=held_out),
+                passes=passes,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        if kept is not None and kept.exists():
+            typer.echo(f"consistruct: the sums so far are in {kept}; go on with --resume", err=True)
+        raise
+    save(estimator, model, notes={"layout": source.layout.as_dict()})
+    if kept is not None:
+        kept.unlink(missing_ok=True)
+    moments = getattr(estimator.model_, "moments_", None)
+    return {
+        "command": "fit",
+        "data": str(data),
+        "n_files": len(source.files),
+        "model": str(model),
+        "loss": repr(estimator.loss_),
+        "estimator": type(estimator).__name__,
+        **({} if moments is None else {"n_examples": moments.n_rows}),
+        "n_features": source.columns.n_features,
+        "models": {type(estimator.model_).__name__: 1.0},
+        "alpha": float(estimator.model_.alpha_),
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _estimator(folder: Folder, loss: Any, model: Any, seed: int) -> Any:
+    """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
+    from consistruct.learning import StructuredPredictor, TaskLossClassifier
+    from consistruct.learning.streams.survey import Labels
+
+    labels = next((Labels.of(y) for y in folder.labels() if y is not None), None)
+    several = labels is not None and labels.rows.ndim > 1
+    rows = None if labels is None else labels.rows
+    indicator = several and rows is not None and set(np.unique(rows).tolist()) <= {0, 1, "0", "1"}
+    face = StructuredPredictor if several and not indicator else TaskLossClassifier
+    return face(loss=loss, model=model, random_state=seed)
+
+
+def predict_folder(
+    context: typer.Context,
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    out: Path | None,
+    expected_loss: bool,
+    header_and_rows: Callable[..., str],
+) -> dict[str, Any]:
+    """Write predictions batch by batch, in the order of the files; what `predict` prints."""
+    from consistruct.distributed import Folder
+    from consistruct.distributed import predict_folder as predict
+
+    refuse_options(context, PREDICT_OPTIONS, REASON)
+    if out is None:
+        raise ValueError("predictions of a folder are written to a file; name it with --out")
+    if out.resolve().is_relative_to(data.resolve()):
+        raise ValueError(f"cannot write {out}: it lies in the folder that this command reads")
+    layout = layout_of(stored, model)
+    folder = Folder(data, like=layout, with_target=False)
+    count = 0
+    with atomic_write(out) as stream, byte_bar(f"predicting {data.name}/") as progress:
+        for predictions, expected in predict(
+            stored.estimator, folder, expected_loss=expected_loss, progress=progress
+        ):
+            text = header_and_rows(predictions, expected, layout, ranks=False)
+            stream.write((text if not count else text.partition("\n")[2]).encode())
+            count += len(predictions)
+    return {
+        "command": "predict",
+        "model": str(model),
+        "data": str(data),
+        "n_examples": count,
+        "out": str(out),
+    }
+
+
+def evaluate_folder(
+    context: typer.Context, stored: ModelFile, model: Path, data: Path, target: list[str] | None
+) -> dict[str, Any]:
+    """The mean task loss over all files; what `evaluate` prints."""
+    from consistruct.distributed import Folder
+    from consistruct.distributed import evaluate_folder as evaluate
+
+    refuse_options(context, EVALUATE_OPTIONS, REASON)
+    folder = Folder(data, target=target or (), like=layout_of(stored, model))
+    with byte_bar(f"evaluating {data.name}/") as progress:
+        score = evaluate(stored.estimator, folder, progress=progress)
+    return {
+        "command": "evaluate",
+        "model": str(model),
+        "data": str(data),
+        "loss": repr(stored.estimator.loss_),
+        "n_examples": score.n_rows,
+        "mean_loss": score.mean_loss,
+        "standard_error": score.standard_error,
+    }

@@ -1,0 +1,33 @@
+"""More rows than memory: folders of files, Dask; they feed the sums that `Ridge` learns from."""
+
+from consistruct.distributed.folder import Folder
+from consistruct.distributed.jobs import (
+    FolderScore,
+    evaluate_folder,
+    fit_folder,
+    predict_folder,
+)
+from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.streams import (
+    Batch,
+    Plan,
+    Summary,
+    Survey,
+    make_plan,
+    survey_batch,
+)
+
+__all__ = [
+    "Batch",
+    "Folder",
+    "FolderScore",
+    "Moments",
+    "Plan",
+    "Summary",
+    "Survey",
+    "evaluate_folder",
+    "fit_folder",
+    "make_plan",
+    "predict_folder",
+    "survey_batch",
+]

@@ -1,0 +1,193 @@
+"""Rows of one file, a batch at a time: through pyarrow's datasets, or line by line (svmlight)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_svmlight_file
+
+from consistruct.exceptions import DataFileError
+from consistruct.learning.files.data.base import Layout, Request, bad
+from consistruct.learning.files.data.columns import choose_columns
+
+__all__ = ["Columns", "batches_of"]
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+BLOCK_BYTES = 2**24  # of a CSV file that are parsed at a time
+READ_AHEAD = 1  # batches: more would be memory
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns that are read; svmlight has numbers instead."""
+
+    features: tuple[str, ...] | None
+    target: tuple[str, ...]
+    n_features: int
+    zero_based: bool | None = None
+
+    @classmethod
+    def of(
+        cls,
+        file: Path,
+        kind: str,
+        target: tuple[str, ...],
+        ignore: tuple[str, ...],
+        like: Layout | None,
+        with_target: bool,
+        n_features: int | None,
+    ) -> Columns:
+        """Chosen by the first file; the others must have them too."""
+        if kind == "svmlight":
+            width = n_features or (None if like is None else like.n_features)
+            if width is None:
+                raise DataFileError(
+                    f"{file.parent}: svmlight files do not say how many columns there are; give "
+                    f"their number (--n-features)"
+                )
+            if target or ignore:
+                raise DataFileError("svmlight files have no named columns; leave --target out")
+            zero_based = False if like is None else bool(like.zero_based)
+            return cls(None, (), width, zero_based)
+        names = _dataset(file, kind, None).schema.names
+        request = Request(target=target, ignore=ignore, like=like, with_target=with_target)
+        found = choose_columns(file, names, len(names), request)
+        features = tuple(names[place] for place in found.features)
+        return cls(features, tuple(names[place] for place in found.target), len(features))
+
+
+def batches_of(
+    file: Path, kind: str, columns: Columns, rows: int, *, features: bool = True
+) -> Iterator[tuple[Any, NDArray[Any] | None]]:
+    """(X, y) of each batch; y is None where no target is read, X has no columns where only y is."""
+    if kind == "svmlight":
+        yield from _svmlight(file, columns, rows)
+        return
+    import pyarrow
+
+    names = columns.features or ()
+    wanted = [*(names if features else ()), *columns.target]
+    data = _dataset(file, kind, columns)
+    missing = [name for name in wanted if name not in data.schema.names]
+    if missing:
+        raise bad(file, f"column {missing[0]!r}, which other files have, is missing")
+    try:
+        scanned = data.to_batches(
+            columns=wanted,
+            batch_size=rows,
+            batch_readahead=READ_AHEAD,
+            fragment_readahead=READ_AHEAD,
+        )
+        start = 0
+        for batch in scanned:
+            if not batch.num_rows:
+                continue
+            X = _matrix(file, batch, names if features else (), start)
+            yield X, _truths(file, batch, columns.target, start)
+            start += batch.num_rows
+    except (pyarrow.ArrowException, OSError) as error:
+        raise bad(file, f"cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.dataset as datasets
+    except ImportError:
+        raise DataFileError(
+            f"{file}: folders need pyarrow; install it with: pip install 'consistruct[io]'"
+        ) from None
+    try:
+        if kind == "parquet":
+            return datasets.dataset(str(file), format="parquet")
+        types = {}
+        if columns is not None:  # numbers where numbers must be, truths as they are written
+            types = dict.fromkeys(columns.features or (), pyarrow.float64())
+            types |= dict.fromkeys(columns.target, pyarrow.string())
+        style = datasets.CsvFileFormat(
+            parse_options=pyarrow.csv.ParseOptions(delimiter=DELIMITERS[kind]),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=types),
+            read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES),
+        )
+        return datasets.dataset(str(file), format=style)
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise bad(file, f"is no {kind} file ({reason})") from None
+
+
+def _matrix(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any]:
+    """Columns side by side, (n, d), as memory has them; float32 if all of them are."""
+    import pyarrow.types as kinds
+
+    single = bool(names)
+    for name in names:
+        kind = batch.schema.field(name).type
+        if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+            raise bad(
+                file,
+                f"feature {name!r} has type {kind}; encode it as numbers first, or leave it out "
+                f"with --ignore",
+            )
+        single &= kinds.is_float32(kind) or kinds.is_float16(kind)
+    X = np.empty((batch.num_rows, len(names)), np.float32 if single else np.float64, order="F")
+    for place, name in enumerate(names):
+        column = batch.column(name)
+        _no_nulls(file, column, name, start)
+        X[:, place] = column.to_numpy(zero_copy_only=False)
+    return X
+
+
+def _truths(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any] | None:
+    import pyarrow.types as kinds
+
+    found = []
+    for name in names:
+        column = batch.column(name)
+        _no_nulls(file, column, name, start)
+        kind = column.type
+        if kinds.is_dictionary(kind):
+            column, kind = column.dictionary_decode(), kind.value_type
+        values = column.to_numpy(zero_copy_only=False)
+        if kinds.is_integer(kind) or kinds.is_boolean(kind):
+            found.append(values.astype(np.int64))
+        elif kinds.is_floating(kind):
+            found.append(values.astype(np.float64))
+        elif kinds.is_string(kind) or kinds.is_large_string(kind):
+            found.append(np.char.strip(values.astype(np.str_)))
+        else:
+            raise bad(file, f"column {name!r} has type {kind}; classes are numbers or strings")
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else np.column_stack(found)
+
+
+def _no_nulls(file: Path, column: Any, name: str, start: int) -> None:
+    if column.null_count:
+        row = start + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise bad(
+            file, f"column {name!r} is empty; fill in or drop missing values first", row=row + 1
+        )
+
+
+def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, NDArray[Any] | None]]:
+    with file.open("rb") as stream:
+        while lines := list(islice(stream, rows)):
+            try:
+                X, y = load_svmlight_file(
+                    io.BytesIO(b"".join(lines)),
+                    n_features=columns.n_features,
+                    zero_based=bool(columns.zero_based),
+                )
+            except ValueError as error:
+                raise bad(file, f"is no svmlight file with these columns ({error})") from None
+            if X.shape[0]:
+                whole = (y == np.rint(y)).all()
+                yield X, y.astype(np.int64) if whole else y

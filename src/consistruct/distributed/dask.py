@@ -1,0 +1,179 @@
+"""Dask: partitions are surveyed and summed where they lie, and only sums travel.
+
+`TaskLossClassifier.fit` and `predict` call this for dask.dataframe and dask.array inputs. Tasks are
+pure functions of a partition, so that Dask repeats those of a worker that died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from consistruct.exceptions import ConsistructError
+from consistruct.learning.encoding.weights import generator
+from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
+from consistruct.learning.streams.source import Batch
+from consistruct.learning.streams.summary import Summary
+from consistruct.learning.streams.survey import Survey, survey_batch
+
+__all__ = ["FAN_IN", "fit", "predict", "tree_reduced"]
+
+FAN_IN = 8  # sums that one task adds up
+
+
+def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Any:
+    """Fit to partitions: a survey, then the moments of each, added up in a tree.
+
+    Parameters
+    ----------
+    estimator : TaskLossClassifier or StructuredPredictor
+        With "auto", "ridge" or Ridge(solver="moments").
+    X : dask.dataframe or dask.array
+    y : dask Series, DataFrame or array, with the same partitions
+    sample_weight : the same, optional
+    classes : array, optional
+        All classes; with it and features="linear" one look at the data is enough.
+    """
+    dask = _dask()
+    model = stream_model(estimator)
+    if getattr(model, "solver", None) != "moments":
+        raise ValueError(
+            "Dask inputs are learnt from by sums: use model='auto' or Ridge(solver='moments')"
+        )
+    batches = _partitions(X, y, sample_weight)
+    size = sample_size(model, X.shape[1])
+    seed = 0
+    if not isinstance(estimator.random_state, np.random.Generator | np.random.RandomState):
+        seed = int(generator(estimator.random_state).integers(2**31))
+    look = dask.delayed(_survey, pure=True)
+    surveys = [look(*batch, size, seed) for batch in batches]
+    (survey,) = dask.compute(tree_reduced(surveys, _added_surveys))
+    plan = make_plan(estimator, survey, classes=classes)
+    shared = dask.delayed(plan)
+    sums = dask.delayed(_summarise, pure=True)
+    (summary,) = dask.compute(
+        tree_reduced([sums(shared, *batch) for batch in batches], _added_summaries)
+    )
+    if summary is None:
+        raise ValueError("there are no rows with a positive weight to learn from")
+    estimator._forget()
+    return plan.finish(summary, into=estimator)
+
+
+def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
+    """A method of a fitted estimator on each partition, lazily; nothing is collected here.
+
+    Parameters
+    ----------
+    estimator : fitted TaskLossClassifier or StructuredPredictor
+    X : dask.dataframe or dask.array
+    method : str
+        "predict", "predict_proba", "expected_losses", "predict_expected_loss" or
+        "decision_function".
+
+    Returns
+    -------
+    dask.array with the rows of X
+    """
+    dask, da = _dask(), _dask("dask.array")
+    frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
+    parts = X.to_delayed() if frame else _row_blocks(X)
+    # what the answer looks like is learnt from one row of zeros
+    example = getattr(estimator, method)(_one_row(estimator))
+    lengths: Sequence[float] = [np.nan] * len(parts) if frame else X.chunks[0]
+    apply = dask.delayed(_applied, pure=True)
+    shared = dask.delayed(estimator)
+    arrays = [
+        da.from_delayed(
+            apply(shared, method, part), shape=(length, *example.shape[1:]), dtype=example.dtype
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+
+
+def tree_reduced(values: list[Any], add: Callable[[list[Any]], Any]) -> Any:
+    """One delayed value from many, `FAN_IN` at a time: no task holds more than so many sums."""
+    adding = _dask().delayed(add, pure=True)
+    while len(values) > 1:
+        values = [adding(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
+    return values[0]
+
+
+def _dask(module: str = "dask") -> Any:
+    """Dask, which has no types."""
+    return import_module(module)
+
+
+def _partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
+    columns = [X.to_delayed() if frame else _row_blocks(X)]
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is None:
+            continue
+        if not hasattr(given, "to_delayed"):
+            raise ConsistructError(
+                f"{name} must be a Dask collection like X, got {type(given).__name__}"
+            )
+        ragged = hasattr(given, "dtypes") or hasattr(given, "map_partitions")
+        parts = given.to_delayed() if ragged else _row_blocks(given)
+        if len(parts) != len(columns[0]):
+            raise ConsistructError(
+                f"X has {len(columns[0])} partitions and {name} has {len(parts)}; take both from "
+                f"one frame, or rechunk"
+            )
+        columns.append(parts)
+    return list(zip(*columns, strict=True))
+
+
+def _row_blocks(array: Any) -> list[Any]:
+    """Blocks of whole rows, as delayed arrays."""
+    if array.ndim > 1:
+        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+    return list(array.to_delayed().ravel())
+
+
+def _one_row(estimator: Any) -> Any:
+    row = np.zeros((1, estimator.n_features_in_))
+    if not hasattr(estimator, "feature_names_in_"):
+        return row
+    import pandas as pd
+
+    return pd.DataFrame(row, columns=list(estimator.feature_names_in_))
+
+
+# --- what runs on workers ---
+
+
+def _survey(X: Any, y: Any, *rest: Any) -> Survey | None:
+    *weight, size, seed = rest
+    batch = Batch(X, np.asarray(y), *map(np.asarray, weight))
+    return survey_batch(batch, size=size, seed=seed) if len(batch.y) else None
+
+
+def _summarise(plan: Plan, X: Any, y: Any, *weight: Any) -> Summary | None:
+    passed = plan.start()
+    rows = passed.add(Batch(X, np.asarray(y), *map(np.asarray, weight))) if len(y) else 0
+    return passed.summary() if rows else None
+
+
+def _added_surveys(parts: list[Survey | None]) -> Survey | None:
+    return _added(parts)
+
+
+def _added_summaries(parts: list[Summary | None]) -> Summary | None:
+    return _added(parts)
+
+
+def _added(parts: list[Any]) -> Any:
+    found = [part for part in parts if part is not None]
+    return sum(found[1:], found[0]) if found else None
+
+
+def _applied(estimator: Any, method: str, X: Any) -> Any:
+    if not len(X):
+        return getattr(estimator, method)(_one_row(estimator))[:0]
+    return getattr(estimator, method)(X)

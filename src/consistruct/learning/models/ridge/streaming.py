@@ -1,0 +1,169 @@
+"""What `Ridge` does with sums instead of rows: add, merge, solve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
+from consistruct.learning.models.features.kernels import KERNELS
+from consistruct.learning.models.ridge.closed_form import output_penalty
+from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
+from consistruct.learning.models.ridge.moment_sums import MomentSums
+from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.selection import SELECTION_ROWS
+from consistruct.learning.models.settings import refuse_idle_features
+from consistruct.learning.statistics import Statistic
+from consistruct.protocols import FloatArray
+
+__all__ = ["FitsMoments"]
+
+
+class FitsMoments:
+    """The part of `Ridge` behind solver="moments"."""
+
+    if TYPE_CHECKING:  # given by Ridge
+        features: Any
+        standardize: Any
+        alpha: Any
+        regularizer: str
+        fit_intercept: bool
+        _own_statistic: Any
+        _choose_features: Any
+
+    statistic_: Statistic
+    feature_map_: FeatureMap
+    moments_: Moments
+    coef_: FloatArray
+    intercept_: FloatArray
+    alpha_: float
+    path_: dict[str, FloatArray]
+    n_iter_: int
+    _left_out: LeftOut | None
+    _summed: FeatureMap  # what `moments_` are sums of: inputs that are standardised afterwards
+
+    def _add_to_moments(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> Self:
+        """One more batch, exactly."""
+        if not hasattr(self, "moments_"):
+            self.statistic_ = self._own_statistic(statistic, None)
+            self._summed = self.stream_features(X, truths, weight, self.statistic_, rng)
+        part = self._moments_of(self._summed, X, truths, weight)
+        before = getattr(self, "moments_", 0)
+        return self.fit_moments(before + part, self.statistic_, self._summed)
+
+    def stream_features(
+        self,
+        X: Any,
+        truths: Any,
+        weight: FloatArray,
+        statistic: Statistic,
+        rng: np.random.Generator,
+    ) -> FeatureMap:
+        """The features of a pass, chosen on some rows; linear ones need none.
+
+        Standardised inputs are made from the moments, after the pass.
+        """
+        if isinstance(self.features, str) and self.features in KERNELS:
+            raise ValueError(
+                f"features={self.features!r} is a kernel over all rows, which no pass can hold; "
+                f"use features='nystroem' or 'random' with kernel={self.features!r}"
+            )
+        if self.features == "linear":
+            refuse_idle_features(self)
+            return LinearFeatures(X.shape[1])
+        self.statistic_ = statistic
+        return self._choose_features(X, truths, weight, None, rng)
+
+    def _moments_of(
+        self,
+        features: FeatureMap,
+        X: Any,
+        truths: Any,
+        weight: FloatArray,
+        *,
+        fast: bool = False,
+    ) -> Moments:
+        single = fast and features.single(X.dtype)
+        sums = MomentSums(features.n_sums, self.statistic_.width, single=single)
+        for part in sums.chunks(X.shape[0]):
+            rows = features.summed(X[part], single=single)
+            sums.add(rows, self.statistic_.values(truths[part]), weight[part])
+        return Moments.from_sums(sums)
+
+    def _fit_by_moments(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        weight: FloatArray,
+        groups: Any,
+        rng: np.random.Generator,
+    ) -> Self:
+        self.statistic_ = self._own_statistic(statistic, None)
+        features = self.stream_features(X, truths, weight, self.statistic_, rng)
+        # nothing will be merged with these: float32 inputs may have float32 products
+        moments = self._moments_of(features, X, truths, weight, fast=True)
+        some = np.arange(X.shape[0])
+        if len(some) > SELECTION_ROWS:
+            some = np.sort(rng.choice(len(some), size=SELECTION_ROWS, replace=False))
+        sample = Examined(X[some], truths[some], weight[some])
+        self.fit_moments(moments, self.statistic_, features, sample=sample)
+        if groups is not None:
+            self._left_out = None
+        elif self._left_out is not None:
+            self._left_out = LeftOut(some, self._left_out.expected)
+        return self
+
+    def fit_moments(
+        self,
+        moments: Moments,
+        statistic: Statistic,
+        features: FeatureMap,
+        *,
+        sample: Examined | None = None,
+        held_out: Any = None,
+    ) -> Self:
+        """Solve from the sums of a pass over `features.summed(X)` and the values of the statistic.
+
+        Parameters
+        ----------
+        moments : Moments
+        statistic : Statistic
+        features : FeatureMap
+            Those of the pass.
+        sample : Examined, optional
+            Rows of the pass whose left-out estimates are wanted.
+        held_out : iterable of Examined, optional
+            Rows that took no part, by whose task loss one of several penalties is chosen.
+        """
+        self.moments_, self.statistic_, self.feature_map_ = moments, statistic, features
+        self._summed = features
+        summed = moments if features.mixing is None else moments.mapped(features.mixing)
+        if self.features == "linear" and self.standardize not in ("auto", False):
+            summed, scaling = standardized(summed)
+            self.feature_map_ = LinearFeatures(features.n_outputs, scaling)
+        fit = solve_moments(
+            summed,
+            self.feature_map_,
+            statistic,
+            alpha=self.alpha,
+            penalty=output_penalty(statistic, self.regularizer),
+            fit_intercept=self.fit_intercept,
+            sample=sample,
+            held_out=held_out,
+        )
+        self.coef_, self.intercept_ = np.ascontiguousarray(fit.coef.T), fit.intercept
+        self.alpha_, self.path_, self.n_iter_ = fit.choice.alpha, fit.choice.path, 1
+        self._left_out = None
+        if fit.left_out is not None:
+            self._left_out = LeftOut(np.arange(len(fit.left_out)), fit.left_out)
+        return self

@@ -1,0 +1,125 @@
+"""`fit_stream`: the plan of a pass on one machine, one batch after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consistruct.learning.availability import verbosity
+from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
+from consistruct.learning.encoding.labels import encode_again, prepare_labels
+from consistruct.learning.encoding.weights import combined_weight, generator
+from consistruct.learning.models.ridge.model import MOMENTS, Ridge
+from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
+from consistruct.learning.streams.source import Batch, Source
+from consistruct.learning.streams.survey import Survey, survey_batch
+from consistruct.losses.base import Loss
+
+__all__ = ["fit_stream", "plan_stream", "survey_stream"]
+
+
+def fit_stream(
+    estimator: Any, batches: Any, *, classes: Any = None, held_out: Any = None, passes: int = 1
+) -> Any:
+    """Fit `estimator` to batches; see `TaskLossClassifier.fit_stream`."""
+    source = Source(batches)
+    model = stream_model(estimator)
+    by_moments = isinstance(model, Ridge) and model.solver == MOMENTS
+    if by_moments and passes != 1:
+        raise ValueError(f"passes={passes} has an effect with solver='sgd' only: sums need one")
+    if not by_moments and held_out is not None:
+        raise ValueError("held_out judges penalties of solver='moments'; leave it out with SGD")
+    if passes > 1 and not source.repeats:
+        raise ValueError(
+            f"passes={passes} reads the batches again: give a list, or a function that returns an "
+            f"iterator"
+        )
+    with verbosity(estimator.verbose):
+        if not by_moments:
+            return _by_steps(estimator, model, source, classes, passes)
+        # the first batch of an iterator that cannot start over is looked at, then summed
+        waiting: list[Batch] = []
+        plan = plan_stream(estimator, source, classes, waiting)
+        passed = plan.start()
+        for batch in waiting:
+            passed.add(batch)
+        for batch in source:
+            passed.add(batch)
+        estimator._forget()
+        rows = None if held_out is None else Source(held_out)
+        return plan.finish(passed.summary(), rows, into=estimator)
+
+
+def plan_stream(
+    estimator: Any, source: Source, classes: Any = None, waiting: list[Batch] | None = None
+) -> Plan:
+    """The plan for these batches, with a first look at them where one is needed."""
+    model = stream_model(estimator)
+    known = classes is not None or isinstance(estimator.loss, Loss)
+    linear = isinstance(model, Ridge) and model.features == "linear"
+    balanced = getattr(estimator, "class_weight", None) == "balanced"
+    if known and linear and not balanced:
+        first = next(iter(source), None)
+        if first is None:
+            raise ValueError("there are no batches to learn from")
+        if not source.repeats and waiting is not None:
+            waiting.append(first)
+        return make_plan(estimator, None, first=first, classes=classes)
+    return make_plan(estimator, survey_stream(estimator, source), classes=classes)
+
+
+def survey_stream(estimator: Any, source: Source) -> Survey:
+    """A first look over all batches."""
+    if not source.repeats:
+        raise ValueError(
+            "labels and features are not known before the pass, and the iterator can be read once: "
+            "give classes= (or a loss object) and features='linear', or batches that can be read "
+            "twice: a list, or a function that returns an iterator"
+        )
+    model = stream_model(estimator)
+    seed = int(generator(estimator.random_state).integers(2**31)) if _fixed(estimator) else 0
+    survey: Survey | None = None
+    for batch in source:
+        size = sample_size(model, batch.X.shape[1])
+        found = survey_batch(batch, size=size, seed=seed)
+        survey = found if survey is None else survey + found
+    if survey is None:
+        raise ValueError("there are no batches to learn from")
+    return survey
+
+
+def _fixed(estimator: Any) -> bool:
+    """Whether drawing a seed changes nothing: a generator would move on."""
+    return not isinstance(estimator.random_state, np.random.Generator | np.random.RandomState)
+
+
+def _by_steps(estimator: Any, model: Any, source: Source, classes: Any, passes: int) -> Any:
+    """Averaged SGD: every pass reads the batches in another order, rows of a batch are shuffled."""
+    survey = None
+    if classes is None and not isinstance(estimator.loss, Loss):
+        survey = survey_stream(estimator, source)
+    estimator._forget()
+    rng = generator(estimator.random_state)
+    structured = not hasattr(estimator, "class_weight")
+    kind: Rows | None = None
+    for _ in range(passes):
+        for batch in source.shuffled(rng):
+            X = table_inputs(estimator, batch.X, model, reset=kind is None)
+            y = np.asarray(batch.y)
+            if kind is None:
+                shown = y if survey is None else survey.labels.rows
+                loss, encoding, _ = prepare_labels(
+                    estimator.loss, shown, classes=classes, structured=structured
+                )
+                kind = estimator.kind_ = Rows(loss, encoding)
+                if not structured:
+                    estimator.classes_ = encoding.class_names(loss)
+            codes = encode_again(kind.labels, kind.loss, y)
+            weight = combined_weight(
+                batch.sample_weight, getattr(estimator, "class_weight", None), y
+            )
+            estimator._stream(model, Examples(kind, X, codes, weight))
+    if kind is None:
+        raise ValueError("there are no batches to learn from")
+    return estimator

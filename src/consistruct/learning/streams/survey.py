@@ -1,0 +1,137 @@
+"""What must be known of the data before the pass: labels, columns, a sample of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consistruct._sparse import is_sparse, to_dense
+from consistruct.learning.encoding.names import distinct_labels
+from consistruct.learning.streams.sample import RowSample, content_keys
+from consistruct.learning.streams.source import Batch
+
+__all__ = ["Labels", "Survey", "survey_batch"]
+
+MOST_CLASSES = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Enough labels to tell the sizes of a loss: every class, every state, every set size.
+
+    Attributes
+    ----------
+    rows : (m, …) array
+        Labels as the user writes them.
+    counts : (m,) array
+        How often each class occurs; for label matrices of no meaning.
+    """
+
+    rows: NDArray[Any]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, y: Any) -> Labels:
+        """Those of some rows."""
+        labels = np.asarray(to_dense(y) if is_sparse(y) else y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.ndim == 1:
+            distinct, counts = np.unique(labels, return_counts=True)
+            return cls(distinct, counts)._checked()
+        flat = labels.reshape(len(labels), -1)
+        chosen = _telling(flat)
+        return cls(labels[chosen], np.zeros(len(chosen), dtype=np.int64))
+
+    def __add__(self, other: Labels) -> Labels:
+        if self.rows.shape[1:] != other.rows.shape[1:]:
+            raise ValueError(
+                f"y has rows of shape {self.rows.shape[1:]} in one batch and "
+                f"{other.rows.shape[1:]} in another"
+            )
+        rows = np.concatenate([self.rows, other.rows])
+        if rows.ndim > 1:
+            return Labels.of(rows)
+        distinct = distinct_labels(rows)
+        _, place = np.unique(rows, return_inverse=True)
+        counts = np.bincount(place, weights=np.concatenate([self.counts, other.counts]))
+        return Labels(distinct, counts.astype(np.int64))._checked()
+
+    def _checked(self) -> Labels:
+        if len(self.rows) > MOST_CLASSES:
+            raise ValueError(
+                f"y holds more than {MOST_CLASSES} different labels; classes are few: is it a "
+                f"number to be predicted, or an identifier?"
+            )
+        return self
+
+
+def _telling(flat: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows that show every entry and every row sum at least once; for costs the largest entry."""
+    numeric = flat.dtype.kind in "biuf"
+    if numeric and flat.dtype.kind == "f" and (flat != np.floor(flat)).any():
+        return np.unique([0, int(np.abs(flat).max(axis=1).argmax())])
+    chosen = [np.unique(flat, return_index=True)[1] // flat.shape[1]]
+    if numeric:
+        chosen.append(np.unique(flat.sum(axis=1), return_index=True)[1])
+    return np.unique(np.concatenate(chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What a first look over batches has found; surveys of parts add up.
+
+    Attributes
+    ----------
+    n_rows : int
+    labels : Labels
+    sample : RowSample or None
+        Rows and labels as given; None where features need no look at the rows.
+    columns : tuple of str, or None
+    n_features : int
+    """
+
+    n_rows: int
+    labels: Labels
+    sample: RowSample | None
+    columns: tuple[str, ...] | None
+    n_features: int
+
+    def __add__(self, other: Survey) -> Survey:
+        if (self.n_features, self.columns) != (other.n_features, other.columns):
+            raise ValueError(
+                f"batches differ in their columns: {_columns(self)} in one, {_columns(other)} in "
+                f"another"
+            )
+        sample = self.sample
+        if sample is not None and other.sample is not None:
+            sample = sample + other.sample
+        labels = self.labels + other.labels
+        return Survey(self.n_rows + other.n_rows, labels, sample, self.columns, self.n_features)
+
+    def __radd__(self, other: object) -> Survey:
+        return self if type(other) is int and other == 0 else NotImplemented
+
+
+def _columns(survey: Survey) -> str:
+    if survey.columns is None:
+        return f"{survey.n_features}"
+    return ", ".join(survey.columns[:8])
+
+
+def survey_batch(given: Any, *, size: int, seed: int = 0) -> Survey:
+    """Look at one batch; `size` rows are sampled, none if it is 0."""
+    batch = Batch.of(given)
+    X, y = batch.X, np.asarray(to_dense(batch.y) if is_sparse(batch.y) else batch.y)
+    columns = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
+    n, d = X.shape
+    sample = None
+    if size:
+        rows = X.tocsr() if is_sparse(X) else np.asarray(X)
+        weight = np.ones(n) if batch.sample_weight is None else np.asarray(batch.sample_weight)
+        keys = content_keys(rows, y, seed) if batch.keys is None else batch.keys
+        sample = RowSample.of(rows, y, weight.astype(np.float64), keys, size)
+    return Survey(n, Labels.of(y), sample, columns, d)
