@@ -40,6 +40,16 @@ from consistruct.cli.options import (
 )
 from consistruct.cli.output import check_distinct, check_writable, loss_file, show
 from consistruct.cli.progress import activity
+from consistruct.cli.risk import (
+    Calibrate,
+    Confidence,
+    PolicyName,
+    Risk,
+    calibration_result,
+    evaluation_result,
+    is_controlled,
+    with_risk,
+)
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
@@ -110,6 +120,10 @@ def fit(
     tag_scheme: TagScheme = None,
     transitions: Transitions = "shared",
     hash_bits: HashBits = None,
+    risk: Risk = None,
+    confidence: Confidence = None,
+    policy: PolicyName = None,
+    calibrate: Calibrate = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
 ) -> None:
@@ -174,13 +188,15 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
     )
+    queries = query_arguments(estimator, examples)
+    estimator = with_risk(estimator, risk, confidence, policy, calibrate, seed)
     start = time.perf_counter()
     with activity(f"fitting {shape_of(examples)}"):
-        queries = query_arguments(estimator, examples)
         estimator.fit(examples.X, examples.y, **queries)
     seconds = time.perf_counter() - start
     save(estimator, model, notes={"layout": examples.layout.as_dict()})
     losses = estimator.task_losses(examples.X, examples.y, **queries)
+    promised = calibration_result(estimator) if is_controlled(estimator) else {}
     show(
         {
             "command": "fit",
@@ -191,8 +207,9 @@ def fit(
             "n_examples": int(examples.X.shape[0]),
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
-            **_what_was_learnt(estimator),
+            **_what_was_learnt(getattr(estimator, "estimator_", estimator)),
             "training_loss": float(losses.mean()),
+            **promised,
             "seconds": seconds,
         },
         as_json,
@@ -328,17 +345,26 @@ def _evaluate_rows(
     part: str | None,
     format: str | None,  # noqa: A002
 ) -> dict[str, Any]:
+    from consistruct.learning.intervals import loss_interval
+
     examples, _ = read_like_training(stored, model, data, target, part, format)
     with activity(f"evaluating on {shape_of(examples)}"):
-        queries = query_arguments(stored.estimator, examples)
-        losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y, **queries))
+        estimator = stored.estimator
+        queries = query_arguments(estimator, examples)
+        judged = {
+            "command": "evaluate",
+            "model": str(model),
+            "data": str(data),
+            "loss": repr(estimator.loss_),
+        }
+        if is_controlled(estimator):
+            return judged | evaluation_result(estimator, examples.X, examples.y, queries)
+        losses = np.asarray(estimator.task_losses(examples.X, examples.y, **queries))
     return {
-        "command": "evaluate",
-        "model": str(model),
-        "data": str(data),
-        "loss": repr(stored.estimator.loss_),
+        **judged,
         "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),
+        "interval": loss_interval(estimator.loss_, losses).as_list(),  # 95 %, any number of rows
         # of a mean of independent losses; none for a single example
         "standard_error": (
             float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
@@ -351,6 +377,8 @@ def _evaluate_rows(
 
 def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: bool) -> str:
     columns = predictions.reshape(len(predictions), -1)
+    if columns.dtype == object:  # sets of classes, best first
+        columns = _joined_sets(columns)
     names = layout.label_names if layout.label_names and predictions.ndim > 1 else None
     if ranks:
         header = ["rank"]
@@ -365,3 +393,10 @@ def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: 
         header = [*header, "expected_loss"]
         rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
     return csv_text(header, rows)
+
+
+def _joined_sets(columns: Any) -> Any:
+    joined = np.empty(columns.shape, dtype=object)
+    for place, cell in np.ndenumerate(columns):
+        joined[place] = "|".join(map(str, cell)) if isinstance(cell, tuple) else cell
+    return joined

@@ -66,6 +66,18 @@ class Loss(Member, ABC):
         """Least and largest value of the loss."""
         return 0.0, self.max_value
 
+    @property
+    def safer(self) -> str:
+        """Which safer predictions suit the loss: a name of `guarantees.risk.POLICIES`.
+
+        Sets of classes where three classes or more are predicted as themselves, else no answer.
+        """
+        size = self.predictions.size
+        classes = self.predictions.shape == () and self.truths.shape == ()
+        if classes and size == self.truths.size and size is not None and size > 2:
+            return "sets"
+        return "abstain"
+
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 
