@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
-from consistruct._csv import csv_text
 from consistruct.cli import sequences
 from consistruct.cli.choices import (
     choose_estimator,
@@ -39,6 +38,7 @@ from consistruct.cli.options import (
     Transitions,
 )
 from consistruct.cli.output import check_distinct, check_writable, loss_file, show
+from consistruct.cli.predictions import predictions_csv
 from consistruct.cli.progress import activity
 from consistruct.cli.risk import (
     Calibrate,
@@ -54,7 +54,6 @@ from consistruct.cli.risk import (
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.files.data import Layout
     from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["read_like_training", "register"]
@@ -273,7 +272,7 @@ def predict(
             predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
             if expected_loss:
                 expected = stored.estimator.predict_expected_loss(examples.X)
-        text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
+        text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(text.encode())
@@ -370,33 +369,3 @@ def _evaluate_rows(
             float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
         ),
     }
-
-
-# --- rendering -----------------------------------------------------------------------------------
-
-
-def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: bool) -> str:
-    columns = predictions.reshape(len(predictions), -1)
-    if columns.dtype == object:  # sets of classes, best first
-        columns = _joined_sets(columns)
-    names = layout.label_names if layout.label_names and predictions.ndim > 1 else None
-    if ranks:
-        header = ["rank"]
-    elif predictions.ndim == 1:
-        header = [layout.target[0] if layout.target and layout.feature_names else "prediction"]
-    elif names is not None and len(names) == columns.shape[1]:
-        header = list(names)
-    else:
-        header = [f"prediction_{part}" for part in range(columns.shape[1])]
-    rows = columns.tolist()
-    if expected is not None:
-        header = [*header, "expected_loss"]
-        rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
-    return csv_text(header, rows)
-
-
-def _joined_sets(columns: Any) -> Any:
-    joined = np.empty(columns.shape, dtype=object)
-    for place, cell in np.ndenumerate(columns):
-        joined[place] = "|".join(map(str, cell)) if isinstance(cell, tuple) else cell
-    return joined

@@ -9,15 +9,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_number
-from consistruct.exceptions import RiskLevelError
 from consistruct.guarantees.risk.calibration_rows import Calibration, calibration_rows
 from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import POLICIES, Policy
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.promises import Promise, RiskReport, report
+from consistruct.guarantees.risk.settings import (
+    check_losses,
+    check_settings,
+    check_weights,
+    choose_policy,
+    per_row,
+)
 from consistruct.guarantees.risk.thresholds import (
     Threshold,
+    by_segment,
     calibrate,
     check_rows,
     choose_method,
@@ -167,7 +173,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
-        self._check_parameters()
+        check_settings(self)
         rng = generator(self.random_state)
         base = check_estimator(self.estimator)
         if self.cv is None and not fitted(base):
@@ -180,46 +186,17 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             calibration = Calibration.of(View.of(base, X, groups), y)
         else:
             self.estimator_, calibration = calibration_rows(clone(base), X, y, groups, self.cv, rng)
-        self.policy_ = self._choose_policy().name
+        self.policy_ = choose_policy(self, self.estimator_, self._options)
         ladder = calibration.ladder(self._policy, self._options)
-        self._check_losses(ladder)
-        weights = _per_row(weights, calibration.rows, "weights", calibration.n_given)
-        if weights is not None:
-            weights = weights.astype(np.float64)
-            if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-                raise ValueError("weights must be finite and not negative, some of them positive")
-        segments = _per_row(segments, calibration.rows, "segments", calibration.n_given)
+        check_losses(ladder.losses, self._bounds)
+        weights = check_weights(per_row(weights, calibration.rows, "weights", calibration.n_given))
+        segments = per_row(segments, calibration.rows, "segments", calibration.n_given)
         self.weighted_ = weights is not None
         self._calibrate(ladder, weights, segments, rng)
         self._set_promise(len(ladder), calibration.proved)
         safety = self._safeties(len(ladder), weights, segments)
         self.calibration_ = self._report(ladder, safety)
         return self
-
-    def _check_parameters(self) -> None:
-        if self.risk not in ("marginal", "selective"):
-            raise ValueError(f"risk must be 'marginal' or 'selective', got {self.risk!r}")
-        if self.policy != "auto" and self.policy not in POLICIES:
-            listed = ", ".join(POLICIES)
-            raise ValueError(f"policy must be 'auto' or one of {listed}, got {self.policy!r}")
-        if self.confidence is not None:
-            check_number(self.confidence, "confidence", low=0.0, high=1.0, open_low=True)
-            if self.confidence >= 1.0:
-                raise ValueError("confidence must be below 1: no finite number of rows is proof")
-        for value in self.level.values() if isinstance(self.level, Mapping) else [self.level]:
-            check_number(value, "level", low=0.0, open_low=True)
-        if (self.policy == "defer") != (self.defer_cost is not None):
-            raise ValueError(
-                "policy='defer' needs defer_cost=, what it costs to hand a row over"
-                if self.policy == "defer"
-                else "defer_cost= goes with policy='defer'"
-            )
-        if self.defer_to is not None and self.policy != "defer":
-            raise ValueError("defer_to= goes with policy='defer'")
-        if self.defer_cost is not None:
-            check_number(self.defer_cost, "defer_cost", low=0.0)
-        if self.loss is not None and not isinstance(self.loss, Loss):
-            raise TypeError(f"loss must be a consistruct loss, got {type(self.loss).__name__}")
 
     @property
     def _options(self) -> Options:
@@ -232,32 +209,6 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             second,
         )
 
-    def _choose_policy(self) -> Policy:
-        options = self._options
-        name = options.loss.safer if self.policy == "auto" else self.policy
-        policy = POLICIES[name]
-        refusal = policy.refusal(self.estimator_, options)
-        if self.policy == "auto" and refusal is not None and name != "abstain":
-            policy, first = POLICIES["abstain"], refusal
-            refusal = policy.refusal(self.estimator_, options)
-            refusal = None if refusal is None else f"{refusal}; nor {name!r}: {first}"
-        if refusal is not None:
-            raise ValueError(
-                f"policy {policy.name!r} does not serve {options.loss!r} here: {refusal}"
-            )
-        sets = ("grow", "shrink", "threshold")
-        if self.loss is not None and policy.name not in sets:
-            raise ValueError(
-                f"loss= promises another loss for sets of labels (policies {', '.join(sets)}); "
-                f"for classes change the loss of the estimator with set_loss"
-            )
-        if self.risk == "selective" and not policy.silent:
-            raise ValueError(
-                f"risk='selective' is about rows without an answer; policy {policy.name!r} always "
-                f"answers: use policy='abstain' or 'defer', or risk='marginal'"
-            )
-        return policy
-
     @property
     def _policy(self) -> Policy:
         return POLICIES[self.policy_]
@@ -266,16 +217,6 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _bounds(self) -> tuple[float, float]:
         low, high = self._policy.bounds(self._options)
         return low, high if self.max_loss is None else float(self.max_loss)
-
-    def _check_losses(self, ladder: Ladder) -> None:
-        low, high = self._bounds
-        least, most = float(ladder.losses.min()), float(ladder.losses.max())
-        slack = 1e-9 * max(abs(low), abs(high))
-        if least < low - slack or most > high + slack:
-            raise RiskLevelError(
-                f"losses must lie in [{low:g}, {high:g}] for a promise, got {least:g} to {most:g}; "
-                f"say with max_loss= how large they can be"
-            )
 
     def _calibrate(
         self, ladder: Ladder, weights: Any, segments: Any, rng: np.random.Generator
@@ -361,24 +302,11 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 if segmented
                 else "calibration rows had no segments; fit with segments= first"
             )
-        weights = _per_row(weights, None, "weights", n)
-        segments = _per_row(segments, None, "segments", n)
+        weights = per_row(weights, None, "weights", n)
+        segments = per_row(segments, None, "segments", n)
         if segments is None:
             return np.broadcast_to(self.thresholds_[EVERYONE].of_weights(weights), (n,))
-        found = np.empty(n)
-        known = np.zeros(n, dtype=bool)
-        for name, threshold in self.thresholds_.items():
-            rows = segments == name
-            part = None if weights is None else weights[rows]
-            found[rows] = threshold.of_weights(part)
-            known |= rows
-        if not known.all():
-            stranger = np.asarray(segments)[~known].tolist()[0]
-            raise ValueError(
-                f"segment {stranger!r} had no calibration rows; known are "
-                f"{', '.join(map(repr, self.thresholds_))}"
-            )
-        return found
+        return by_segment(self.thresholds_, segments, weights)
 
     def _view(self, X: Any, groups: Any) -> View:
         check_is_fitted(self, "thresholds_")
@@ -470,13 +398,3 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """What is promised."""
         check_is_fitted(self, "thresholds_")
         return self._options.loss
-
-
-def _per_row(values: Any, rows: Any, name: str, n: int) -> Any:
-    """One value per example, in the order of the calibration rows."""
-    if values is None:
-        return None
-    found = np.asarray(values)
-    if found.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one per example, got {found.shape}")
-    return found if rows is None else found[rows]

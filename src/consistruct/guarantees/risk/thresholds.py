@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from consistruct.learning.evidence import (
 )
 from consistruct.protocols import FloatArray
 
-__all__ = ["METHODS", "Threshold", "calibrate", "check_rows", "choose_method"]
+__all__ = ["METHODS", "Threshold", "by_segment", "calibrate", "check_rows", "choose_method"]
 
 METHODS = ("auto", "conformal", "monotonised", *TESTS)
 PILOT = 5  # one row in so many
@@ -68,6 +69,24 @@ class Threshold:
             return self.safety
         found = np.searchsorted(self.room, weights - 1e-12)
         return np.append(self.safeties, np.inf)[found]
+
+
+def by_segment(
+    thresholds: dict[Any, Threshold], segments: np.ndarray, weights: FloatArray | None
+) -> FloatArray:
+    """The safety of each row, (n,), by the segment that it belongs to."""
+    found, known = np.empty(len(segments)), np.zeros(len(segments), dtype=bool)
+    for name, threshold in thresholds.items():
+        rows = segments == name
+        found[rows] = threshold.of_weights(None if weights is None else weights[rows])
+        known |= rows
+    if not known.all():
+        stranger = segments[~known].tolist()[0]
+        raise ValueError(
+            f"segment {stranger!r} had no calibration rows; known are "
+            f"{', '.join(map(repr, thresholds))}"
+        )
+    return found
 
 
 def choose_method(
