@@ -198,6 +198,7 @@ PUBLIC = [
     "exceptions",
     "protocols",
     "calibration.proofs",
+    "guarantees.risk",
     "learning.models",
     "learning.sequence_metrics",
     *PACKAGES,

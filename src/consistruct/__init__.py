@@ -10,12 +10,20 @@ if _TYPE_CHECKING:
     from consistruct import audit, calibration, distributed, guarantees, learning
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
-    from consistruct.learning import StructuredPredictor, TaskLossClassifier, metrics, models
+    from consistruct.guarantees.risk import RiskControl
+    from consistruct.learning import (
+        StructuredPredictor,
+        TaskLossClassifier,
+        compare,
+        metrics,
+        models,
+    )
     from consistruct.report import learning_report
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "RiskControl",
     "StructuredPredictor",
     "TaskLossClassifier",
     "__version__",
@@ -23,6 +31,7 @@ __all__ = [
     "audit",
     "calibration",
     "calibration_function",
+    "compare",
     "decoding",
     "distributed",
     "exceptions",
@@ -50,10 +59,22 @@ _LAZY = {
     "learning_report": ("consistruct.report", "learning_report"),
     "metrics": ("consistruct.metrics", None),
     "models": ("consistruct.models", None),
+    "compare": ("consistruct.learning", "compare"),
+    "RiskControl": ("consistruct.guarantees.risk", "RiskControl"),
     "sample_complexity": ("consistruct.guarantees", "sample_complexity"),
     "StructuredPredictor": ("consistruct.learning", "StructuredPredictor"),
     "TaskLossClassifier": ("consistruct.learning", "TaskLossClassifier"),
 }
+
+
+# packages above the model files, by the prefix of their types in files
+_TYPES = {"guarantees": "consistruct.guarantees.risk"}
+
+
+def import_types(prefix: str) -> None:
+    """Import the package that tells model files about types of this prefix, if there is one."""
+    if prefix in _TYPES:
+        _import_module(_TYPES[prefix])
 
 
 def __getattr__(name: str) -> _Any:

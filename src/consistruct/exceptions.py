@@ -18,6 +18,7 @@ __all__ = [
     "LossSpecError",
     "ModelFileError",
     "NotInSpanError",
+    "RiskLevelError",
     "TooManyLabelsError",
     "describe_count",
 ]
@@ -67,6 +68,10 @@ class FamilyError(ConsistructError):
 
 class NotInSpanError(ConsistructError):
     """Scores of one space cannot be written as scores of another."""
+
+
+class RiskLevelError(ConsistructError):
+    """A level of risk cannot be promised: too few rows, or no prediction is safe enough."""
 
 
 class CapabilityError(ConsistructError, TypeError):

@@ -28,8 +28,11 @@ __all__ = [
     "IntArray",
     "LabelArray",
     "LabelSet",
+    "LabelSetLoss",
+    "LabelTreeLoss",
     "LinearMap",
     "LinearScoreMap",
+    "ListLoss",
     "OrthonormalBasis",
     "ScoreSpace",
     "Solver",
@@ -273,3 +276,42 @@ class TruthAsPrediction(Protocol):
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         """The prediction that names the truth."""
+
+
+@runtime_checkable
+class LabelSetLoss(Protocol):
+    """Predictions are sets of labels, judged by how many they share with the truth."""
+
+    def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
+        """Loss from |ŷ ∩ y|, |ŷ| and |y|; falls with the first, rises with the second."""
+
+    def label_probabilities(self, target: FloatArray) -> FloatArray:
+        """P(label in the truth), (n, T), from expected targets (n, width)."""
+
+
+@runtime_checkable
+class LabelTreeLoss(Protocol):
+    """Predictions are nodes of a tree whose leaves are the truths."""
+
+    @property
+    def lineage(self) -> IntArray:
+        """Node of each prediction and its ancestors, (predictions, depths); the last one holds all.
+
+        The number of nodes stands for "any leaf"; a row ends by repeating it.
+        """
+
+    @property
+    def least_below(self) -> FloatArray:
+        """Least loss of a leaf below each node, (nodes + 1, truths); last "any leaf"."""
+
+    @property
+    def leaves_below(self) -> IntArray:
+        """How many leaves lie below each node, (nodes + 1,)."""
+
+
+@runtime_checkable
+class ListLoss(Protocol):
+    """Predictions are orders that may be shown in part."""
+
+    def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        """Loss if only the first 1, 2, …, n items are shown, (n queries, n); never increasing."""

@@ -62,7 +62,8 @@ def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
     from consistruct.learning import StructuredPredictor
     from consistruct.learning.encoding.relevance import takes_queries
 
-    fitted = getattr(getattr(estimator, "kind_", None), "name", "") == "queries"
+    inner = getattr(estimator, "estimator_", estimator)  # of a promise
+    fitted = getattr(getattr(inner, "kind_", None), "name", "") == "queries"
     starting = isinstance(estimator, StructuredPredictor) and takes_queries(
         estimator.loss, examples.X, examples.y, examples.groups
     )

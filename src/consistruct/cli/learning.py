@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
-from consistruct._csv import csv_text
 from consistruct.cli import folders, sequences
 from consistruct.cli.choices import (
     choose_estimator,
@@ -41,12 +40,22 @@ from consistruct.cli.options import (
     Transitions,
 )
 from consistruct.cli.output import check_distinct, check_writable, loss_file, show
+from consistruct.cli.predictions import predictions_csv
 from consistruct.cli.progress import activity
+from consistruct.cli.risk import (
+    Calibrate,
+    Confidence,
+    PolicyName,
+    Risk,
+    calibration_result,
+    evaluation_result,
+    is_controlled,
+    with_risk,
+)
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.files.data import Layout
     from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["read_like_training", "register"]
@@ -119,6 +128,10 @@ def fit(
     tag_scheme: TagScheme = None,
     transitions: Transitions = "shared",
     hash_bits: HashBits = None,
+    risk: Risk = None,
+    confidence: Confidence = None,
+    policy: PolicyName = None,
+    calibrate: Calibrate = None,
     format: Format = None,  # noqa: A002
     resume: folders.Resume = False,
     every: folders.Every = 60.0,
@@ -202,13 +215,15 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
     )
+    queries = query_arguments(estimator, examples)
+    estimator = with_risk(estimator, risk, confidence, policy, calibrate, seed)
     start = time.perf_counter()
     with activity(f"fitting {shape_of(examples)}"):
-        queries = query_arguments(estimator, examples)
         estimator.fit(examples.X, examples.y, **queries)
     seconds = time.perf_counter() - start
     save(estimator, model, notes={"layout": examples.layout.as_dict()})
     losses = estimator.task_losses(examples.X, examples.y, **queries)
+    promised = calibration_result(estimator) if is_controlled(estimator) else {}
     show(
         {
             "command": "fit",
@@ -220,8 +235,9 @@ def fit(
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
             **({"columns": {c.name: str(c) for c in examples.columns}} if examples.columns else {}),
-            **_what_was_learnt(estimator),
+            **_what_was_learnt(getattr(estimator, "estimator_", estimator)),
             "training_loss": float(losses.mean()),
+            **promised,
             "seconds": seconds,
         },
         as_json,
@@ -276,7 +292,7 @@ def predict(
         text, predictions = sequences.predict_columns(stored, model, data)
     elif data.is_dir():
         result = folders.predict_folder(
-            context, stored, model, data, out, expected_loss, _predictions_csv
+            context, stored, model, data, out, expected_loss, predictions_csv
         )
         show(result, as_json)
         return
@@ -292,7 +308,7 @@ def predict(
             predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
             if expected_loss:
                 expected = stored.estimator.predict_expected_loss(examples.X)
-        text = _predictions_csv(predictions, expected, layout, ranks=bool(queries))
+        text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(text.encode())
@@ -367,40 +383,28 @@ def _evaluate_rows(
     part: str | None,
     format: str | None,  # noqa: A002
 ) -> dict[str, Any]:
+    from consistruct.learning.intervals import loss_interval
+
     examples, _ = read_like_training(stored, model, data, target, part, format)
     with activity(f"evaluating on {shape_of(examples)}"):
-        queries = query_arguments(stored.estimator, examples)
-        losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y, **queries))
+        estimator = stored.estimator
+        queries = query_arguments(estimator, examples)
+        judged = {
+            "command": "evaluate",
+            "model": str(model),
+            "data": str(data),
+            "loss": repr(estimator.loss_),
+        }
+        if is_controlled(estimator):
+            return judged | evaluation_result(estimator, examples.X, examples.y, queries)
+        losses = np.asarray(estimator.task_losses(examples.X, examples.y, **queries))
     return {
-        "command": "evaluate",
-        "model": str(model),
-        "data": str(data),
-        "loss": repr(stored.estimator.loss_),
+        **judged,
         "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),
+        "interval": loss_interval(estimator.loss_, losses).as_list(),  # 95 %, any number of rows
         # of a mean of independent losses; none for a single example
         "standard_error": (
             float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
         ),
     }
-
-
-# --- rendering -----------------------------------------------------------------------------------
-
-
-def _predictions_csv(predictions: Any, expected: Any, layout: Layout, *, ranks: bool) -> str:
-    columns = predictions.reshape(len(predictions), -1)
-    names = layout.label_names if layout.label_names and predictions.ndim > 1 else None
-    if ranks:
-        header = ["rank"]
-    elif predictions.ndim == 1:
-        header = [layout.target[0] if layout.target and layout.feature_names else "prediction"]
-    elif names is not None and len(names) == columns.shape[1]:
-        header = list(names)
-    else:
-        header = [f"prediction_{part}" for part in range(columns.shape[1])]
-    rows = columns.tolist()
-    if expected is not None:
-        header = [*header, "expected_loss"]
-        rows = [[*row, float(value)] for row, value in zip(rows, expected, strict=True)]
-    return csv_text(header, rows)

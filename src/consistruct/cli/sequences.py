@@ -176,6 +176,7 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
         chunk_scheme,
         chunk_score,
         sequence_error,
+        sequence_intervals,
         token_error,
     )
 
@@ -188,6 +189,7 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
         pred = _predict(stored.estimator, _features(layout, file, data))
     scheme = chunk_scheme(tag for tags in (*true, *pred) for tag in tags)
     chunks = None if scheme is None else chunk_score(true, pred, scheme)
+    intervals = sequence_intervals(true, pred, scheme)
     return {
         "command": "evaluate",
         "model": str(model),
@@ -199,6 +201,7 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
         "chunk_precision": None if chunks is None else chunks.precision,
         "chunk_recall": None if chunks is None else chunks.recall,
         "chunk_f1": None if chunks is None else chunks.f1,
+        **{f"{name}_interval": found.as_list() for name, found in intervals.items()},
     }
 
 

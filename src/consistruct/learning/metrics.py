@@ -30,18 +30,25 @@ from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
 from consistruct.learning.importance import Importance, permutation_importance
+from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
+from consistruct.learning.selective import SelectiveCurve, selective_curve
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray
 
 __all__ = [
     "Importance",
+    "Interval",
     "ProfitCurve",
+    "SelectiveCurve",
     "TaskLossScorer",
+    "bootstrap_interval",
     "example_losses",
+    "mean_interval",
     "permutation_importance",
     "profit_curve",
     "savings",
+    "selective_curve",
     "task_loss",
     "task_losses",
 ]

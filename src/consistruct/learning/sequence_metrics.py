@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import make_scorer
+
+from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
 
 __all__ = [
     "SEQUENCE_SCORERS",
@@ -16,6 +19,7 @@ __all__ = [
     "chunk_score",
     "chunks",
     "sequence_error",
+    "sequence_intervals",
     "token_error",
 ]
 
@@ -159,6 +163,36 @@ def chunk_f1(y_true: Sequence[Tags], y_pred: Sequence[Tags], scheme: str = "bio"
     0.6666666666666666
     """
     return chunk_score(y_true, y_pred, scheme).f1
+
+
+def sequence_intervals(
+    y_true: Sequence[Tags], y_pred: Sequence[Tags], scheme: str | None = None
+) -> dict[str, Interval]:
+    """95 % intervals of the token error, the sequence error and, with a scheme, F1 of the chunks.
+
+    Tokens of a sequence depend on each other, so whole sequences are drawn again; the sequence
+    error is a mean and has an interval for any number of sequences.
+
+    >>> found = sequence_intervals([["A", "B"], ["B"]], [["A", "B"], ["A"]])
+    >>> found["sequence_error"].estimate, sorted(found)
+    (0.5, ['sequence_error', 'token_error'])
+    """
+    _check_pairs(y_true, y_pred)
+    pairs = list(zip(y_true, y_pred, strict=True))
+    wrong = np.array([sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs])
+    lengths = np.array([len(true) for true, _ in pairs])
+    found = {
+        "token_error": bootstrap_interval(lambda w, n: w.sum() / n.sum(), wrong, lengths),
+        "sequence_error": mean_interval(wrong > 0, bounds=(0.0, 1.0)),
+    }
+    if scheme is not None:
+        scores = [chunk_score([true], [pred], scheme) for true, pred in pairs]
+        right = np.array([2 * score.n_correct for score in scores])
+        total = np.array([score.n_true + score.n_pred for score in scores])
+        found["chunk_f1"] = bootstrap_interval(
+            lambda r, t: r.sum() / t.sum() if t.any() else 0.0, right, total
+        )
+    return found
 
 
 # For `scoring=` in scikit-learn's model selection: greater is better.

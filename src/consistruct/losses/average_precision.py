@@ -84,6 +84,19 @@ class MeanAveragePrecision(RelevanceLoss):
         average = (precision * relevant).sum(axis=1) / count
         return np.where(self._without_order(true), self.empty, 1.0 - average)
 
+    @property
+    def safer(self) -> str:
+        return "list"
+
+    def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        orders = self.predictions.check(pred, "pred")
+        grades = self.truths.check(true, "true")
+        relevant = np.take_along_axis(grades, orders, axis=1)
+        precision = relevant.cumsum(axis=1) / np.arange(1, grades.shape[1] + 1)
+        count = np.maximum(grades.sum(axis=1), 1)[:, None]
+        shown = 1.0 - (precision * relevant).cumsum(axis=1) / count
+        return np.where(self._without_order(grades)[:, None], self.empty, shown)
+
     def target(self, true: ArrayLike) -> Target:
         checked = self.truths.check(true, "true")
         first, second = np.triu_indices(checked.shape[1])

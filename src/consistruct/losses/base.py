@@ -77,6 +77,18 @@ class Loss(Member, ABC):
         """The loss with what the truths of a training set tell about it."""
         return self
 
+    @property
+    def safer(self) -> str:
+        """Which safer predictions suit the loss: a name of `guarantees.risk.POLICIES`.
+
+        Sets of classes where three classes or more are predicted as themselves, else no answer.
+        """
+        size = self.predictions.size
+        classes = self.predictions.shape == () and self.truths.shape == ()
+        if classes and size == self.truths.size and size is not None and size > 2:
+            return "sets"
+        return "abstain"
+
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 

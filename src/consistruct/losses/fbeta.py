@@ -107,10 +107,26 @@ class FBeta(Loss):
         return super().__call__(pred, true)
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
-        shared = (pred & true).sum(axis=1)
-        total = self.beta**2 * true.sum(axis=1) + pred.sum(axis=1)
-        measure = (1 + self.beta**2) * shared / np.where(total > 0, total, 1.0)
+        return self.count_loss((pred & true).sum(axis=1), pred.sum(axis=1), true.sum(axis=1))
+
+    @property
+    def safer(self) -> str:
+        return "grow"
+
+    def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
+        total = self.beta**2 * np.asarray(true) + np.asarray(predicted)
+        measure = (1 + self.beta**2) * np.asarray(shared) / np.where(total > 0, total, 1.0)
         return np.where(total > 0, 1.0 - measure, 1.0 - self.empty)
+
+    def label_probabilities(self, target: FloatArray) -> FloatArray:
+        space = self.score_space
+        n_blocks = len(space.block_sizes)
+        # column (s, t) holds −P(t is one of s labels), then −P(all labels)
+        blocks = target[:, : n_blocks * self.T].reshape(len(target), n_blocks, self.T)
+        found = -blocks.sum(axis=1)
+        if space.has_full:
+            found = found - target[:, [n_blocks * self.T]]
+        return np.clip(found, 0.0, 1.0)
 
     def target(self, true: ArrayLike) -> Target:
         sets = self.truths.check(true, "true")

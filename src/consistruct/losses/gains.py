@@ -65,6 +65,20 @@ class GainLoss(RelevanceLoss):
         # the best order may exceed the sorted sum by rounding
         return np.where(empty, self.empty, np.maximum(1.0 - attained / ideal, 0.0))
 
+    @property
+    def safer(self) -> str:
+        return "list"
+
+    def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        # gains and discounts are not negative: one more item never costs
+        orders = self.predictions.check(pred, "pred")
+        grades = self.truths.check(true, "true")
+        gain, empty = self._gain(grades), self._without_order(grades)
+        ideal = np.where(empty, 1.0, self._normaliser(gain))
+        attained = (np.take_along_axis(gain, orders, axis=1) * self._discount()).cumsum(axis=1)
+        shown = np.maximum(1.0 - attained / ideal[:, None], 0.0)
+        return np.where(empty[:, None], self.empty, shown)
+
     def target(self, true: ArrayLike) -> Target:
         checked = self.truths.check(true, "true")
         gain = self._gain(checked)

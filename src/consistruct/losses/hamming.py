@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count
-from consistruct.exceptions import FamilyError, LossSpecError
+from consistruct.exceptions import CapabilityError, FamilyError, LossSpecError
 from consistruct.labels import Product, Ragged
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, check_most, count_field
@@ -118,6 +118,27 @@ class Hamming(Loss):
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
+
+    @property
+    def safer(self) -> str:
+        return "grow" if self.T is not None and self.n_states == 2 else "abstain"
+
+    def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
+        wrong = np.asarray(predicted) + np.asarray(true) - 2.0 * np.asarray(shared)
+        return np.asarray(wrong / self._two_states("be told from counts of labels"))
+
+    def label_probabilities(self, target: FloatArray) -> FloatArray:
+        n_parts = self._two_states("have probabilities of labels")
+        return np.clip(-n_parts * target[:, 1::2], 0.0, 1.0)
+
+    def _two_states(self, action: str) -> int:
+        if self.T is None:
+            raise FamilyError(self, action)
+        if self.n_states != 2:
+            raise CapabilityError(
+                self, "two states per part", "a set of labels", "parts with more states are no sets"
+            )
+        return self.T
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
         if self.T is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Self
@@ -211,6 +212,38 @@ class Tree(MatrixLoss):
         while self._depth[node] > depth:
             node = int(self.parents[node])
         return node
+
+    # --- safer predictions: an inner node stands for the leaves below it ---
+
+    @property
+    def safer(self) -> str:
+        return "ancestor"
+
+    @cached_property
+    def lineage(self) -> IntArray:
+        rows, depth = self._ancestors[self._prediction_nodes], self._depth[self._prediction_nodes]
+        # from the node itself upwards: depth, depth − 1, …, 0, then any leaf
+        column = depth[:, None] - np.arange(rows.shape[1] + 1)
+        found = np.take_along_axis(rows.astype(np.int64), np.maximum(column, 0), axis=1)
+        top = len(self.parents)
+        if (self.parents < 0).sum() == 1:  # its one root holds all leaves already
+            top = int(np.argmin(self.parents))
+        return frozen_array(np.where(column >= 0, found, top), np.int64)
+
+    @cached_property
+    def _leaf_below(self) -> NDArray[np.bool_]:
+        """[leaf lies at or below node], (nodes + 1, leaves); any leaf in the last row."""
+        below = self._below(self.leaves).T > 0
+        return np.vstack([below, np.ones((1, len(self.leaves)), dtype=bool)])
+
+    @cached_property
+    def least_below(self) -> FloatArray:
+        leaves = dataclasses.replace(self, predict="leaves").matrix()
+        return frozen_array(np.stack([leaves[below].min(axis=0) for below in self._leaf_below]))
+
+    @cached_property
+    def leaves_below(self) -> IntArray:
+        return frozen_array(self._leaf_below.sum(axis=1), np.int64)
 
     def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
         checked = self.truths.check(true, "true")

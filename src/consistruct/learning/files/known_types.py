@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,7 @@ from consistruct.learning.files.model_types import (
     value_type,
 )
 
-__all__ = ["model_types", "register_type"]
+__all__ = ["add_package", "model_types", "register_type"]
 
 # prefix of the names in files, module, classes
 VALUES = [
@@ -65,7 +66,9 @@ PLAIN = [
     ("consistruct.learning.models.items.ridge", ("RidgeScores",)),
     ("consistruct.learning.models.items.regressors", ("RegressorScores",)),
 ]
-OURS = frozenset({"decoding", "labels", "learning", "losses", "models", "scores", "solvers"})
+OURS = frozenset(
+    {"decoding", "guarantees", "labels", "learning", "losses", "models", "scores", "solvers"}
+)
 
 
 @functools.cache
@@ -102,7 +105,20 @@ def model_types() -> TypeTable:
         for cls in (learning.TaskLossClassifier, learning.StructuredPredictor)
     ]
     entries += sequence_types()
+    for provider in _packages:
+        entries += provider()
     return TypeTable(entries)
+
+
+_packages: list[Callable[[], list[ModelType]]] = []
+
+
+def add_package(provider: Callable[[], list[ModelType]]) -> None:
+    """Types of a package above this one, which tells them when it is imported itself."""
+    _packages.append(provider)
+    if model_types.cache_info().currsize:
+        for entry in provider():
+            model_types().add(entry)
 
 
 def register_type(cls: type, name: str) -> None:

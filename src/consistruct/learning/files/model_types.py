@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import consistruct
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.models.base import LeftOut
 
@@ -89,7 +90,9 @@ class TypeTable:
         )
 
     def named(self, name: object) -> ModelType:
-        """The entry of a name in a file."""
+        """The entry of a name in a file; the package that it is of may not be imported yet."""
+        if isinstance(name, str) and name not in self._by_name:
+            consistruct.import_types(name.partition(".")[0])
         if not isinstance(name, str) or name not in self._by_name:
             raise ModelFileError(
                 f"it holds an object of type {name!r}, which this version does not know; if it is "
