@@ -36,6 +36,7 @@ LEVEL = {
     "_csv": 0,
     "labels": 1,
     "decoding": 2,
+    "oracles": 3,  # the public door to decoding.oracles
     "scores": 3,
     "losses": 4,
     "surrogates": 5,
@@ -196,6 +197,7 @@ PUBLIC = [
     "calibration.proofs",
     "learning.models",
     "learning.sequence_metrics",
+    "oracles",
     *PACKAGES,
 ]
 

@@ -66,6 +66,12 @@ class Loss(Member, ABC):
         """Least and largest value of the loss."""
         return 0.0, self.max_value
 
+    @property
+    def decodes_cheaply(self) -> bool:
+        """Whether learning may decode at will to compare settings; False where decoding means
+        solving an optimisation problem, so that settings are compared by squared error."""
+        return True
+
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 

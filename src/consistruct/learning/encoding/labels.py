@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.decoding.oracles import ORACLES
 from consistruct.labels import Classes, Product, Subsets
 from consistruct.learning.encoding.candidates import (
     CandidateLabels,
@@ -31,6 +32,7 @@ from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_
 from consistruct.losses import (
     LOSSES,
     Abstain,
+    Decision,
     FBeta,
     Hamming,
     Kendall,
@@ -202,6 +204,8 @@ def loss_class(loss: Any) -> type | None:
     """
     if isinstance(loss, str):
         name = loss.partition(":")[0].strip().lower().replace("_", "-")
+        if name in ORACLES:
+            return Decision
         return LOSSES[name].cls if name in LOSSES else None
     return type(loss) if isinstance(loss, Loss) else None
 
