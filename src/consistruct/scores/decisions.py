@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.decoding.oracles import BestDecision, Counts, Feasible, Oracle
-from consistruct.exceptions import TooManyLabelsError
+from consistruct.exceptions import CapabilityError, TooManyLabelsError
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.gram import BaseGram, DiagonalGram, SpectralGram
 
 __all__ = ["Decisions"]
@@ -89,7 +89,14 @@ class Decisions(BaseScoreSpace):
     @property
     def n_decisions(self) -> int | None:
         """Exact number of decisions where they can be counted, else None."""
-        return None if self.measure == "identity" else self._counts.size
+        try:
+            return self._counts.size
+        except CapabilityError:
+            return None
+
+    def predictable(self) -> Predictable:
+        """Every decision of 0 and 1 is a vertex and wins outright for some costs."""
+        return Predictable(self.n_decisions or 0, None, False)
 
     def mean_embedding(self) -> FloatArray:
         if self.measure == "identity":

@@ -187,11 +187,12 @@ def test_trees_enter_through_regressor_and_win_on_steps():
 
 def test_large_tables_are_solved_in_parts(monkeypatch):
     """The rows that were not compared still count in the fit."""
-    from consistruct.learning.models.costs import model as module
+    from consistruct.learning.models.costs import model, search
 
     X, C, _ = data(900, 1)
     whole = cs.StructuredPredictor(LOSS, Costs(["linear"], powers=(0,)), random_state=0).fit(X, C)
-    monkeypatch.setattr(module, "MOST_ROWS", 300)
+    for module in (model, search):
+        monkeypatch.setattr(module, "MOST_ROWS", 300)
     parts = cs.StructuredPredictor(LOSS, Costs(["linear"], powers=(0,)), random_state=0).fit(X, C)
     gap = np.abs(parts.expected_target(X) - whole.expected_target(X)).max()
     assert gap < 0.02  # the penalty alone comes from 300 rows
