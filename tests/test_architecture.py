@@ -36,6 +36,7 @@ LEVEL = {
     "_csv": 0,
     "labels": 1,
     "decoding": 2,
+    "oracles": 3,  # the public door to decoding.oracles
     "scores": 3,
     "losses": 4,
     "surrogates": 5,
@@ -201,6 +202,7 @@ PUBLIC = [
     "guarantees.risk",
     "learning.models",
     "learning.sequence_metrics",
+    "oracles",
     *PACKAGES,
 ]
 

@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from consistruct import decoding, exceptions, labels, losses, scores, surrogates
+from consistruct import decoding, exceptions, labels, losses, oracles, scores, surrogates
 
 if _TYPE_CHECKING:
     from consistruct import audit, calibration, distributed, guarantees, learning
@@ -42,6 +42,7 @@ __all__ = [
     "losses",
     "metrics",
     "models",
+    "oracles",
     "sample_complexity",
     "scores",
     "surrogates",

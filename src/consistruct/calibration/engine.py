@@ -13,15 +13,16 @@ from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.methods import choose_method, restricted_method
+from consistruct.calibration.methods.oracle import BoundsMethod
 from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import parse_loss
+from consistruct.losses import Decision, parse_loss
 from consistruct.losses.base import Loss
-from consistruct.scores import Blocks, Dense, Full
+from consistruct.scores import Blocks, Decisions, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
-from consistruct.surrogates import BaseSurrogate, SurrogateLike, make_surrogate
+from consistruct.surrogates import SURROGATES, BaseSurrogate, SurrogateLike, make_surrogate
 
 __all__ = ["LabelOrderWarning", "calibration_function"]
 
@@ -98,6 +99,8 @@ def calibration_function(
     cls = check_surrogate(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
+    if isinstance(loss, Decision):
+        return _of_decisions(loss, scores, cls, distributions)
     if loss.n_labels is None:
         raise FamilyError(loss, "have a calibration function")
     if loss.truths.size is None:
@@ -136,6 +139,33 @@ def calibration_function(
         )
     method, refusals = choose_method(loss, space, jobs)
     return CalibrationFunction(loss, space, method, refusals)
+
+
+def _of_decisions(
+    loss: Decision, scores: Any, cls: type[BaseSurrogate], distributions: Any
+) -> CalibrationFunction:
+    """Theorem 7 from the diameter of the decisions: costs are not a finite set of truths."""
+    if cls.excess != "square":
+        raise ConsistructError(
+            f"of the surrogates of decisions only 'quadratic' is analysed, got {cls.name!r}: "
+            + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
+        )
+    if distributions is not None:
+        raise ConsistructError("distributions= needs truths that can be listed, and costs cannot")
+    if isinstance(scores, str) and scores == "uniform":
+        scores = Decisions(loss.solver, "uniform")
+    space = loss.score_space if scores is None else scores
+    if not isinstance(space, Decisions) or space.oracle != loss.solver:
+        raise ConsistructError(
+            f"decisions have their own scores: leave scores out, or give 'uniform' for the uniform "
+            f"measure on decisions, got {scores!r}"
+        )
+    return CalibrationFunction(
+        loss,
+        space,
+        BoundsMethod(loss, space),
+        ("every method but bounds: costs and decisions are not listed",),
+    )
 
 
 def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:

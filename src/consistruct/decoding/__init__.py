@@ -9,6 +9,7 @@ from consistruct.decoding.chain_inference import (
     chain_marginals,
 )
 from consistruct.decoding.dense import BlockArgmax, DenseArgmax, LabelArgmax
+from consistruct.decoding.oracles.feasible import BestDecision
 from consistruct.decoding.orders import LinearOrdering, PairDiscountOrder
 from consistruct.decoding.parts import PerPart
 from consistruct.decoding.sets import SetBySize
@@ -17,6 +18,7 @@ from consistruct.decoding.viterbi import ChainScores, Viterbi
 
 __all__ = [
     "Assignment",
+    "BestDecision",
     "BlockArgmax",
     "ChainMarginals",
     "ChainScores",

@@ -94,7 +94,7 @@ OFFERS: dict[str, Offer] = {
     ),
 }
 # files are not read for a page, and cost vectors have no finite set of truths to analyse
-NOT_OFFERED = ("cost", "tree", "cost-vectors")
+NOT_OFFERED = ("cost", "tree", "cost-vectors", "decision")
 
 SCORES = (
     ("own", "own: just enough for the loss"),

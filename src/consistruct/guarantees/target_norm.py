@@ -20,6 +20,7 @@ from consistruct.calibration.bounds import expresses
 from consistruct.calibration.structured.blocks import as_mixed
 from consistruct.guarantees.logarithms import log_fraction
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses import Decision
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.hamming import Hamming
@@ -66,6 +67,10 @@ def target_norm(loss: Loss, space: BaseScoreSpace) -> TargetNorm:
         log_square = math.log(largest) if largest > 0 else -math.inf
         moment = "Var_c" if space.contains_constant else "E_c"
         return TargetNorm(log_square, True, f"B² = max_y {moment} of the projected loss, listed")
+    if isinstance(loss, Decision):  # costs of at most 1 in size: ‖c‖² ≤ d, in the metric Ḡ
+        largest = float(space.gram().eigenvalues()[0][0])
+        log_square = math.log(space.width * largest)
+        return TargetNorm(log_square, False, "B² ≤ λ_max(Ḡ)·d for costs of at most 1 in size")
     top = loss.max_value
     share = 0.25 if space.contains_constant else 1.0
     log_square = math.log(share) + 2 * math.log(top) if top > 0 else -math.inf

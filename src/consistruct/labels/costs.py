@@ -1,4 +1,4 @@
-"""Truths that are not labels at all: one non-negative cost for every prediction."""
+"""Truths that are not labels at all: a vector of costs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,20 @@ __all__ = ["CostVectorSet"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostVectorSet(Member):
-    """All vectors of n_costs non-negative costs: an infinite set, without index or enumeration."""
+    """All vectors of n_costs costs: an infinite set, without index or enumeration.
+
+    Parameters
+    ----------
+    n_costs : int
+    signed : bool
+        Whether costs may be negative (of parts of a decision); of predictions they may not.
+    """
 
     n_costs: int
+    signed: bool = False
 
     def __post_init__(self) -> None:
-        self._set(n_costs=check_count(self.n_costs, "n_costs"))
+        self._set(n_costs=check_count(self.n_costs, "n_costs"), signed=bool(self.signed))
 
     @property
     def size(self) -> None:
@@ -35,18 +43,20 @@ class CostVectorSet(Member):
 
     @property
     def measure(self) -> str:
-        return "uniform on the unit cube"
+        return "uniform on [−1, 1] for each cost" if self.signed else "uniform on the unit cube"
 
     def check(self, labels: ArrayLike, name: str = "labels") -> FloatArray:
         """The costs as float64, (n, n_costs): the given array itself where it is one already."""
         array = np.asarray(labels)
         if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == self.n_costs:
             return array.astype(np.float64)
-        array = check_loss_matrix(labels, name, copy=False)
+        array = (
+            _signed(labels, name) if self.signed else check_loss_matrix(labels, name, copy=False)
+        )
         if array.shape[1] != self.n_costs:
             raise ValueError(
-                f"{name} must have shape (n, {self.n_costs}), one cost per prediction, "
-                f"got {array.shape}"
+                f"{name} must have shape (n, {self.n_costs}), one cost per "
+                f"{'entry of a decision' if self.signed else 'prediction'}, got {array.shape}"
             )
         return array
 
@@ -64,7 +74,8 @@ class CostVectorSet(Member):
                 "a vector with one cost per prediction",
                 "use a loss with structure such as Block or Hamming",
             )
-        return rng.random((n, self.n_costs))
+        costs = rng.random((n, self.n_costs))
+        return 2.0 * costs - 1.0 if self.signed else costs
 
     def enumerate(self, *, limit: int = ENUMERATION_LIMIT) -> LabelArray:
         raise self._infinite("listing all cost vectors")
@@ -76,3 +87,23 @@ class CostVectorSet(Member):
         return TooManyLabelsError(
             None, ENUMERATION_LIMIT, what, "use the cost vectors of your data instead"
         )
+
+
+def _signed(values: ArrayLike, name: str) -> FloatArray:
+    """A finite matrix of numbers."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be a matrix of costs; its rows differ in length") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional (rows x costs), got shape {array.shape}")
+    array = array.astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        row, column = (int(position) for position in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(
+            f"{name} must be finite, got {array[row, column]} at row {row}, column {column}; fill "
+            f"or drop the missing costs"
+        )
+    return array

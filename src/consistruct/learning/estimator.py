@@ -19,6 +19,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import verbosity
 from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
+from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.encoding.weights import generator
 from consistruct.learning.from_batches import FromBatches, lazily
 from consistruct.learning.models.base import TargetModel
@@ -26,7 +27,7 @@ from consistruct.learning.models.choice import make_model
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
 from consistruct.learning.statistics import ClassProbabilities, Statistic
-from consistruct.losses import parse_loss
+from consistruct.losses import Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray
 
@@ -200,10 +201,14 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
         self.statistic_ = self.model_.statistic_
         self.recalibration_, self.path_ = Unchanged(), {}
 
+    def _row_kind(self) -> str:
+        """Rows of a table, or decisions, which "auto" treats otherwise."""
+        return "decisions" if loss_class(self.loss) is Decision else "rows"
+
     def _takes_missing(self) -> bool:
         """Whether the model welcomes NaN, for scikit-learn's tags."""
         try:
-            return bool(self._model_for("rows").takes_missing)
+            return bool(self._model_for(self._row_kind()).takes_missing)
         except (TypeError, ValueError):
             return False
 

@@ -118,7 +118,7 @@ def recalibrate(
     mean: FloatArray,  # (width,): of τ over all training rows
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
     """The correction that left-out rows ask for, and what was compared."""
-    if len(weight) < FEWEST_ROWS:
+    if len(weight) < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
         return Unchanged(), {}
     if isinstance(statistic, ClassProbabilities):
         return _temperature(statistic, expected, truths, weight)

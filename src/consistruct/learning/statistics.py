@@ -179,6 +179,14 @@ class TargetValues(Statistic):
         return part if self.scores is None else self.surrogate.expected_target(-part)
 
     def offset(self, expected: FloatArray) -> FloatArray:
+        if not self.loss.decodes_cheaply:
+            raise CapabilityError(
+                self,
+                "offset",
+                "an expected regret",
+                "the best value of every training row would have to be solved for; the expected "
+                "cost of decisions z is (z * model.expected_target(X)).sum(axis=1)",
+            )
         if self.constant_offset is None:
             return np.asarray(expected[:, -1])
         return np.full(len(expected), self.constant_offset)

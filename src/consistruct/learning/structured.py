@@ -46,7 +46,8 @@ class StructuredPredictor(TargetEstimator):
     expected loss; `score` is minus the mean task loss. What the examples are follows from loss and
     data: *sequences* of different lengths with a Hamming loss ("hamming" or the family
     ``Hamming(None, s)``), *items of queries* with a ranking loss ("ndcg", "precision_at::5",
-    ``NDCG(None)``), *rows* with one label of fixed shape each otherwise.
+    ``NDCG(None)``), *rows* with one label of fixed shape each otherwise. With the loss `Decision`
+    (or "path:5x5") y holds the costs that came true, and predictions are decisions.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ class StructuredPredictor(TargetEstimator):
         then be of any type; a Loss object takes labels as its label set writes them.
     model : "auto", str or model
         What estimates the expected target. "auto": `Stack` for rows, `Chain` for sequences,
-        `Items` for items of queries.
+        `Items` for items of queries, `Costs` for decisions.
     cv, time_limit, random_state, n_jobs, verbose
         As in `TaskLossClassifier`.
 
@@ -140,7 +141,7 @@ class StructuredPredictor(TargetEstimator):
             model = self._model_for("queries")
             examples = read_queries(self, model, X, y, groups, sample_weight)
         else:
-            model = self._model_for("rows")
+            model = self._model_for(self._row_kind())
             examples = self._rows(model, X, y, sample_weight, groups)
         self._fit_model(model, examples)
         return self
@@ -195,7 +196,7 @@ class StructuredPredictor(TargetEstimator):
             self._stream(model, examples)
             return self
         refuse_groups(groups)
-        model = self._model_for("rows") if first else self.model_
+        model = self._model_for(self._row_kind()) if first else self.model_
         X = table_inputs(self, X, model, reset=first)
         y = self._checked_labels(X, y)
         if first:

@@ -7,6 +7,7 @@ from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.decision import Decision
 from consistruct.losses.explicit import MatrixLoss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import parse_cost_csv, read_cost_csv, read_tree_csv
@@ -28,6 +29,7 @@ __all__ = [
     "Combination",
     "CostMatrix",
     "CostVectors",
+    "Decision",
     "ExpectedRankUtility",
     "FBeta",
     "GainLoss",

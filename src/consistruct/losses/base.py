@@ -89,6 +89,11 @@ class Loss(Member, ABC):
             return "sets"
         return "abstain"
 
+    def decodes_cheaply(self) -> bool:
+        """Whether learning may decode at will to compare settings; False where decoding means
+        solving an optimisation problem, so that settings are compared by squared error."""
+        return True
+
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from consistruct._budgets import SPECS
+from consistruct.decoding.oracles import ORACLES, GridPath, Knapsack, TopK, Tour
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.average_precision import MeanAveragePrecision
@@ -13,6 +14,7 @@ from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.cost_matrix import CostMatrix
 from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.decision import Decision
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import read_cost_csv
 from consistruct.losses.gains import NDCG, ExpectedRankUtility, PrecisionAt
@@ -63,6 +65,7 @@ LOSSES: dict[str, LossEntry] = {
     "abstain": LossEntry(Abstain, "abstain:5:0.3", (Abstain(1, 0.2), Abstain(4, 0.3), Abstain(4, 0.75)), Abstain(2**300, 0.3)),
     "cost": LossEntry(CostMatrix, "cost:FILE.csv", (CostMatrix(_KDD), CostMatrix([[0, 1, 2]]), CostMatrix([[0], [1], [0]]), CostMatrix([[1, 1], [1, 1]]), CostMatrix([[0, 1], [1, 0], [0, 1], [0.3, 0.4]]))),
     "cost-vectors": LossEntry(CostVectors, "cost-vectors:5", (CostVectors(1), CostVectors(4, 2.0)), CostVectors(2**300)),
+    "decision": LossEntry(Decision, "decision:path:5x5 or decision:top-k:10:3", (Decision(GridPath(2, 3)), Decision(Knapsack([2, 3, 4, 1], 5), sense="max"), Decision(TopK(4, 2)), Decision(Tour(4), name="round trips"))),
     "fbeta": LossEntry(FBeta, "fbeta:14 or fbeta:14:2", (FBeta(1), FBeta(2, 2.0), FBeta(3), FBeta(4), FBeta(3, empty=0.0), FBeta(3, 0.5, empty=0.5), FBeta(4, sizes=(1, 2)), FBeta(4, sizes=(0, 3)), FBeta(1, sizes=(1,), empty=0.0)), FBeta(300, sizes=(0, 1, 3, 10))),
     "precision-at": LossEntry(PrecisionAt, "precision-at:10:3 or precision-at:10:3:5", (PrecisionAt(1, 1), PrecisionAt(3, 1), PrecisionAt(4, 2), PrecisionAt(3, 3), PrecisionAt(3, 2, n_grades=3, empty=0.0)), PrecisionAt(60, 5)),
     "ndcg": LossEntry(NDCG, "ndcg:10 or ndcg:10:5 or ndcg:10:5:3", (NDCG(1), NDCG(2), NDCG(3, n_grades=3), NDCG(4, 2), NDCG(3, 1, gain="linear", discount="reciprocal", n_grades=3), NDCG(3, discount="linear", empty=1.0)), NDCG(60, 10, n_grades=5)),
@@ -108,8 +111,10 @@ def parse_loss(
         )
     head, _, tail = spec.partition(":")
     name = loss_name(head)
+    if name in ORACLES:  # path:5x5 is short for decision:path:5x5
+        name, tail = "decision", f"{name}:{tail}" if tail else name
     if name not in LOSSES:
-        raise LossSpecError(unknown_loss(head, spec, LOSSES))
+        raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES]))
     if rows is not None and name != "cost":
         raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
     if name == "cost":

@@ -105,7 +105,7 @@ def calibration_report(
         decoding=curve.decoding,
         measure=curve.measure,
         method=curve.method,
-        n_labels=curve.loss.n_labels or 0,
+        n_labels=curve.loss.n_labels or curve.scores.predictable().size,
         n_predictable=curve.scores.predictable().size,
         rank=curve.scores.rank,
         own_rank=curve.loss.score_space.rank,

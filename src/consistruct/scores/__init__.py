@@ -3,6 +3,7 @@
 from consistruct.scores.base import EffectiveClasses, Predictable
 from consistruct.scores.blocks import Blocks
 from consistruct.scores.chain import Chain
+from consistruct.scores.decisions import Decisions
 from consistruct.scores.dense import Dense
 from consistruct.scores.full import Full
 from consistruct.scores.matchings import Matchings
@@ -17,6 +18,7 @@ __all__ = [
     "Blocks",
     "Centred",
     "Chain",
+    "Decisions",
     "Dense",
     "EffectiveClasses",
     "Full",

@@ -14,6 +14,7 @@ from consistruct.protocols import TaskLoss
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.blocks import Blocks
 from consistruct.scores.chain import Chain
+from consistruct.scores.decisions import Decisions
 from consistruct.scores.dense import Dense
 from consistruct.scores.full import Full
 from consistruct.scores.separable import Separable
@@ -44,6 +45,12 @@ def parse_scores(spec: str, loss: TaskLoss) -> BaseScoreSpace:
         own = loss.score_space
         assert isinstance(own, BaseScoreSpace)
         return own
+    if isinstance(loss.score_space, Decisions):
+        if name == "uniform" and not tail:
+            return Decisions(loss.score_space.oracle, "uniform")
+        raise LossSpecError(
+            f"decisions have scores own (any oracle) or uniform (paths, knapsacks), not {spec!r}"
+        )
     if name == "full" and not tail:
         return Full(loss)
     if name in ("separable", "chain") and not tail:

@@ -7,6 +7,7 @@ from consistruct.surrogates.ab_family import (
     SquareSurrogate,
 )
 from consistruct.surrogates.base import BaseSurrogate, EnumeratedSurrogate
+from consistruct.surrogates.decisions import PerturbedFenchelYoungSurrogate, SPOPlusSurrogate
 from consistruct.surrogates.law import LawSurrogate
 from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
@@ -35,7 +36,9 @@ __all__ = [
     "LogSurrogate",
     "LogisticSurrogate",
     "MaxMinMarginSurrogate",
+    "PerturbedFenchelYoungSurrogate",
     "QuadraticSurrogate",
+    "SPOPlusSurrogate",
     "SoftmaxMarginSurrogate",
     "SparsemaxSurrogate",
     "SquareSurrogate",

@@ -22,6 +22,7 @@ from consistruct.surrogates.chain.members import (
     ChainSoftmaxMargin,
     ChainSurrogate,
 )
+from consistruct.surrogates.decisions import PerturbedFenchelYoungSurrogate, SPOPlusSurrogate
 from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
 from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
@@ -86,6 +87,10 @@ _PROJECTION = "the projection on distributions over sequences is no dynamic prog
 _GAME = "the game over laws of sequences is no dynamic programme"
 _NO_FORM = "its excess risk is no divergence that a convex program here could bound"
 
+_DECISIONS = "it is for decisions of one size; chains have the hinge"
+_SYMMETRIC = "its guarantee is for costs with symmetric noise only, and general laws have none"
+_IMITATES = "it imitates best decisions without looking at costs: no bound on the regret is known"
+
 SURROGATES: dict[str, SurrogateEntry] = {
     entry.name: entry
     for entry in (
@@ -101,6 +106,15 @@ SURROGATES: dict[str, SurrogateEntry] = {
         ),
         SurrogateEntry(MaxMinMarginSurrogate, "max-min margin", not_on_chains=_GAME),
         SurrogateEntry(LinearRegretSurrogate, "linear regret", not_on_chains=_PROJECTION),
+        SurrogateEntry(
+            SPOPlusSurrogate, "SPO+", not_analysable=_SYMMETRIC, not_on_chains=_DECISIONS
+        ),
+        SurrogateEntry(
+            PerturbedFenchelYoungSurrogate,
+            "perturbed Fenchel–Young",
+            not_analysable=_IMITATES,
+            not_on_chains=_DECISIONS,
+        ),
     )
 }
 

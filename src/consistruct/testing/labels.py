@@ -71,8 +71,12 @@ def _check_input(labels: LabelSet, drawn: Any) -> None:
         labels,
         "strings as labels raise TypeError",
     )
+    if getattr(labels, "signed", False):  # costs of either sign, but finite ones
+        outside = np.full_like(drawn, np.nan)
+    else:
+        outside = -1 - drawn
     ensure_raises(
-        ValueError, lambda: labels.check(-1 - drawn), labels, "labels out of range raise ValueError"
+        ValueError, lambda: labels.check(outside), labels, "labels out of range raise ValueError"
     )
 
 

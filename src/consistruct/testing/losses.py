@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.decision import Decision
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.testing.contracts import (
     ensure,
@@ -41,6 +42,9 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     """
     check_member(loss)
     rng = np.random.default_rng(random_state)
+    if isinstance(loss, Decision):
+        _check_decisions(loss, rng)
+        return
     ensure(loss.predictions.size is not None, loss, "check_loss takes a member of fixed size")
     predictions = loss.predictions.enumerate(limit=loss.predictions.size or 0)
     if loss.truths.size is None:
@@ -57,6 +61,30 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     if loss.truths.size is not None:
         _check_worst_truth(loss, truths, rng)
     _check_input(loss, predictions, truths, L)
+
+
+def _check_decisions(loss: Decision, rng: np.random.Generator) -> None:
+    """Decisions have no order and no list: sampled ones against the direct formula."""
+    check_label_set(loss.truths)
+    check_label_set(loss.predictions)
+    truths = loss.truths.sample(N_SAMPLED_TRUTHS, rng)
+    sampled = loss.predictions.sample(N_SAMPLED_TRUTHS, rng)
+    direct = loss(sampled, truths)
+    if loss.is_exact:
+        ensure(bool((direct >= 0).all()), loss, "regrets of exact oracles are not negative")
+    inner = (loss.score_space.embed(sampled) * dense_target(loss.target(truths))).sum(axis=1)
+    ensure_close(
+        loss.offset(truths) + inner, direct, loss, "offset + ⟨embed, target⟩ is the direct formula"
+    )
+    laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
+    mean = laws @ dense_target(loss.target(truths))
+    decided = loss.score_space.decoder()(-mean)
+    if loss.is_exact:
+        attained, others = (decided * mean).sum(axis=1), mean @ sampled.T
+        ensure(
+            bool((attained[:, None] <= others + 1e-9).all()), loss, "no sampled decision beats it"
+        )
+    _check_input(loss, sampled, truths, np.diag(direct))
 
 
 def _check_values(loss: Loss, predictions: LabelArray, truths: LabelArray) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.decoding.oracles import ORACLES
 from consistruct.labels import Classes
 from consistruct.learning.encoding.candidates import (
     CandidateLabels,
@@ -28,7 +29,7 @@ from consistruct.learning.encoding.names import (
     shown,
 )
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
-from consistruct.losses import LOSSES, parse_loss
+from consistruct.losses import LOSSES, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.names import loss_name
 from consistruct.protocols import FloatArray, LabelArray
@@ -191,6 +192,8 @@ def loss_class(loss: Any) -> type[Loss] | None:
     """
     if isinstance(loss, str):
         name = loss_name(loss.partition(":")[0])
+        if name in ORACLES:
+            return Decision
         return LOSSES[name].cls if name in LOSSES else None
     return type(loss) if isinstance(loss, Loss) else None
 

@@ -67,7 +67,17 @@ PLAIN = [
     ("consistruct.learning.models.items.regressors", ("RegressorScores",)),
 ]
 OURS = frozenset(
-    {"decoding", "guarantees", "labels", "learning", "losses", "models", "scores", "solvers"}
+    {
+        "decoding",
+        "guarantees",
+        "labels",
+        "learning",
+        "losses",
+        "models",
+        "oracles",
+        "scores",
+        "solvers",
+    }
 )
 
 
@@ -75,12 +85,14 @@ OURS = frozenset(
 def model_types() -> TypeTable:
     """All types that a model file may hold."""
     from consistruct import decoding, labels, learning, losses, scores
+    from consistruct.decoding.oracles import ORACLES
     from consistruct.learning.files.sequence_types import sequence_types
     from consistruct.learning.models.choice import MODELS, model_class
     from consistruct.learning.models.solvers.choice import SOLVERS
     from consistruct.surrogates import SURROGATES
 
     entries = [_loss_type(f"losses.{e.cls.__name__}", e.cls) for e in losses.LOSSES.values()]
+    entries += [value_type(f"oracles.{cls.__name__}", cls) for cls in ORACLES.values()]
     entries.append(value_type("losses.Combination", losses.Combination, ("_joint",)))
     entries += [value_type(f"labels.{name}", getattr(labels, name)) for name in labels.__all__]
     entries += [value_type(f"decoding.{n}", getattr(decoding, n)) for n in decoding.__all__]

@@ -13,6 +13,7 @@ from consistruct.learning.models.choice import MODELS, model_class
 if TYPE_CHECKING:
     from consistruct.learning.models.base import LeftOut, TargetModel
     from consistruct.learning.models.chain.model import Chain
+    from consistruct.learning.models.costs.model import Costs
     from consistruct.learning.models.items.model import Items
     from consistruct.learning.models.linear import Linear
     from consistruct.learning.models.prepared import Prepared
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chain",
+    "Costs",
     "Items",
     "LeftOut",
     "Linear",

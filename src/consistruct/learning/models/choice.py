@@ -17,6 +17,7 @@ MODELS: dict[str, tuple[str, str]] = {
     "regressor": ("consistruct.learning.models.regressor", "Regressor"),
     "probabilities": ("consistruct.learning.models.probabilities", "Probabilities"),
     "linear": ("consistruct.learning.models.linear", "Linear"),
+    "costs": ("consistruct.learning.models.costs.model", "Costs"),
     "chain": ("consistruct.learning.models.chain.model", "Chain"),
     "items": ("consistruct.learning.models.items.model", "Items"),
     "prepared": ("consistruct.learning.models.prepared", "Prepared"),
@@ -24,7 +25,7 @@ MODELS: dict[str, tuple[str, str]] = {
     "stack": ("consistruct.learning.models.stack", "Stack"),
 }
 # what "auto" means for each kind of example
-AUTOMATIC = {"rows": "stack", "sequences": "chain", "queries": "items"}
+AUTOMATIC = {"rows": "stack", "sequences": "chain", "queries": "items", "decisions": "costs"}
 
 
 def model_class(name: str) -> type[TargetModel]:
@@ -43,6 +44,8 @@ def make_model(
     model: Any, kind: str, *, cv: Any = None, time_limit: float | None = None, n_jobs: Any = None
 ) -> TargetModel:
     """The unfitted model for a kind of example, from a name or an object.
+
+    Decisions are rows for every model; only what "auto" means differs.
 
     `cv`, `time_limit` and `n_jobs` are the estimator's: a model with folds of its own ("auto",
     `Stack`, `Items`) takes them over. For other models the estimator itself uses `cv` and `n_jobs`,
@@ -64,6 +67,7 @@ def make_model(
             f"{type(model).__name__}; wrap a classifier as Probabilities(classifier), a regressor "
             f"as Regressor(regressor)"
         )
+    kind = "rows" if kind == "decisions" else kind
     if kind not in found.kinds:
         raise ValueError(
             f"{type(found).__name__} takes {' and '.join(found.kinds)}, but X and the loss are "

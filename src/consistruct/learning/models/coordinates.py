@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpstrf
 
 from consistruct._sparse import is_sparse
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.losses import Decision
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, Target
 from consistruct.scores.base import BaseScoreSpace
@@ -91,7 +92,8 @@ def coordinates_of(
 
 def _basis(statistic: Statistic) -> tuple[Any, Any]:
     """(width, m) and (m, width) maps: orthonormal for targets, plain columns otherwise."""
-    if not isinstance(statistic, TargetValues) or statistic.score_space.width > WIDTH_LIMIT:
+    columns = not isinstance(statistic, TargetValues) or statistic.score_space.width > WIDTH_LIMIT
+    if columns or isinstance(statistic.loss, Decision):  # costs are orthonormal as they are
         plain = sp.csr_array(sp.eye_array(statistic.width))
         return plain, plain
     space = statistic.score_space

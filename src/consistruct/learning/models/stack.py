@@ -327,8 +327,9 @@ class Stack(TargetModel):
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)
-            losses = loss(self.statistic_.decode(expected), truths)
-            trial.task_loss = float(np.average(losses, weights=weight))
+            if loss.decodes_cheaply:
+                losses = loss(self.statistic_.decode(expected), truths)
+                trial.task_loss = float(np.average(losses, weights=weight))
         total = sum(share * expected for share, expected in zip(weights, estimates, strict=True))
         self._left_out = LeftOut(sample.rows[rows], np.asarray(total))
         self.portfolio_ = [trial.entry() for trial in trials]

@@ -1,0 +1,1 @@
+"""Costs of decisions: weighted least squares, chosen by left-out regret."""

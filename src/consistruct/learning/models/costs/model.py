@@ -1,0 +1,231 @@
+"""Costs: weighted least squares on cost vectors, finalists chosen by left-out regret."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from consistruct._sparse import to_dense
+from consistruct._validation import check_count
+from consistruct.decoding.oracles import counted_calls
+from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.costs.logarithm import Logarithm
+from consistruct.learning.models.costs.search import MOST_ROWS, Search, one_entry
+from consistruct.learning.models.costs.tuning import tuned
+from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.statistics import Statistic
+from consistruct.losses import Decision
+from consistruct.protocols import FloatArray
+from consistruct.surrogates import make_surrogate
+
+__all__ = ["Costs"]
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("linear", "kernel", "log")
+POWERS = (0.0, 1.0, 2.0)
+
+
+class Costs(TargetModel):
+    """Predict the costs of a decision, so that the decisions have little regret.
+
+    Least squares on the cost vectors is consistent for any oracle. How well it does with few rows
+    depends on which rows count: where noise grows with the costs, rows of large cost drown the
+    others. So rows are weighted by 1/m̂(x)^p, m̂(x) the level of the costs at x as a first fit tells
+    it (weights that depend on x alone keep consistency), and p, like linear or kernel, is chosen by
+    the regret of rows left out. Where all costs have one sign, their logarithms are fitted too: exp
+    of that fit, times one factor per entry (Duan 1983), is the expected cost under multiplicative
+    noise. Penalties and kernels are chosen by weighted squared errors of rows left out, so that the
+    oracle is called for a few finalists only.
+
+    Parameters
+    ----------
+    models : "auto" or list
+        Of "linear", "kernel", "log" and models such as ``Regressor(forest)``, which are
+        cross-fitted. "auto" is the first three; "log" is left out where costs have both signs.
+    powers : tuple of float
+        Powers p that are tried.
+    n_landmarks : int, optional
+        Rows that a kernel is spanned by: 384 for up to 8 columns, 512 for more if None.
+    regret_rows : int, optional
+        Rows on which finalists are compared by regret, each of them one call of the oracle per
+        finalist: 600 with a compiled oracle, 120 with any other if None; 0 compares by weighted
+        squared errors alone and calls no oracle.
+    surrogate : str or surrogate, optional
+        Fine-tune the chosen linear or kernel fit by a surrogate that calls the oracle at every
+        step, from the closed form on: "spo-plus", "perturbed-fenchel-young".
+    n_epochs : int
+        Passes of the fine-tuning over the rows, each one call of the oracle per row or more.
+
+    Attributes
+    ----------
+    portfolio_ : list of dict
+        Finalists: name, power, left-out regret and squared error, calls, which one was chosen.
+    n_oracle_calls_ : int
+        Problems that the oracle solved during `fit`.
+    power_ : float
+    alpha_ : float
+
+    Examples
+    --------
+    >>> import numpy as np, consistruct as cs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> C = np.exp(X @ rng.normal(size=(3, 12)) / 3) * rng.uniform(0.5, 1.5, (200, 12))
+    >>> loss = cs.losses.Decision(cs.oracles.GridPath(3, 3))
+    >>> model = cs.StructuredPredictor(loss, cs.models.Costs(), random_state=0).fit(X, C)
+    >>> model.predict(X[:1]).sum()   # four steps
+    4.0
+    """
+
+    shrinks = True
+
+    portfolio_: list[dict[str, Any]]
+    n_oracle_calls_: int
+    _left_out: LeftOut | None = None
+
+    def __init__(
+        self,
+        models: Any = "auto",
+        *,
+        powers: tuple[float, ...] = POWERS,
+        n_landmarks: int | None = None,
+        regret_rows: int | None = None,
+        surrogate: Any = None,
+        n_epochs: int = 20,
+    ) -> None:
+        self.models = models
+        self.powers = powers
+        self.n_landmarks = n_landmarks
+        self.regret_rows = regret_rows
+        self.surrogate = surrogate
+        self.n_epochs = n_epochs
+
+    # --- fitting ---
+
+    def fit(
+        self,
+        X: Any,
+        truths: Any,
+        statistic: Statistic,
+        *,
+        sample_weight: FloatArray | None = None,
+        groups: Any = None,
+        rng: np.random.Generator,
+    ) -> Self:
+        kinds, powers = self._checked(statistic)
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        with counted_calls() as calls:
+            self._choose(X, truths, statistic, weight, groups, kinds, powers, rng)
+        self.statistic_ = statistic
+        self.n_oracle_calls_ = calls.n
+        return self
+
+    def _checked(self, statistic: Statistic) -> tuple[list[Any], list[float]]:
+        if not isinstance(statistic.loss, Decision):
+            raise TypeError(
+                f"Costs estimates cost vectors for the loss Decision, got {statistic.loss!r}; use "
+                f"Ridge or Regressor"
+            )
+        kinds = (
+            list(KINDS) if isinstance(self.models, str) and self.models == "auto" else self.models
+        )
+        good = isinstance(kinds, list | tuple) and len(kinds) > 0
+        if not good or not all(k in KINDS or isinstance(k, TargetModel) for k in kinds):
+            raise ValueError(
+                f"models must be 'auto' or a list of 'linear', 'kernel', 'log' and models such "
+                f"as Regressor(forest), got {self.models!r}"
+            )
+        powers = [float(power) for power in self.powers]
+        if not powers or not all(0.0 <= power <= 4.0 for power in powers):
+            raise ValueError(f"powers must be numbers between 0 and 4, got {self.powers!r}")
+        if self.n_landmarks is not None:
+            check_count(self.n_landmarks, "n_landmarks")
+        if self.regret_rows is not None:
+            check_count(self.regret_rows, "regret_rows", minimum=0)
+        check_count(self.n_epochs, "n_epochs")
+        if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
+            raise ValueError(
+                f"surrogate={self.surrogate!r} tunes linear and kernel fits; leave other models out"
+            )
+        return list(kinds), powers
+
+    def _choose(
+        self,
+        X: Any,
+        truths: FloatArray,
+        statistic: Statistic,
+        weight: FloatArray,
+        groups: Any,
+        kinds: Sequence[Any],
+        powers: Sequence[float],
+        rng: np.random.Generator,
+    ) -> None:
+        n = X.shape[0]
+        rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
+        search = Search(
+            X, truths, statistic, weight, groups, rows, self.n_landmarks, self.regret_rows, rng
+        )
+        search.finalists(kinds, powers)
+        best = search.best()
+        trial, found = search.trials[best], search.fits[best]
+        self.power_, self.alpha_ = trial.power, trial.alpha
+        self.portfolio_ = [one_entry(t, place == best) for place, t in enumerate(search.trials)]
+        if isinstance(found, TargetModel):
+            self.inner_: TargetModel | None = search.refit(found, trial.power)
+            self.feature_map_: FeatureMap | None = None
+        else:
+            features, fitted, link = found
+            self.inner_, self.feature_map_ = None, features
+            self.coef_, self.intercept_ = search.on_all_rows(features, fitted, link, trial.power)
+            if self.surrogate is not None:
+                self._tune(statistic, X, truths, weight, rng)
+            self.factors_ = None if link is None else link.factors
+            self.range_ = None if link is None else link.range
+        estimates = search.estimates[best]
+        lost = groups is not None or self.surrogate is not None
+        self._left_out = None if lost else LeftOut(rows, estimates)
+        logger.info(
+            "costs: %s, power %g, %d finalists", trial.name, trial.power, len(search.trials)
+        )
+
+    def _tune(
+        self,
+        statistic: Statistic,
+        X: Any,
+        truths: FloatArray,
+        weight: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        """Go on from the closed form; left-out estimates are those of the closed form no more."""
+        assert self.feature_map_ is not None
+        features = np.asarray(self.feature_map_.transform(to_dense(X)))
+        self.coef_, self.intercept_ = tuned(
+            make_surrogate(self.surrogate, statistic.loss),
+            features,
+            truths,
+            weight,
+            self.coef_,
+            self.intercept_,
+            self.n_epochs,
+            rng,
+        )
+
+    def expected(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "statistic_")
+        if self.inner_ is not None:
+            return np.asarray(self.inner_.expected(X))
+        assert self.feature_map_ is not None
+        fitted = self.feature_map_.transform(to_dense(X)) @ self.coef_ + self.intercept_
+        if self.factors_ is None:
+            return np.asarray(fitted)
+        return Logarithm(self.factors_, self.range_).back(fitted)
+
+    def left_out(self) -> LeftOut:
+        if self._left_out is None:
+            return super().left_out()
+        return self._left_out

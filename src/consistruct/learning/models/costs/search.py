@@ -1,0 +1,258 @@
+"""The comparison behind one fit of `Costs`: few finalists, each judged on rows left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from consistruct._sparse import to_dense
+from consistruct.decoding.oracles import counted_calls
+from consistruct.learning.encoding.kinds import Examples, Rows
+from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.costs.candidates import (
+    FEW_COLUMNS,
+    FIRST_KERNEL,
+    JUDGE_POWER,
+    LOG_KERNELS,
+    SEARCH_ROWS,
+    Trial,
+    cost_level,
+    feature_map,
+    level_weight,
+    medians,
+    search_kernels,
+    shape_name,
+)
+from consistruct.learning.models.costs.logarithm import Logarithm
+from consistruct.learning.models.costs.weighted_ridge import (
+    WeightedFit,
+    fit_weighted,
+    output_sketch,
+    solve_in_parts,
+)
+from consistruct.learning.models.features.feature_maps import FeatureMap, Scaling
+from consistruct.learning.selection.cross_fitting import cross_fit
+from consistruct.learning.statistics import Statistic
+from consistruct.losses import Decision
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["MOST_ROWS", "Search", "one_entry"]
+
+FAST_ROWS, SLOW_ROWS = 600, 120  # judged by regret: with a compiled oracle, and with any other
+LANDMARKS, MORE_LANDMARKS = 384, 512
+FOLDS = 3  # for models that have no left-out estimates of their own
+MOST_ROWS = 20_000  # on which is chosen
+
+
+class Search:
+    """The comparison behind one fit."""
+
+    def __init__(
+        self,
+        X: Any,
+        truths: FloatArray,
+        statistic: Statistic,
+        weight: FloatArray,
+        groups: Any,
+        rows: IntArray,
+        n_landmarks: int | None,
+        regret_rows: int | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.everything = X, truths, weight, groups
+        self.X = np.asarray(to_dense(X[rows]), dtype=np.float64)
+        self.truths, self.weight = truths[rows], weight[rows]
+        self.groups = None if groups is None else np.asarray(groups)[rows]
+        self.statistic, self.rng = statistic, rng
+        self.targets = np.asarray(statistic.values(self.truths), dtype=np.float64)
+        self.sketch = output_sketch(self.targets, rng)
+        self.trials: list[Trial] = []
+        self.fits: list[Any] = []
+        self.estimates: list[FloatArray] = []
+        self.scaling = Scaling.standard(self.X, self.weight)
+        self.inputs = self.scaling(self.X)
+        n = len(self.X)
+        if n_landmarks is None:
+            n_landmarks = LANDMARKS if self.X.shape[1] <= FEW_COLUMNS else MORE_LANDMARKS
+        some = min(n, n_landmarks)
+        self.landmarks = np.sort(rng.choice(n, some, replace=False))
+        self.sample = np.sort(rng.choice(n, min(n, SEARCH_ROWS), replace=False))
+        self.median = medians(self.inputs[self.sample])
+        self.judged = self._judged_rows(regret_rows)
+        self.known: dict[Any, tuple[FeatureMap, FloatArray]] = {}
+
+    def _judged_rows(self, asked: int | None) -> IntArray:
+        """Rows on which finalists are compared by regret."""
+        if asked is None:
+            loss = self.statistic.loss
+            fast = isinstance(loss, Decision) and loss.solver.fast
+            asked = FAST_ROWS if fast else SLOW_ROWS
+        n = len(self.X)
+        return np.arange(n) if asked >= n else np.sort(self.rng.choice(n, asked, replace=False))
+
+    def finalists(self, kinds: Sequence[Any], powers: Sequence[float]) -> None:
+        """Fit and judge: every power with the better kernel, the best one with the others."""
+        first = FIRST_KERNEL if "kernel" in kinds else None
+        begun = self._fit(first, np.ones(len(self.X)), self.weight)
+        self.first = self._features(first)[0], begun
+        self.level = cost_level(begun.left_out)
+        self.judge = self.weight * level_weight(self.level, JUDGE_POWER)
+        shapes: list[Any] = []
+        if "kernel" in kinds:
+            targets = self.targets if self.sketch is None else self.targets @ self.sketch
+            middle = self.weight * level_weight(self.level, float(np.median(powers)))
+            shapes = search_kernels(
+                self.inputs, targets, middle, self.judge, self.sample, self.median
+            )
+        if "linear" in kinds:
+            shapes.append(None)
+        if shapes:
+            for power in powers:
+                self._try(shapes[0], power)
+            leading = self.trials[self.best()].power
+            for shape in shapes[1:]:
+                self._try(shape, leading)
+        if "log" in kinds and Logarithm.fits(self.targets):
+            self._try_logarithms()
+        leading = self.trials[self.best()].power if self.trials else None
+        for kind in kinds:
+            if isinstance(kind, TargetModel):
+                for power in powers if leading is None else [leading]:
+                    self._try_model(kind, power)
+
+    def _features(self, shape: Any) -> tuple[FeatureMap, FloatArray]:
+        if shape not in self.known:
+            found = feature_map(shape, self.X, self.scaling, self.landmarks, self.median)
+            self.known[shape] = found, np.asarray(found.transform(self.X))
+        return self.known[shape]
+
+    def _fit(self, shape: Any, weight: FloatArray, judge: FloatArray) -> WeightedFit:
+        features = self._features(shape)[1]
+        return fit_weighted(features, self.targets, self.weight * weight, judge, self.sketch)
+
+    def _try(self, shape: Any, power: float) -> None:
+        started = time.perf_counter()
+        found = self._fit(shape, level_weight(self.level, power), self.judge)
+        trial = Trial(shape_name(shape), power, found.squares, alpha=found.alpha)
+        self._add(trial, (self._features(shape)[0], found, None), found.left_out, started)
+
+    def _try_logarithms(self) -> None:
+        """Log-linear costs, and the best kernel for the logarithms."""
+        logs = np.log(np.abs(self.targets))
+        sketched = logs if self.sketch is None else logs @ self.sketch
+        best = search_kernels(
+            self.inputs, sketched, self.weight, self.weight, self.sample, self.median, LOG_KERNELS
+        )
+        for shape in (None, best[0]):
+            started = time.perf_counter()
+            features, rows = self._features(shape)
+            found = fit_weighted(rows, logs, self.weight, self.weight, self.sketch)
+            one = self.weight * level_weight(self.level, 1.0)  # costs in units of their level
+            link = Logarithm.of(self.targets, found.left_out, one)
+            estimates = link.back(found.left_out)
+            trial = Trial(f"log {shape_name(shape)}", 0.0, self._squares(estimates))
+            trial.alpha = found.alpha
+            self._add(trial, (features, found, link), estimates, started)
+
+    def _squares(self, estimates: FloatArray) -> float:
+        """Mean squared error of rows left out, in units of their level."""
+        gap = estimates - self.targets
+        return float(self.judge @ np.einsum("nd,nd->n", gap, gap)) / float(self.judge.sum())
+
+    def _try_model(self, model: TargetModel, power: float) -> None:
+        started = time.perf_counter()
+        weight = self.weight * level_weight(self.level, power)
+        examples = Examples(
+            Rows(self.statistic.loss, None),  # type: ignore[arg-type]
+            self.X,
+            self.truths,
+            weight,
+            self.groups,
+        )
+        left = cross_fit(model, examples, self.statistic, cv=FOLDS, rng=self.rng)
+        trial = Trial(type(model).__name__, power, self._squares(left.expected))
+        self._add(trial, model, np.asarray(left.expected), started)
+
+    def _add(self, trial: Trial, fit: Any, estimates: FloatArray, started: float) -> None:
+        self.trials.append(trial)
+        self.fits.append(fit)
+        self.estimates.append(estimates)
+        rows = self.judged
+        if len(rows):
+            # regrets less the best values, which are alike for all: cost of what would be done
+            with counted_calls() as calls:
+                decisions = self.statistic.decode(estimates[rows])
+            costs = np.einsum("nd,nd->n", decisions, self.targets[rows])
+            trial.regret = float(np.average(costs, weights=self.weight[rows]))
+            trial.calls = calls.n
+        trial.seconds = time.perf_counter() - started
+
+    def best(self) -> int:
+        """The finalist of least left-out regret, or of least squares where none was compared."""
+        if len(self.judged):
+            return int(np.argmin([trial.regret for trial in self.trials]))
+        return int(np.argmin([trial.squares for trial in self.trials]))
+
+    def _every_level(self) -> FloatArray:
+        """m̂ of all rows; of those that were not compared by the first fit."""
+        X = self.everything[0]
+        if X.shape[0] == len(self.level):
+            return self.level
+        features, begun = self.first
+        return np.concatenate(
+            [
+                cost_level(features.transform(to_dense(X[part])) @ begun.coef + begun.intercept)
+                for part in _parts(X.shape[0])
+            ]
+        )
+
+    def on_all_rows(
+        self, features: FeatureMap, fitted: WeightedFit, link: Logarithm | None, power: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Coefficients and intercept: those of the choice, or, of more rows, at its penalty."""
+        X, truths, weight, _ = self.everything
+        if X.shape[0] == len(self.X):
+            return fitted.coef, fitted.intercept
+        every = weight * level_weight(self._every_level(), power)
+        values = self.statistic.values(truths)
+        if link is not None:
+            values = np.log(np.abs(values))
+        parts = (
+            (np.asarray(features.transform(to_dense(X[part]))), values[part], every[part])
+            for part in _parts(X.shape[0])
+        )
+        return solve_in_parts(parts, fitted.alpha)
+
+    def refit(self, model: TargetModel, power: float) -> TargetModel:
+        """A model that was compared on folds, fitted on all rows."""
+        X, truths, weight, groups = self.everything
+        return clone(model).fit(
+            X,
+            truths,
+            self.statistic,
+            sample_weight=weight * level_weight(self._every_level(), power),
+            groups=groups,
+            rng=self.rng,
+        )
+
+
+def _parts(n: int) -> Iterator[slice]:
+    for start in range(0, n, MOST_ROWS):
+        yield slice(start, min(start + MOST_ROWS, n))
+
+
+def one_entry(trial: Trial, chosen: bool) -> dict[str, Any]:
+    """What `portfolio_` and reports show."""
+    return {
+        "name": f"{trial.name}, weights 1/level^{trial.power:g}" if trial.power else trial.name,
+        "status": "used" if chosen else "not used",
+        "weight": float(chosen),
+        "criterion": trial.squares,
+        "task_loss": trial.regret,
+        "seconds": trial.seconds,
+        "oracle_calls": trial.calls,
+    }

@@ -1,0 +1,232 @@
+"""Decisions by an optimisation oracle, judged by their regret."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_count
+from consistruct.decoding.oracles import ORACLES, Custom, Feasible, Oracle
+from consistruct.exceptions import CapabilityError, LossSpecError
+from consistruct.labels import CostVectorSet
+from consistruct.losses.base import Loss, Sizes
+from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores.decisions import Decisions
+
+__all__ = ["Decision"]
+
+REMEMBERED = 200_000  # rows whose best value is kept
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision(Loss):
+    """What a decision costs more than the best one would have: predict costs, then optimise.
+
+    Formula: L(z, c) = ⟨c, z⟩ − min_z' ⟨c, z'⟩ over feasible z', with sense="max" the values that
+    were missed. Scores: one per entry of a decision. Decoder: the oracle.
+
+    A truth is the vector of costs (values) that came true; a prediction is a decision. Least
+    squares on the costs is consistent for it, whatever the oracle.
+
+    Parameters
+    ----------
+    oracle : Oracle or callable
+        One of `consistruct.oracles`, or a function (n, d) costs -> (n, d) decisions.
+    n_costs : int, optional
+        d; the ready-made oracles know it.
+    sense : {"min", "max"}
+        Whether costs are minimised or values maximised. A function of your own gets the numbers
+        as you write them, and must do what `sense` says.
+    name : str, optional
+        For reports.
+    exact : bool
+        Whether a function of your own always finds the best decision; regrets against a heuristic
+        may be negative.
+    check : callable, optional
+        (n, d) decisions -> (n,) bool: what your function must return. Other answers are refused.
+    diameter : float, optional
+        Largest distance between two decisions of your function, for analysis.
+    batch : bool
+        Whether your function takes many rows; else it gets one (d,) row at a time.
+    n_jobs : int, optional
+        Rows that such a function solves at a time (joblib).
+
+    Notes
+    -----
+    How much worse may a decision be for a given error of the costs? H(ε) ≥ ε²/(2D²), D the
+    diameter of the decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from consistruct.losses import Decision
+    >>> from consistruct.oracles import GridPath, Knapsack
+    >>> loss = Decision(GridPath(2, 2))        # columns: right, down, down, right
+    >>> loss([[1, 0, 1, 0]], [[1.0, 2.0, 2.0, 0.5]])
+    array([0.5])
+    >>> Decision(Knapsack([2, 3, 4], 5), sense="max")([[0, 0, 1]], [[3.0, 4.0, 5.0]])
+    array([2.])
+    >>> own = Decision(lambda c: np.eye(3)[np.argmin(c, axis=1)], 3)
+    >>> own([[1, 0, 0]], [[3.0, 1.0, 2.0]])
+    array([2.])
+    """
+
+    labels_as: ClassVar[str] = "codes"  # truths are vectors of costs
+
+    oracle: Oracle | Callable[..., Any]
+    n_costs: int | None = None
+    sense: str = "min"
+    name: str | None = None
+    exact: bool = True
+    check: Callable[..., Any] | None = None
+    diameter: float | None = None
+    batch: bool = True
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.sense not in ("min", "max"):
+            raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}")
+        if not isinstance(self.oracle, Oracle):
+            if self.n_costs is None:
+                raise TypeError("n_costs must say how many costs a function of your own takes")
+            _ = self.solver  # checks the rest
+            return
+        given = None if self.n_costs is None else check_count(self.n_costs, "n_costs")
+        if given not in (None, self.oracle.n_costs):
+            raise ValueError(
+                f"{self.oracle!r} has {self.oracle.n_costs} costs, got n_costs={given}"
+            )
+        own = {"exact": True, "check": None, "diameter": None, "batch": True, "n_jobs": None}
+        for field, usual in own.items():
+            if getattr(self, field) != usual:
+                raise ValueError(f"{field} is for a function of your own; {self.oracle!r} knows it")
+        if self.oracle.non_negative and self.sense == "max":
+            raise ValueError(f"{self.oracle!r} takes costs of at least 0 and only minimises")
+        self._set(n_costs=self.oracle.n_costs)
+
+    @cached_property
+    def solver(self) -> Oracle:
+        """The oracle, which minimises."""
+        if isinstance(self.oracle, Oracle):
+            return self.oracle
+        return Custom(
+            self.oracle,
+            self.n_costs,  # type: ignore[arg-type]
+            self.sense,
+            self.exact,
+            self.check,
+            self.diameter,
+            self.batch,
+            self.n_jobs,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the oracle always finds the best decision."""
+        return self.solver.exact
+
+    @cached_property
+    def score_space(self) -> Decisions:
+        return Decisions(self.solver)
+
+    @property
+    def predictions(self) -> Feasible:
+        return self.score_space.predictions
+
+    @cached_property
+    def truths(self) -> CostVectorSet:
+        return CostVectorSet(self.solver.n_costs, signed=not self.solver.non_negative)
+
+    @property
+    def max_value(self) -> float:
+        """A bound for costs of at most 1 in size; the costs themselves are not limited."""
+        return self.solver.largest_regret() or 1.0
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        return (0.0 if self.is_exact else -math.inf), math.inf
+
+    @property
+    def decodes_cheaply(self) -> bool:
+        return False
+
+    def signed(self, true: ArrayLike) -> FloatArray:
+        """Truths as costs to be minimised, (n, d)."""
+        checked = self.truths.check(true, "true")
+        return -checked if self.sense == "max" else checked
+
+    def best(self, true: ArrayLike) -> FloatArray:
+        """The best decision for each truth, (n, d)."""
+        return self.solver(self.signed(true))
+
+    def best_values(self, true: ArrayLike) -> FloatArray:
+        """⟨c, z*⟩ in the user's own sign, (n,); each row is solved once and remembered."""
+        signed = self.signed(true)
+        least = self._least(signed)
+        return -least if self.sense == "max" else least
+
+    @cached_property
+    def _known(self) -> OrderedDict[bytes, float]:
+        return OrderedDict()
+
+    def _least(self, signed: FloatArray) -> FloatArray:
+        """min_z ⟨c, z⟩ of each row, (n,)."""
+        rows = np.ascontiguousarray(signed)
+        keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
+        new = {key: place for place, key in enumerate(keys) if key not in self._known}
+        places = list(new.values())
+        found = {}
+        if places:
+            values = np.einsum("nd,nd->n", self.solver(rows[places]), rows[places])
+            found = dict(zip(new, values.tolist(), strict=True))
+        answer = np.array([found[key] if key in found else self._known[key] for key in keys])
+        self._known.update(found)
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return answer.reshape(len(rows))
+
+    def cost(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        """⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""
+        decisions = self.predictions.check(pred, "pred")
+        return np.einsum("nd,nd->n", decisions, self.truths.check(true, "true"))
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        missed = np.einsum("nd,nd->n", pred, true) - self.best_values(true)
+        regret = -missed if self.sense == "max" else missed
+        # the best decision found twice may differ by rounding
+        return np.maximum(regret, 0.0) if self.is_exact else regret
+
+    def target(self, true: ArrayLike) -> Target:
+        return self.signed(true)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return -self._least(self.signed(true))
+
+    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.best(true)
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        raise CapabilityError(
+            self, "worst_truth", "the worst costs for a decision", "costs are not a finite set"
+        )
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        """From the name of a ready-made oracle and its fields: path:5x5, top-k:20:3."""
+        if not arguments or arguments[0] not in ORACLES:
+            raise LossSpecError(
+                f"a decision names a ready-made oracle ({', '.join(sorted(ORACLES))}); "
+                f"write for example path:5x5"
+            )
+        oracle = ORACLES[arguments[0]].from_spec(arguments[1:])
+        return cls(oracle, sense=oracle.sense)
