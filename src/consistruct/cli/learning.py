@@ -23,7 +23,13 @@ from consistruct.cli.choices import (
     count_or_file,
     query_arguments,
 )
-from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
+from consistruct.cli.model_data import (
+    format_of,
+    layout_of,
+    of_metric,
+    read_like_training,
+    shape_of,
+)
 from consistruct.cli.options import (
     AsJson,
     DataFile,
@@ -66,7 +72,7 @@ def fit(
         typer.Option(
             help="What predictions are judged by: zero-one, hamming, fbeta, ordinal, "
             "abstain::0.3, cost:FILE.csv, tree:FILE.csv, ndcg, precision-at::5, … (sizes may be "
-            "left out)."
+            "left out); or a metric: macro-f1, g-mean, mcc, qwk, precision-at-recall:0.9, …"
         ),
     ] = "zero-one",
     rows: Annotated[
@@ -192,6 +198,7 @@ def fit(
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
             **_what_was_learnt(estimator),
+            **of_metric(estimator),
             "training_loss": float(losses.mean()),
             "seconds": seconds,
         },
@@ -292,6 +299,10 @@ def evaluate(
             help="Exit with code 1 if the mean loss (of sequences: the token error) is greater."
         ),
     ] = None,
+    at_least: Annotated[
+        float | None,
+        typer.Option(help="Exit with code 1 if the metric that the model is for is smaller."),
+    ] = None,
     part: Part = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
@@ -311,12 +322,23 @@ def evaluate(
     else:
         result = _evaluate_rows(stored, model, data, target, part, format)
         name, judged = "mean loss", result["mean_loss"]
-    passed = at_most is None or judged <= at_most
+    if at_least is not None and "metric_value" not in result:
+        raise ValueError("--at-least is about metrics (macro-f1, …); this model is for a loss")
+    above = at_most is None or judged <= at_most
+    reached = at_least is None or result["metric_value"] >= at_least
     if at_most is not None:
-        result |= {"at_most": at_most, "passed": passed}
+        result |= {"at_most": at_most}
+    if at_least is not None:
+        result |= {"at_least": at_least}
+    if at_most is not None or at_least is not None:
+        result |= {"passed": above and reached}
     show(result, as_json)
-    if not passed:
+    if not above:
         typer.echo(f"consistruct: {name} {judged:.6g} is above --at-most {at_most:g}", err=True)
+    if not reached:
+        value = result["metric_value"]
+        typer.echo(f"consistruct: metric {value:.6g} is below --at-least {at_least:g}", err=True)
+    if not (above and reached):
         raise typer.Exit(1)
 
 
@@ -332,10 +354,15 @@ def _evaluate_rows(
     with activity(f"evaluating on {shape_of(examples)}"):
         queries = query_arguments(stored.estimator, examples)
         losses = np.asarray(stored.estimator.task_losses(examples.X, examples.y, **queries))
+        metric = {}
+        if hasattr(stored.estimator, "metric_"):
+            value = stored.estimator.score(examples.X, examples.y)
+            metric = {"metric": repr(stored.estimator.metric_), "metric_value": value}
     return {
         "command": "evaluate",
         "model": str(model),
         "data": str(data),
+        **metric,
         "loss": repr(stored.estimator.loss_),
         "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),

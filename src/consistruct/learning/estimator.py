@@ -27,11 +27,13 @@ from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import Metric, is_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TargetEstimator"]
 
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
+METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
 
 
 class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -119,8 +121,13 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             self.model, kind, cv=self.cv, time_limit=self.time_limit, n_jobs=self.n_jobs
         )
 
-    def _fit_model(self, model: TargetModel, examples: Examples) -> None:
-        """Fit, recalibrate on left-out rows, and store what was learned."""
+    def _fit_model(
+        self, model: TargetModel, examples: Examples, metric: Metric | None = None
+    ) -> None:
+        """Fit, recalibrate on left-out rows, and store what was learned.
+
+        For a metric that is no mean over examples, left-out rows choose the decisions too.
+        """
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
         check_cost_scale(self.loss_.max_value)
@@ -141,7 +148,10 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
                 rng=rng,
             )
             self.statistic_ = self.model_.statistic_
-            self._recalibrate(model, examples, statistic, cv, rng)
+            if metric is None:
+                self._recalibrate(model, examples, statistic, cv, rng)
+            else:
+                self._choose_rule(metric, model, examples, statistic, cv, rng)  # of classifiers
         if hasattr(self.model_, "portfolio_"):
             self.portfolio_ = self.model_.portfolio_
 
@@ -364,6 +374,11 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         self
         """
         check_is_fitted(self, "model_")
+        if is_metric(loss):
+            raise ValueError(
+                f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
+                f"left out while fitting; fit again with loss={loss!r}"
+            )
         if is_cost_table(loss):
             loss = cost_table(loss)
         if isinstance(loss, str):
@@ -372,6 +387,8 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
         self.kind_ = self.kind_.with_loss(loss)
+        for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
+            vars(self).pop(name, None)
         return self
 
     @property

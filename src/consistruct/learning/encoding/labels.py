@@ -34,12 +34,14 @@ from consistruct.losses import (
     FBeta,
     Hamming,
     Kendall,
+    LabelCosts,
     PartialLabels,
     SpearmanFootrule,
     SpearmanRho,
     parse_loss,
 )
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import is_metric, parse_metric
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -212,8 +214,10 @@ def over_parts(loss: Any) -> bool:
     >>> over_parts("hamming"), over_parts("zero_one")
     (True, False)
     """
+    if is_metric(loss):
+        return parse_metric(loss).labels if isinstance(loss, str) else bool(loss.labels)
     if isinstance(loss, str):
-        return issubclass(loss_class(loss) or object, Hamming | FBeta)
+        return issubclass(loss_class(loss) or object, Hamming | FBeta | LabelCosts)
     return isinstance(loss, Loss) and isinstance(loss.truths, Product | Subsets)
 
 
