@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.losses import LOSSES, parse_loss
+from consistruct.losses import LOSSES, METRICS, parse_loss
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "cheatsheet.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 ROW = re.compile(r"^\| (.+?) \| `(.+?)` \| `(.+?)` \| `loss=(.+?)` \| ([\d.]+) \|$", re.MULTILINE)
+METRIC_ROW = re.compile(
+    r"^\| (.+?) \| (two classes|classes|label sets) \| `loss=\"(.+?)\"` \|$", re.M
+)
+METRIC_ROWS = METRIC_ROW.findall(SECTIONS["Metrics of the whole data set"])
 ROWS = [(section, *row) for section, text in SECTIONS.items() for row in ROW.findall(text)]
 rows = pytest.mark.parametrize(
     ("section", "judged", "call", "spec", "argument", "hardness"),
@@ -36,7 +40,29 @@ def test_every_loss_is_on_the_page():
     assert {spec.split(":")[0] for _, _, _, spec, _, _ in ROWS} == set(LOSSES)
     table_lines = [line for line in PAGE.splitlines() if line.startswith("| ") and "`" in line]
     headings = [line for line in table_lines if line.startswith("| I am judged by")]
-    assert len(ROWS) == len(table_lines) - len(headings), "a row is not read: mind its form"
+    assert len(ROWS) + len(METRIC_ROWS) == len(table_lines) - len(headings), (
+        "a row is not read: mind its form"
+    )
+
+
+def test_every_metric_is_on_the_page():
+    assert {spec.split(":")[0] for _, _, spec in METRIC_ROWS} | {"f-beta"} == set(METRICS)
+
+
+@pytest.mark.parametrize(("judged", "kind", "spec"), METRIC_ROWS, ids=lambda value: value[:30])
+def test_estimator_of_a_metric_fits_and_predicts(judged, kind, spec):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    X[:, 0] = X[:, 0] > 0
+    scores = X[:, 1:] @ [2.0, 1.0] + rng.logistic(size=600)
+    cuts = {"two classes": [0.5], "classes": [-2.0, 1.0]}.get(kind)
+    if cuts is None:
+        y = (X @ rng.normal(size=(3, 4)) + rng.logistic(size=(600, 4)) > 1.0).astype(int)
+    else:
+        y = np.searchsorted(cuts, scores)
+    model = cs.TaskLossClassifier(spec, cs.models.Ridge("linear", alpha=1e-3)).fit(X, y)
+    assert model.predict(X).shape == y.shape
+    assert model.score(X, y) > 0
 
 
 @rows

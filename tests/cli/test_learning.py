@@ -387,3 +387,38 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
     _, error = resumed.communicate(timeout=300)
     assert resumed.returncode == 0, error
     assert (killed / "model").read_bytes() == (straight / "model").read_bytes()
+
+
+# --- metrics that are no means -------------------------------------------------------------------
+
+
+def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
+    data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
+    model = tmp_path / "m.safetensors"
+    ridge = ("--learner", "ridge", "--set", "features=linear", "--set", "alpha=0.01")
+    told = run_json("fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge)
+    assert told["metric"] == "FScore(average='macro')"
+    assert told["left_out_rows"] == 60
+    assert 0 < told["metric_estimate"] <= 1
+    judged = run_json("evaluate", model, data)
+    value = load(model).score(X, KINDS)
+    assert judged["metric_value"] == pytest.approx(value)
+    assert run("evaluate", model, data, "--at-least", value - 0.01).exit_code == 0
+    failed = run("evaluate", model, data, "--at-least", "1.01", code=1)
+    assert "is below --at-least" in failed.stderr
+    confusion = tmp_path / "confusion.csv"
+    confusion.write_text("pred\\true,ant,bee,cow\nant,20,2,0\nbee,3,15,2\ncow,0,1,12\n")
+    report = run_json("analyze", "macro-f1", "--confusion", confusion, "--points", "3")
+    assert report["loss"].startswith("CostMatrix")
+    assert report["consistency_level"] == 0
+    assert report["curve"][-1]["lower"] > 0
+
+
+def test_metrics_say_what_is_missing(tmp_path):
+    told = run("analyze", "macro-f1", code=2)
+    assert "--confusion" in told.stderr
+    model = tmp_path / "m.safetensors"
+    save(TaskLossClassifier("zero_one", Ridge("linear", alpha=0.1)).fit(X, KINDS), model)
+    data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
+    bare = run("evaluate", model, data, "--at-least", "0.5", code=2)
+    assert "does not say which columns" in bare.stderr

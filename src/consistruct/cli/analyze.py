@@ -18,6 +18,7 @@ from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 from consistruct.exceptions import LossSpecError
+from consistruct.losses import CostMatrix, parse_metric, read_cost_csv
 from consistruct.losses.base import Loss
 from consistruct.scores.spec import parse_scores
 
@@ -37,7 +38,10 @@ def register(app: typer.Typer) -> None:
 
 
 def analyze(
-    loss: str = typer.Argument(help="Loss spec, e.g. hamming:10, mixed:4x25:0.4, cost:FILE.csv."),
+    loss: str = typer.Argument(
+        help="Loss spec, e.g. hamming:10, mixed:4x25:0.4, cost:FILE.csv; or a metric with "
+        "--confusion."
+    ),
     scores: str = typer.Option(
         "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
     ),
@@ -64,6 +68,11 @@ def analyze(
         help="Only some distributions of the truth: noise:0.05 (sure labels but for noise), "
         "margin:0.3 (best leads second), cap:0.1 (none surer than 0.9).",
     ),
+    confusion: Path | None = typer.Option(
+        None,
+        help="For a metric such as macro-f1: CSV file with the confusion at which its costs are "
+        "analysed; --rows tells its orientation.",
+    ),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
     html: Path | None = typer.Option(None, help="Write the report as one HTML page."),
@@ -86,8 +95,8 @@ def analyze(
         chart_picture,
     )
 
-    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss))
-    task = read_loss(loss, rows)
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss) or confusion)
+    task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
     curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
@@ -115,6 +124,15 @@ def analyze(
     Console().print(calibration_text(report))
     for path in written:
         typer.echo(f"written: {path}")
+
+
+def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
+    """The cost matrix that a metric is, to first order, at a confusion."""
+    if rows not in ("", "pred", "true"):
+        raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
+    table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
+    costs = parse_metric(spec).linearised(table.M)
+    return CostMatrix(costs.M, table.pred_names, table.true_names)
 
 
 def _curve(

@@ -24,7 +24,13 @@ from consistruct.cli.choices import (
     prepared_for,
     query_arguments,
 )
-from consistruct.cli.model_data import format_of, layout_of, read_like_training, shape_of
+from consistruct.cli.model_data import (
+    format_of,
+    layout_of,
+    of_metric,
+    read_like_training,
+    shape_of,
+)
 from consistruct.cli.options import (
     AsJson,
     DataFile,
@@ -77,7 +83,7 @@ def fit(
         typer.Option(
             help="What predictions are judged by: zero-one, hamming, fbeta, ordinal, "
             "abstain::0.3, cost:FILE.csv, tree:FILE.csv, ndcg, precision-at::5, … (sizes may be "
-            "left out)."
+            "left out); or a metric: macro-f1, g-mean, mcc, qwk, precision-at-recall:0.9, …"
         ),
     ] = "zero-one",
     rows: Annotated[
@@ -236,6 +242,7 @@ def fit(
             "n_features": int(examples.X.shape[1]),
             **({"columns": {c.name: str(c) for c in examples.columns}} if examples.columns else {}),
             **_what_was_learnt(getattr(estimator, "estimator_", estimator)),
+            **of_metric(getattr(estimator, "estimator_", estimator)),
             "training_loss": float(losses.mean()),
             **promised,
             "seconds": seconds,
@@ -344,6 +351,10 @@ def evaluate(
             help="Exit with code 1 if the mean loss (of sequences: the token error) is greater."
         ),
     ] = None,
+    at_least: Annotated[
+        float | None,
+        typer.Option(help="Exit with code 1 if the metric that the model is for is smaller."),
+    ] = None,
     part: Part = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
@@ -366,12 +377,23 @@ def evaluate(
     else:
         result = _evaluate_rows(stored, model, data, target, part, format)
         name, judged = "mean loss", result["mean_loss"]
-    passed = at_most is None or judged <= at_most
+    if at_least is not None and "metric_value" not in result:
+        raise ValueError("--at-least is about metrics (macro-f1, …); this model is for a loss")
+    above = at_most is None or judged <= at_most
+    reached = at_least is None or result["metric_value"] >= at_least
     if at_most is not None:
-        result |= {"at_most": at_most, "passed": passed}
+        result |= {"at_most": at_most}
+    if at_least is not None:
+        result |= {"at_least": at_least}
+    if at_most is not None or at_least is not None:
+        result |= {"passed": above and reached}
     show(result, as_json)
-    if not passed:
+    if not above:
         typer.echo(f"consistruct: {name} {judged:.6g} is above --at-most {at_most:g}", err=True)
+    if not reached:
+        value = result["metric_value"]
+        typer.echo(f"consistruct: metric {value:.6g} is below --at-least {at_least:g}", err=True)
+    if not (above and reached):
         raise typer.Exit(1)
 
 
@@ -398,8 +420,13 @@ def _evaluate_rows(
         if is_controlled(estimator):
             return judged | evaluation_result(estimator, examples.X, examples.y, queries)
         losses = np.asarray(estimator.task_losses(examples.X, examples.y, **queries))
+        metric = {}
+        if hasattr(estimator, "metric_"):
+            value = estimator.score(examples.X, examples.y)
+            metric = {"metric": repr(estimator.metric_), "metric_value": value}
     return {
         **judged,
+        **metric,
         "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),
         "interval": loss_interval(estimator.loss_, losses).as_list(),  # 95 %, any number of rows

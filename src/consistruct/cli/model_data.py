@@ -1,9 +1,9 @@
-"""Data files that are read as the training file of a model was."""
+"""Data files that are read as the training file of a model was, and what a model says of itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
     from consistruct.learning.files.data import DataSet, Layout
     from consistruct.learning.files.persistence import ModelFile
 
-__all__ = ["format_of", "layout_of", "read_like_training", "shape_of"]
+__all__ = ["format_of", "layout_of", "of_metric", "read_like_training", "shape_of"]
 
 
 def read_like_training(
@@ -56,3 +56,21 @@ def format_of(layout: Layout, data: Path) -> str | None:
 def shape_of(examples: DataSet) -> str:
     """What is read or fitted, in words."""
     return f"{examples.X.shape[0]} examples x {examples.X.shape[1]} features"
+
+
+def of_metric(estimator: Any) -> dict[str, Any]:
+    """What left-out rows say of a metric that is no mean over examples; nothing for a loss."""
+    if not hasattr(estimator, "metric_"):
+        return {}
+    rule = estimator.rule_
+    found = {
+        "metric": repr(rule.metric),
+        "metric_estimate": rule.estimate,
+        "metric_of_likeliest": rule.plain,
+        "left_out_rows": rule.n_rows,
+    }
+    if rule.gap is not None:
+        found["optimality_gap"] = rule.gap
+    if len(rule.slack):
+        found["constraint_slack"] = [round(float(value), 6) for value in rule.slack]
+    return found

@@ -24,13 +24,15 @@ from consistruct.learning.encoding.labels import (
 from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
+from consistruct.learning.rules.deciding import asked_metric, loss_to_fit
+from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix, CostVectors, ZeroOne
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
 
 
-class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc]
+class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # type: ignore[misc]
     """Classifier for any task loss over classes, or over multi-label indicator matrices.
 
     It estimates the expected target of the loss by any model, and predicts the label of least
@@ -43,14 +45,16 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
         be a DataFrame, a dict ``costs[prediction][truth]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
+        Or a metric that is no mean over examples ("macro-f1", "qwk", "precision-at-recall:0.9",
+        …, see `consistruct.losses.METRICS`): decisions are then chosen on left-out rows.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as
         ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or
         its name. "auto" tries several on left-out rows, see `Stack`.
     cv : int or splitter, optional
         Folds for left-out estimates, which recalibrate the model and, with "auto", choose between
-        models. None: exact leave-one-out where the model has it, five folds where "auto" needs
-        them, no recalibration for other models.
+        models. None: exact leave-one-out where the model has it, five folds where "auto" or a
+        metric needs them, no recalibration for other models.
     class_weight : dict or "balanced", optional
     time_limit : float, optional
         Seconds after which model="auto" starts no further model.
@@ -78,6 +82,19 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         What was compared on the way.
     portfolio_ : list of dict
         With model="auto": the models that were tried, their left-out losses, weights and seconds.
+    metric_ : Metric
+        With a metric, also what follows; ``loss_`` is then what decides: a cost matrix (label
+        sets: costs of every label).
+    decision_costs_ : (k, k) array
+        What each decision costs: rows are predictions, columns truths, in units of the metric.
+        (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart.
+    metric_estimate_ : float
+        The metric to expect of new rows: on left-out rows, by labels, with costs that were found
+        on other rows.
+    optimality_gap_ : float or None
+        For concave metrics: how far the rule is at most from the best one on left-out rows.
+    rule_ : MetricRule
+        Confusions before and after, upper bound, slack of constraints.
     n_features_in_, feature_names_in_
 
     Examples
@@ -160,7 +177,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         model = self._model_for("rows")
         X = table_inputs(self, X, model, reset=True)
         examples = self._examples(X, y, sample_weight, costs, groups)
-        self._fit_model(model, examples)
+        self._fit_model(model, examples, asked_metric(self.loss))
         return self
 
     def _examples(
@@ -169,7 +186,11 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         if costs is not None and np.ndim(costs) != 3:
             return self._cost_vectors(X, y, sample_weight, costs, groups)
         y = self._checked_labels(X, y)
-        loss = loss_with_rows(self.loss, self.rows)
+        metric = asked_metric(self.loss)
+        if metric is None:
+            loss = loss_with_rows(self.loss, self.rows)
+        else:
+            loss = loss_to_fit(metric, y)
         if costs is not None:
             self._refuse_two_losses()
             classes = np.unique(y)
@@ -225,6 +246,8 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         -------
         self
         """
+        if asked_metric(self.loss) is not None:
+            raise ValueError(f"partial_fit leaves no rows out, which {self.loss!r} needs; use fit")
         first = not hasattr(self, "stream_")
         if first:
             self._forget()
@@ -335,7 +358,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         return super().task_losses(X, example_costs(costs, None, labels.predictions)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> float:
-        """Minus the mean task loss (not the accuracy): greater is better, 0 is perfect.
+        """Minus the mean task loss (not the accuracy), or the metric: greater is better.
 
         Parameters
         ----------
@@ -350,6 +373,8 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         -------
         score : float
         """
+        if costs is None and hasattr(self, "metric_"):
+            return self._metric_score(X, y, sample_weight)
         return -float(np.average(self.task_losses(X, y, costs), weights=sample_weight))
 
     @lazily
@@ -369,6 +394,7 @@ class TaskLossClassifier(ClassifierMixin, TargetEstimator):  # type: ignore[misc
         """
         inputs = self._read(X)
         self._require_estimates("decision_function")
+        self._refuse_groups("decision_function")
         expected = self.recalibration_.for_decisions(self.model_.expected(inputs))
         flat = getattr(self.label_encoding_, "flat", False)
         parts = None if flat else self.statistic_.part_scores(expected)

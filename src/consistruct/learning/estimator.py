@@ -29,11 +29,13 @@ from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import Metric, is_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TargetEstimator"]
 
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
+METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
 
 
 class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -122,8 +124,13 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
             self.model, kind, cv=self.cv, time_limit=self.time_limit, n_jobs=self.n_jobs
         )
 
-    def _fit_model(self, model: TargetModel, examples: Examples) -> None:
-        """Fit, recalibrate on left-out rows, and store what was learned."""
+    def _fit_model(
+        self, model: TargetModel, examples: Examples, metric: Metric | None = None
+    ) -> None:
+        """Fit, recalibrate on left-out rows, and store what was learned.
+
+        For a metric that is no mean over examples, left-out rows choose the decisions too.
+        """
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
         check_cost_scale(self.loss_.max_value)
@@ -145,7 +152,10 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
                 rng=rng,
             )
             self.statistic_ = self.model_.statistic_
-            self._recalibrate(model, examples, statistic, cv, rng)
+            if metric is None:
+                self._recalibrate(model, examples, statistic, cv, rng)
+            else:
+                self._choose_rule(metric, model, examples, statistic, cv, rng)  # of classifiers
         if hasattr(self.model_, "portfolio_"):
             self.portfolio_ = self.model_.portfolio_
 
@@ -377,6 +387,11 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
         self
         """
         check_is_fitted(self, "model_")
+        if is_metric(loss):
+            raise ValueError(
+                f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
+                f"left out while fitting; fit again with loss={loss!r}"
+            )
         loss = loss_with_rows(loss, rows)
         if isinstance(loss, str):
             size = self.loss_.truths.size
@@ -386,6 +401,8 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
         if "rows" in self.get_params(deep=False):
             self.set_params(rows=None)  # a new loss has its rows where they belong
         self.kind_ = self.kind_.with_loss(loss)
+        for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
+            vars(self).pop(name, None)
         return self
 
     @property

@@ -31,9 +31,11 @@ from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
 from consistruct.learning.importance import Importance, permutation_importance
 from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
+from consistruct.learning.rules.deciding import asked_metric, confusion_of
 from consistruct.learning.selective import SelectiveCurve, selective_curve
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import is_metric
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "bootstrap_interval",
     "example_losses",
     "mean_interval",
+    "metric_value",
     "permutation_importance",
     "profit_curve",
     "savings",
@@ -132,6 +135,44 @@ def task_loss(
     return float(np.average(values, weights=sample_weight))
 
 
+def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = None) -> float:
+    """A metric that is no mean over examples: macro-F1, kappa, G-mean, … (greater is better).
+
+    Parameters
+    ----------
+    y_true, y_pred : (n,) classes or (n, T) label indicators
+        Classes are those of both together, sorted; where a metric is about two of them, the second
+        is the one to find.
+    metric : Metric or str
+        See `consistruct.losses.METRICS`.
+    sample_weight : (n,) array, optional
+
+    Returns
+    -------
+    value : float
+
+    Examples
+    --------
+    >>> from consistruct.learning.metrics import metric_value
+    >>> metric_value(["a", "b", "b", "c"], ["a", "b", "c", "c"], metric="macro-f1")
+    0.7777777777777777
+    """
+    found = asked_metric(metric)
+    if found is None:
+        raise ValueError(f"{metric!r} is no metric; task_loss takes losses")
+    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    if true.shape != pred.shape:
+        raise ValueError(
+            f"y_true and y_pred must have the same shape, got {true.shape} and {pred.shape}"
+        )
+    weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
+    if true.ndim == 2:
+        return found.value(confusion_of(found, pred, true, weight, 2))
+    classes, codes = np.unique(np.concatenate([true, pred]), return_inverse=True)
+    k = max(len(classes), 2)
+    return found.value(confusion_of(found, codes[len(true) :], codes[: len(true)], weight, k))
+
+
 def _are_queries(loss: Any, y_pred: Any) -> bool:
     """Whether predictions are a list of ranks per query, as for a list of queries."""
     if not isinstance(y_pred, list) or not all(isinstance(row, np.ndarray) for row in y_pred):
@@ -156,7 +197,7 @@ def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TaskLossScorer(Member):
-    """A scorer for model selection: minus the mean task loss of the predictions.
+    """A scorer for model selection: minus the mean task loss of the predictions, or a metric.
 
     Estimators of this package know how labels are named and truths they have never seen count as
     wrong; any other estimator is scored by what it predicts. For ranking losses with `groups`
@@ -165,6 +206,7 @@ class TaskLossScorer(Member):
     Parameters
     ----------
     loss : Loss, str or table of costs
+        Or a metric such as "macro-f1", whose value is the score.
 
     Examples
     --------
@@ -182,6 +224,9 @@ class TaskLossScorer(Member):
     def __call__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> float:
+        if is_metric(self.loss):
+            pred = estimator.predict(X)
+            return metric_value(y, pred, metric=self.loss, sample_weight=sample_weight)
         values = self._losses(estimator, X, y, groups)
         return -float(np.average(values, weights=sample_weight))
 

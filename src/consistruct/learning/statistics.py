@@ -66,10 +66,11 @@ class Statistic(Member, ABC):
         """ō = E[offset(y) | x] from E[τ], (n,)."""
 
     @abstractmethod
-    def with_loss(self, loss: Loss) -> Self:
+    def with_loss(self, loss: Loss) -> Statistic:
         """The same statistic for another loss over the same truths; raises where it is too coarse.
 
-        A class statistic serves every loss over the classes; a target serves its own loss only.
+        A class statistic serves every loss over the classes, the target of the Hamming loss every
+        sum over parts; another target serves its own loss only.
         """
 
     # --- with a default ---
@@ -205,9 +206,13 @@ class TargetValues(Statistic):
         gap = self.scores_part(error)
         return 0.5 * np.einsum("nw,nw->n", gap, self.score_space.gram().apply(gap))
 
-    def with_loss(self, loss: Loss) -> Self:
+    def with_loss(self, loss: Loss) -> Statistic:
         if loss == self.loss:
             return self
+        from consistruct.learning.part_statistics import PartProbabilities, same_parts
+
+        if self.scores is None and same_parts(self.loss, loss):
+            return PartProbabilities(loss)
         raise CapabilityError(
             self,
             "a statistic of the truths",

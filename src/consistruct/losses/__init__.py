@@ -13,6 +13,8 @@ from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import parse_cost_csv, read_cost_csv, read_tree_csv
 from consistruct.losses.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.label_costs import LabelCosts
+from consistruct.losses.metrics import METRICS, Metric, parse_metric
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
 from consistruct.losses.partial_labels import PartialLabels
@@ -23,6 +25,7 @@ from consistruct.losses.zero_one import ZeroOne
 
 __all__ = [
     "LOSSES",
+    "METRICS",
     "NDCG",
     "Abstain",
     "Block",
@@ -35,11 +38,13 @@ __all__ = [
     "GainLoss",
     "Hamming",
     "Kendall",
+    "LabelCosts",
     "Loss",
     "LossEntry",
     "Matching",
     "MatrixLoss",
     "MeanAveragePrecision",
+    "Metric",
     "Mixed",
     "Ordinal",
     "PairwiseDisagreement",
@@ -53,6 +58,7 @@ __all__ = [
     "mixture",
     "parse_cost_csv",
     "parse_loss",
+    "parse_metric",
     "read_cost_csv",
     "read_tree_csv",
 ]

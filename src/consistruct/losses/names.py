@@ -12,7 +12,6 @@ ALIASES = {
     "0-1": "zero-one",
     "accuracy": "zero-one",
     "error-rate": "zero-one",
-    "f1": "fbeta",
     "hamming-loss": "hamming",
     "mae": "ordinal",
     "mean-average-precision": "map",

@@ -19,6 +19,8 @@ from consistruct.losses.fbeta import FBeta
 from consistruct.losses.files import read_cost_csv
 from consistruct.losses.gains import NDCG, ExpectedRankUtility, PrecisionAt
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.label_costs import LabelCosts
+from consistruct.losses.metrics.registry import METRICS
 from consistruct.losses.names import loss_name, unknown_loss
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
@@ -61,6 +63,7 @@ LOSSES: dict[str, LossEntry] = {
     "block": LossEntry(Block, "block:3,5,2 or block:4x25", (Block((4,)), Block((2, 2, 2)), Block((1, 5, 3)), Block(assignment=(2, 0, 1, 0, 2))), Block((2**250, 3, 2**201))),
     "mixed": LossEntry(Mixed, "mixed:4x25:0.4", (Mixed((2, 2, 2), 0.4), Mixed((1, 4), 1.0), Mixed((3, 2), 0.0), Mixed(None, 0.1, assignment=(1, 0, 1))), Mixed((2**250, 2**250), 0.4)),
     "hamming": LossEntry(Hamming, "hamming:10 or hamming:10x26", (Hamming(1), Hamming(4), Hamming(3, 3), Hamming(2, 5)), Hamming(1000)),
+    "label-costs": LossEntry(LabelCosts, "label-costs:10:2", (LabelCosts([2.0], [1.0]), LabelCosts([1.0, 4.0, 0.0], [1.0, 0.5, 2.0])), LabelCosts([2.0] * 300, [1.0] * 300)),
     "ordinal": LossEntry(Ordinal, "ordinal:5 or ordinal:5:2", (Ordinal(1), Ordinal(5), Ordinal(6, 2.0), Ordinal(4, 0.5)), Ordinal(2**300)),
     "abstain": LossEntry(Abstain, "abstain:5:0.3", (Abstain(1, 0.2), Abstain(4, 0.3), Abstain(4, 0.75)), Abstain(2**300, 0.3)),
     "cost": LossEntry(CostMatrix, "cost:FILE.csv", (CostMatrix(_KDD), CostMatrix([[0, 1, 2]]), CostMatrix([[0], [1], [0]]), CostMatrix([[1, 1], [1, 1]]), CostMatrix([[0, 1], [1, 0], [0, 1], [0.3, 0.4]]))),
@@ -113,8 +116,14 @@ def parse_loss(
     name = loss_name(head)
     if name in ORACLES:  # path:5x5 is short for decision:path:5x5
         name, tail = "decision", f"{name}:{tail}" if tail else name
+    if name in METRICS:
+        raise LossSpecError(
+            f"{name} is a metric of the whole data set, no loss of one example: "
+            f"TaskLossClassifier(loss={spec!r}) and `consistruct fit` take it; for how hard it is, "
+            f"give `consistruct analyze` a confusion too (--confusion)"
+        )
     if name not in LOSSES:
-        raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES]))
+        raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES, *METRICS]))
     if rows is not None and name != "cost":
         raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
     if name == "cost":

@@ -10,7 +10,7 @@ Each check compares a member with an independent dense evaluation over all of it
 Use members with few labels (a few hundred at most), including the awkward ones: one label, merged
 labels, unequal sizes. `check_huge_loss` and `check_huge_score_space` then run every product on a
 member with more than 2^200 labels. `check_target_model` runs every rule of a model of the expected
-target.
+target, `check_metric` those of a metric of the mean confusion.
 """
 
 from consistruct.testing.decoders import check_decoder
@@ -19,6 +19,7 @@ from consistruct.testing.huge import check_huge_loss, check_huge_score_space
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.losses import check_loss
 from consistruct.testing.members import check_member
+from consistruct.testing.metrics import check_metric
 from consistruct.testing.models import check_target_model
 from consistruct.testing.scores import check_score_space
 
@@ -29,6 +30,7 @@ __all__ = [
     "check_label_set",
     "check_loss",
     "check_member",
+    "check_metric",
     "check_score_space",
     "check_target_model",
     "table_examples",

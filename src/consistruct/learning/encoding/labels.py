@@ -31,6 +31,7 @@ from consistruct.learning.encoding.names import (
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
 from consistruct.losses import LOSSES, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import is_metric, parse_metric
 from consistruct.losses.names import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -219,6 +220,8 @@ def over_parts(loss: Any) -> bool:
     >>> over_parts("hamming"), over_parts("zero_one")
     (True, False)
     """
+    if is_metric(loss):
+        return parse_metric(loss).labels if isinstance(loss, str) else bool(loss.labels)
     return written_as(loss) in ("parts", "sets")
 
 

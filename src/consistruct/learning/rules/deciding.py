@@ -1,0 +1,154 @@
+"""Estimators and metrics: what is fitted in place of a metric, and the rule put after the model.
+
+A model is fitted as for the 0-1 loss (label sets: the Hamming loss): its probabilities serve every
+cost matrix. The rule found on left-out rows is a cost matrix, and from then on the estimator is one
+for these costs: predictions, expected losses and files need to know nothing of metrics.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consistruct.exceptions import ConsistructError
+from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.models.base import LeftOut
+from consistruct.learning.part_statistics import PartProbabilities
+from consistruct.learning.recalibration import Recalibration, Unchanged
+from consistruct.learning.rules.labels import label_confusion
+from consistruct.learning.rules.rule import MetricRule, class_rule, label_rule
+from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.losses import CostMatrix, LabelCosts
+from consistruct.losses.base import Loss
+from consistruct.losses.metrics import Constrained, Metric, is_metric, parse_metric
+from consistruct.protocols import IntArray
+
+__all__ = [
+    "asked_metric",
+    "choose_rule",
+    "confusion_of",
+    "group_codes",
+    "loss_to_fit",
+    "rule_loss",
+]
+
+
+def asked_metric(loss: Any) -> Metric | None:
+    """The metric that a loss parameter names, or None where it is a loss."""
+    if not is_metric(loss):
+        return None
+    return parse_metric(loss) if isinstance(loss, str) else loss
+
+
+def loss_to_fit(metric: Metric, y: Any) -> str:
+    """The loss whose model serves the metric, checked against the labels (n,) or (n, T)."""
+    if np.ndim(y) == 2:
+        if not metric.labels:
+            raise ValueError(
+                f"{metric!r} is about classes and needs y of shape (n,), got {np.shape(y)}; for "
+                f"label matrices use macro-f1, micro-f1, macro-jaccard or a budget on them"
+            )
+        return "hamming"
+    found = len(np.unique(y))
+    if found < 2:
+        raise ValueError(f"{metric!r} compares classes, but y holds 1 class only")
+    if metric.n_classes not in (None, found):
+        raise ValueError(
+            f"{metric!r} is about {metric.n_classes} classes, the second of which is the one to "
+            f"find, but y holds {found}; macro-f1 and the like take any number"
+        )
+    return "zero_one"
+
+
+def choose_rule(
+    metric: Metric,
+    statistic: Statistic,
+    left: LeftOut,
+    examples: Examples,
+    groups: IntArray | None,
+    group_names: tuple[Any, ...],
+    seed: int,
+) -> tuple[MetricRule, Recalibration]:
+    """The rule for left-out estimates of a model, and the recalibration that goes with it."""
+    truths = take_truths(examples.truths, left.rows)
+    weight = examples.weight[left.rows]
+    if isinstance(statistic, ClassProbabilities):
+        return class_rule(
+            metric,
+            statistic.project(left.expected),
+            truths,
+            weight,
+            groups=None if groups is None else groups[left.rows],
+            group_names=group_names,
+            seed=seed,
+        )
+    parts = statistic.with_loss(LabelCosts(*np.ones((2, truths.shape[1]))))
+    assert isinstance(parts, PartProbabilities)
+    return label_rule(metric, parts.probabilities(left.expected), truths, weight, seed=seed), (
+        Unchanged()
+    )
+
+
+def rule_loss(rule: MetricRule, *, labels: bool) -> Loss:
+    """The task loss that the rule decides by: a cost matrix, or costs of every label."""
+    if not labels:
+        return CostMatrix(rule.costs.mean(axis=0))
+    missed = rule.costs[:, 0, 1] - rule.costs[:, 1, 1]
+    false = rule.costs[:, 1, 0] - rule.costs[:, 0, 0]
+    return LabelCosts(np.maximum(missed, 0.0), np.maximum(false, 0.0))
+
+
+def group_codes(
+    metric: Metric, inputs: Any, names: Any, known: tuple[Any, ...] | None = None
+) -> tuple[IntArray | None, tuple[Any, ...]]:
+    """Codes of the groups that a constraint tells apart, (n,), and their values.
+
+    `names` are those of the columns, where they have some; `known` the groups of `fit`.
+    """
+    column = metric.column if isinstance(metric, Constrained) else None
+    if column is None:
+        return None, ()
+    values = np.asarray(_column(inputs, column, names, metric))
+    if known is None:
+        known = tuple(np.unique(values).tolist())
+        if len(known) < 2:
+            raise ValueError(f"{metric!r} compares groups, but column {column!r} holds one only")
+    number = {value: code for code, value in enumerate(known)}
+    codes = np.array([number.get(value, -1) for value in values.tolist()])
+    if (codes < 0).any():
+        unseen = values[codes < 0].tolist()[0]
+        raise ValueError(
+            f"column {column!r} holds the group {unseen!r}, which training never saw; known are "
+            f"{', '.join(map(str, known))}"
+        )
+    return codes, known
+
+
+def _column(inputs: Any, column: Any, names: Any, metric: Metric) -> Any:
+    if hasattr(inputs, "columns") and column in inputs.columns:
+        return inputs[column]
+    listed = [] if names is None else list(names)
+    place = listed.index(column) if column in listed else column
+    width = inputs.shape[1]
+    if isinstance(place, str) or not 0 <= place < width:
+        raise ValueError(
+            f"{metric!r} names the column {column!r}, which X does not have; it has "
+            f"{', '.join(map(str, listed[:8])) if listed else f'numbers 0..{width - 1}'}"
+        )
+    if hasattr(inputs, "iloc"):
+        return inputs.iloc[:, place]
+    part = inputs[:, [place]]
+    return np.asarray(part.toarray() if hasattr(part, "toarray") else part)[:, 0]
+
+
+def confusion_of(metric: Metric, codes: Any, truths: Any, weight: Any, k: int) -> Any:
+    """Mean confusion of predictions: (k, k), or (T, 2, 2) for label sets, by checked codes."""
+    share = np.asarray(weight, dtype=np.float64) / np.sum(weight)
+    if np.ndim(truths) == 2:
+        return label_confusion(np.asarray(codes), np.asarray(truths), share)
+    if (np.asarray(truths) < 0).any():
+        raise ConsistructError(
+            f"{metric!r} cannot be counted: the truths hold a class that training never saw"
+        )
+    return np.bincount(codes * k + truths, weights=share, minlength=k * k).reshape(k, k)

@@ -1,0 +1,121 @@
+"""What a classifier for a metric does besides what one for a loss does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.kinds import Examples
+from consistruct.learning.estimator import TargetEstimator
+from consistruct.learning.models.base import TargetModel
+from consistruct.learning.rules.deciding import choose_rule, confusion_of, group_codes, rule_loss
+from consistruct.learning.rules.rule import MetricRule
+from consistruct.learning.selection.cross_fitting import cross_fit
+from consistruct.learning.statistics import Statistic
+from consistruct.losses.metrics import Metric
+from consistruct.protocols import FloatArray
+
+__all__ = ["MetricDecisions"]
+
+FOLDS = 5  # where the model has no left-out estimates of its own and cv is None
+
+
+class MetricDecisions(TargetEstimator):
+    """Mixed into `TaskLossClassifier`: decisions for a metric, chosen on left-out rows."""
+
+    metric_: Metric
+    rule_: MetricRule
+
+    def _choose_rule(
+        self,
+        metric: Metric,
+        model: TargetModel,
+        examples: Examples,
+        asked: Statistic,
+        cv: Any,
+        rng: np.random.Generator,
+    ) -> None:
+        """Find the decisions that make the metric large on left-out rows, and decide so."""
+        self._require_estimates(f"decisions for {metric!r}")
+        self.path_ = dict(getattr(self.model_, "path_", {}))
+        if self._asked_to_recalibrate():
+            left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
+        else:
+            try:
+                left = self.model_.left_out()
+            except CapabilityError:
+                left = cross_fit(model, examples, asked, cv=FOLDS, rng=rng, n_jobs=self.n_jobs)
+        names = getattr(self, "feature_names_in_", None)
+        groups, values = group_codes(metric, examples.inputs, names)
+        self.rule_, self.recalibration_ = choose_rule(
+            metric, self.statistic_, left, examples, groups, values, int(rng.integers(2**31))
+        )
+        sets = self.loss_.truths.shape != ()
+        self.metric_, self.metric_estimate_ = metric, self.rule_.estimate
+        self.decision_costs_ = self.rule_.costs if sets or values else self.rule_.costs[0]
+        self.optimality_gap_ = self.rule_.gap
+        self.loss_ = rule_loss(self.rule_, labels=sets)
+        self.statistic_ = self.statistic_.with_loss(self.loss_)
+        self.kind_ = self.kind_.with_loss(self.loss_)
+
+    def _codes(self, inputs: Any) -> Any:
+        rule: MetricRule | None = getattr(self, "rule_", None)
+        if rule is None or not rule.groups:
+            return super()._codes(inputs)
+        names = getattr(self, "feature_names_in_", None)
+        groups, _ = group_codes(rule.metric, inputs, names, rule.groups)
+        chances = self.recalibration_.for_decisions(self.model_.expected(inputs))
+        prices = np.einsum("nt,nct->nc", chances, np.asarray(rule.costs)[groups])
+        return prices.argmin(axis=1)
+
+    def _metric_score(self, X: Any, y: Any, sample_weight: Any) -> float:
+        """The metric of the predictions."""
+        truths = self.label_encoding_.encode(y, self.loss_)
+        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        codes, k = self._codes(self._read(X)), len(self.classes_)
+        return self.metric_.value(confusion_of(self.metric_, codes, truths, weight, k))
+
+    def _refuse_groups(self, need: str) -> None:
+        """Raise where costs differ between groups of rows, so that one matrix cannot tell them."""
+        rule: MetricRule | None = getattr(self, "rule_", None)
+        if rule is not None and rule.groups:
+            raise CapabilityError(
+                rule.metric,
+                "one cost matrix for all rows",
+                need,
+                "decision_costs_ has one per group",
+            )
+
+    def expected_losses(self, X: Any) -> FloatArray:
+        """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
+
+        Of a metric: by the costs that were found for it, `decision_costs_`.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+
+        Returns
+        -------
+        prices : (n, k) array
+        """
+        self._refuse_groups("expected losses")
+        return super().expected_losses(X)
+
+    def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:
+        """Expected loss of each prediction, (n,), within the loss's range: how sure the model is.
+
+        Of a metric: by the costs that were found for it, `decision_costs_`.
+
+        Parameters
+        ----------
+        X : (n, n_features) array, CSR or DataFrame
+
+        Returns
+        -------
+        expected : (n,) array
+        """
+        self._refuse_groups("expected losses")
+        return super().predict_expected_loss(X, groups)

@@ -1,0 +1,42 @@
+"""Constraints: a price for each condition, raised while it is broken and lowered while it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from consistruct.learning.rules.counts import Counts
+from consistruct.losses.metrics import Constrained
+from consistruct.protocols import FloatArray
+
+__all__ = ["priced_rules"]
+
+ROUNDS = 150
+PACES = (1.0, 0.2)  # of the prices
+AIM = 0.003  # prices settle a little inside: at the edge every other rule would miss it
+
+
+def priced_rules(metric: Constrained, rows: Counts) -> Iterator[FloatArray]:
+    """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices settle.
+
+    The caller counts each and keeps the best of those that hold.
+    """
+    k = rows.n_classes
+    start = np.broadcast_to(1.0 - np.eye(k), (rows.n_groups, k, k))
+    for pace in PACES:
+        mixture = rows.confusion(rows.decide(start))
+        prices = np.zeros(len(metric.slack(mixture)))
+        for number in range(ROUNDS):
+            ascent = metric.gradient(mixture.sum(axis=0))[None]
+            conditions = metric.slack_gradient(mixture)
+            slope = ascent + np.tensordot(prices, conditions, axes=1)
+            costs = slope.max(axis=1, keepdims=True) - slope
+            yield costs
+            corner = rows.confusion(rows.decide(costs))
+            # what is missing, as a share of the rows; a price of one unit outweighs the metric
+            weight = np.abs(conditions).max(axis=(1, 2, 3))
+            spare = metric.spare(corner, rows.effective) / weight - AIM
+            step = pace * np.abs(ascent).max() / weight / (1.0 + 0.1 * number)
+            prices = np.maximum(prices - step * np.clip(20.0 * spare, -1.0, 1.0), 0.0)
+            mixture = mixture + 2.0 / (number + 2.0) * (corner - mixture)

@@ -1,0 +1,147 @@
+"""The cost matrix whose Bayes decisions make a metric large on left-out rows.
+
+The best rule for ψ is the Bayes decision for the costs −∇ψ(C*) at its own confusion C*. So costs
+have few free numbers (two per class for macro-F1, one per class for means of recalls, one in all
+for weighted kappa), which is what lets them be found on few rows; free k x k matrices overfit.
+
+* any number of classes: Frank–Wolfe with line search over mixtures of rules, from several starts;
+  the metric is counted for every single rule on the way, and the best of them is kept. For ratios
+  this is Dinkelbach's iteration, for concave metrics it converges;
+* two classes: thresholds are tried one by one as well;
+* constraints: thresholds for two classes, else a climb with prices for the conditions (`prices`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from consistruct.exceptions import ConsistructError
+from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.prices import priced_rules
+from consistruct.losses.metrics import Constrained, Metric
+from consistruct.protocols import FloatArray
+
+__all__ = ["Found", "search"]
+
+ROUNDS = 40
+STEPS = (1.0, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005)
+STARTS = 4  # random ones, beside zero-one costs and two shares of the prior shift
+SMALL_GAIN = 1e-7
+MOST_ROWS = 10_000  # for all starts; the best ones go on with every row
+KEPT = 2
+MOST_CUTS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A rule and what is known of it on the rows that it was found on.
+
+    Attributes
+    ----------
+    costs : (g, k, k) array
+        Rows are predictions; one matrix per group of rows, mostly one in all.
+    confusion : (g, k, k) array
+        As counted: half by probabilities, half by labels.
+    value : float
+        The metric there, which the search made large.
+    """
+
+    costs: FloatArray
+    confusion: FloatArray
+    value: float
+
+
+def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
+    """The rule with the largest metric, of those that meet the constraints with their margin."""
+    if len(rows) <= MOST_ROWS:
+        return _best(metric, rows, _rules(metric, rows, starts(rows, rng)))[0]
+    few = rows.take(np.sort(rng.choice(len(rows), MOST_ROWS, replace=False)))
+    leading = _best(_unmargined(metric), few, _rules(metric, few, starts(few, rng)), KEPT)
+    going_on = [found.costs for found in leading]
+    return _best(metric, rows, _rules(metric, rows, going_on))[0]
+
+
+def _unmargined(metric: Metric) -> Metric:
+    """On a part of the rows the metric alone leads: margins are for all of them."""
+    return metric.metric if isinstance(metric, Constrained) else metric
+
+
+def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[FloatArray]:
+    """Costs to be tried, (g, k, k) each."""
+    if isinstance(metric, Constrained):
+        if rows.n_classes == 2 and rows.groups is None:
+            yield from cuts(rows)  # every rule is a threshold: nothing else is to be had
+        else:
+            yield from priced_rules(metric, rows)
+        return
+    if rows.n_classes == 2:
+        yield from cuts(rows)
+    for costs in first:
+        yield from climb(metric, rows, costs)
+
+
+def _best(
+    metric: Metric, rows: Counts, rules: Iterator[FloatArray], number: int = 1
+) -> list[Found]:
+    """The best `number` of different rules; ties go to the first."""
+    leading: list[Found] = []
+    closest, missing = -np.inf, 0
+    for costs in rules:
+        confusion = rows.confusion(rows.decide(costs))
+        if isinstance(metric, Constrained):
+            spare = metric.spare(confusion, rows.effective)
+            if spare.min(initial=np.inf) < 0:
+                closest, missing = max(closest, float(spare.min())), missing + 1
+                continue
+        value = metric.value(confusion.sum(axis=0))
+        room = len(leading) < number or value > leading[-1].value + SMALL_GAIN
+        if room and all(abs(value - other.value) > SMALL_GAIN for other in leading):
+            leading.append(Found(costs, confusion, value))
+            leading = sorted(leading, key=lambda found: -found.value)[:number]
+    if not leading:
+        raise ConsistructError(
+            f"no decision rule meets the constraints of {metric!r} with its margin on the "
+            f"{len(rows)} left-out rows (of {missing} that were tried, the closest lacks "
+            f"{-closest:.3g}); ask for less, give more rows, or lower confidence="
+        )
+    return leading
+
+
+def starts(rows: Counts, rng: np.random.Generator) -> list[FloatArray]:
+    """Costs to start from: 0-1, weights by rarity, and random weights of the classes."""
+    k = rows.n_classes
+    rarity = 1.0 / np.maximum(rows.priors, 1e-12)
+    weights = [np.ones(k), np.sqrt(rarity), rarity]
+    weights += [rarity ** rng.uniform(0, 1) * rng.lognormal(0.0, 0.5, k) for _ in range(STARTS)]
+    return [((1.0 - np.eye(k)) * (w / w.max()))[None] for w in weights]
+
+
+def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[FloatArray]:
+    """Costs on the way up from one start, (1, k, k) each."""
+    yield costs
+    mixture = rows.confusion(rows.decide(costs)).sum(axis=0)
+    for stage in (*metric.stages, metric):
+        value = stage.value(mixture)
+        for _ in range(ROUNDS):
+            costs = stage.costs(mixture)[None]
+            yield costs
+            corner = rows.confusion(rows.decide(costs)).sum(axis=0)
+            trials = [(1.0 - step) * mixture + step * corner for step in STEPS]
+            values = [stage.value(trial) for trial in trials]
+            best = int(np.argmax(values))
+            if values[best] <= value + SMALL_GAIN:
+                break
+            mixture, value = trials[best], values[best]
+
+
+def cuts(rows: Counts) -> Iterator[FloatArray]:
+    """Two classes: costs of thresholds between probabilities that occur."""
+    levels = np.unique(rows.probabilities[:, 1])
+    between = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [1.0]])
+    if len(between) > MOST_CUTS:
+        between = np.quantile(between, np.linspace(0, 1, MOST_CUTS))
+    for level in between:
+        yield np.array([[[0.0, 1.0 - level], [level, 0.0]]])

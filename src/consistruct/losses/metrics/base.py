@@ -1,0 +1,157 @@
+"""Metrics that are no means over examples: functions ψ of the mean confusion.
+
+    C = E[e_ŷ e_yᵀ]        (k, k): rows are predictions, columns truths, entries sum to one
+    label sets             (T, 2, 2): one such confusion per label
+
+ψ(C) is greater for better predictions. The best rule for ψ is the decision of least expected cost
+for one cost matrix, −∇ψ at the best confusion: so a metric needs its value and its gradient, and
+whoever searches (`consistruct.learning.rules`) does the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from consistruct._members import Member
+from consistruct.exceptions import CapabilityError, ConsistructError
+from consistruct.losses.cost_matrix import CostMatrix
+from consistruct.protocols import FloatArray
+
+__all__ = ["Kind", "Metric", "check_confusion", "one_against_rest", "one_against_rest_adjoint"]
+
+Kind = Literal["linear", "concave", "ratio", "other"]
+
+
+class Metric(Member, ABC):
+    """ψ(C), greater is better. Required: `value`, `gradient`.
+
+    Gradients are those of the formula on any table of non-negative numbers. Every formula here
+    is the same for counts as for shares: a confusion need not sum to one.
+
+    Attributes
+    ----------
+    kind : "linear", "concave", "ratio" or "other"
+        What ψ is over confusions with the same truths: the search proves how far a rule is from
+        the best for the first two, and needs no second start for the third.
+    value_range : (float, float)
+    n_classes : int or None
+        2 where a positive class is meant (the second one), None for any number.
+    labels : bool
+        Whether confusions of label sets, (T, 2, 2), are taken too.
+    """
+
+    value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    n_classes: int | None = None
+    labels: bool = False
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind: ...
+
+    @abstractmethod
+    def value(self, confusion: FloatArray) -> float:
+        """ψ at a confusion, (k, k) or (T, 2, 2)."""
+
+    @abstractmethod
+    def gradient(self, confusion: FloatArray) -> FloatArray:
+        """∇ψ, of the shape of the confusion. At corners any finite ascent direction."""
+
+    # --- with a default ---
+
+    @property
+    def stages(self) -> tuple[Metric, ...]:
+        """Smoother metrics that lead to this one; the search takes their rules on the way."""
+        return ()
+
+    def majorant(self, confusion: FloatArray) -> tuple[FloatArray, float]:
+        """(A, b) with ψ(C') ≤ ⟨A, C'⟩ + b for every C' with the same truths.
+
+        The tangent at the confusion where ψ is concave; other metrics raise.
+        """
+        if self.kind not in ("linear", "concave"):
+            raise CapabilityError(
+                self, "majorant", "an upper bound of the metric", "only concave metrics have one"
+            )
+        gradient = self.gradient(confusion)
+        return gradient, self.value(confusion) - float(np.sum(gradient * confusion))
+
+    def costs(self, confusion: FloatArray) -> FloatArray:
+        """What each decision costs near this confusion, in units of the metric.
+
+        −∇ψ, with the least cost of every truth set to zero, which no decision depends on.
+        """
+        slope = -self.gradient(confusion)
+        return np.asarray(slope - slope.min(axis=-2, keepdims=True))
+
+    def linearised(self, confusion: FloatArray) -> CostMatrix:
+        """The task loss that this metric is, to first order, at a confusion of classes (k, k).
+
+        Regret in its mean is, to first order, regret in the metric: so "how hard is it" is
+        answered by the calibration function of this loss.
+
+        Examples
+        --------
+        >>> from consistruct.losses.metrics import parse_metric
+        >>> parse_metric("f1").linearised([[0.8, 0.1], [0.0, 0.1]]).M.round(2)
+        array([[0.  , 4.44],
+               [2.22, 0.  ]])
+        """
+        found = check_confusion(confusion, self)
+        if found.ndim != 2:
+            raise ConsistructError(
+                f"{self!r} at label sets has a cost matrix per label; give the confusion of one"
+            )
+        return CostMatrix(self.costs(found))
+
+
+def check_confusion(confusion: object, metric: Metric) -> FloatArray:
+    """A table of non-negative numbers of a shape that the metric takes."""
+    table = np.asarray(confusion, dtype=np.float64)
+    square = table.ndim in (2, 3) and table.shape[-1] == table.shape[-2] and table.shape[-1] >= 2
+    if not square or (table.ndim == 3 and table.shape[1] != 2):
+        raise ConsistructError(
+            f"a confusion must have shape (k, k) with rows as predictions, or (T, 2, 2) for "
+            f"label sets, got {table.shape}"
+        )
+    if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
+        raise ConsistructError("a confusion must hold non-negative numbers with a positive sum")
+    if table.ndim == 3 and not metric.labels:
+        raise ConsistructError(f"{metric!r} is about classes, not about label sets")
+    if table.ndim == 2 and metric.n_classes not in (None, len(table)):
+        raise ConsistructError(
+            f"{metric!r} is about {metric.n_classes} classes, got a confusion of {len(table)}"
+        )
+    return table
+
+
+def one_against_rest(confusion: FloatArray) -> FloatArray:
+    """Confusions of every class against the others, (k, 2, 2), from (k, k).
+
+    >>> one_against_rest(np.array([[3.0, 1.0], [0.0, 2.0]]))[1]
+    array([[3., 1.],
+           [0., 2.]])
+    """
+    right = np.diagonal(confusion)
+    predicted, true = confusion.sum(axis=1), confusion.sum(axis=0)
+    found = np.empty((len(confusion), 2, 2))
+    found[:, 1, 1] = right
+    found[:, 1, 0] = predicted - right
+    found[:, 0, 1] = true - right
+    found[:, 0, 0] = confusion.sum() - predicted - true + right
+    return found
+
+
+def one_against_rest_adjoint(gradient: FloatArray) -> FloatArray:
+    """The gradient in C, (k, k), from one in the confusions against the rest, (k, 2, 2)."""
+    none, miss, alarm, hit = (
+        gradient[:, 0, 0],
+        gradient[:, 0, 1],
+        gradient[:, 1, 0],
+        gradient[:, 1, 1],
+    )
+    found = none.sum() + (alarm - none)[:, None] + (miss - none)[None, :]
+    found[np.diag_indices(len(gradient))] += none - miss - alarm + hit
+    return np.asarray(found)

@@ -1,0 +1,161 @@
+"""One line per metric: what spec strings, tests and docs know them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from consistruct._budgets import SPECS
+from consistruct.exceptions import LossSpecError
+from consistruct.losses.metrics.agreement import Kappa, Matthews
+from consistruct.losses.metrics.base import Metric
+from consistruct.losses.metrics.constraints import (
+    Constrained,
+    EqualRecall,
+    FlaggedAtMost,
+    PrecisionAtLeast,
+    RecallAtLeast,
+)
+from consistruct.losses.metrics.ratios import FScore, JaccardScore, PrecisionScore, RecallScore
+from consistruct.losses.metrics.recalls import RecallMean
+from consistruct.losses.spec import at_most, number_field
+
+__all__ = ["METRICS", "MetricEntry", "is_metric", "parse_metric"]
+
+Arguments = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MetricEntry:
+    """A registered metric.
+
+    Attributes
+    ----------
+    build : callable
+        From the fields of a spec to the metric.
+    spec : str
+        How it is written as a string.
+    examples : tuple of Metric
+        Members that the conformance checks run on.
+    """
+
+    build: Callable[[Arguments], Metric]
+    spec: str
+    examples: tuple[Metric, ...]
+
+
+def _plain(name: str, metric: Metric) -> MetricEntry:
+    def build(arguments: Arguments) -> Metric:
+        at_most(name, arguments, 0, name)
+        return metric
+
+    return MetricEntry(build, name, (metric,))
+
+
+def _f_beta(arguments: Arguments) -> Metric:
+    at_most("f-beta", arguments, 2, "f-beta:2 or f-beta:2:macro")
+    beta = number_field("f-beta", arguments, 0, "beta")
+    return FScore(beta, arguments[1] if len(arguments) > 1 else "binary")  # type: ignore[arg-type]
+
+
+def _kappa(arguments: Arguments) -> Metric:
+    at_most("kappa", arguments, 1, "kappa or kappa:linear")
+    return Kappa(arguments[0] if arguments else None)  # type: ignore[arg-type]
+
+
+def _precision_at_recall(arguments: Arguments) -> Metric:
+    at_most("precision-at-recall", arguments, 1, "precision-at-recall:0.9")
+    level = number_field("precision-at-recall", arguments, 0, "recall")
+    return Constrained(PrecisionScore(), (RecallAtLeast(level),))
+
+
+def _recall_at_precision(arguments: Arguments) -> Metric:
+    at_most("recall-at-precision", arguments, 1, "recall-at-precision:0.9")
+    level = number_field("recall-at-precision", arguments, 0, "precision")
+    return Constrained(RecallScore(), (PrecisionAtLeast(level),))
+
+
+def _coverage(arguments: Arguments) -> Metric:
+    share = number_field("coverage", arguments, 0, "share of flagged rows")
+    metric = parse_metric(":".join(arguments[1:])) if len(arguments) > 1 else RecallScore()
+    return Constrained(metric, (FlaggedAtMost(share),))
+
+
+def _equal_recall(arguments: Arguments) -> Metric:
+    within = number_field("equal-recall", arguments, 0, "allowed difference")
+    if len(arguments) < 2 or not arguments[1]:
+        raise LossSpecError(
+            "the spec of equal-recall names the column of the groups; write for example "
+            "equal-recall:0.05:sex or equal-recall:0.05:sex:f1"
+        )
+    metric = parse_metric(":".join(arguments[2:])) if len(arguments) > 2 else FScore()
+    column = int(arguments[1]) if arguments[1].isdecimal() else arguments[1]
+    return Constrained(metric, (EqualRecall(within, column),))
+
+
+# fmt: off
+METRICS: dict[str, MetricEntry] = {
+    "f1": _plain("f1", FScore()),
+    "macro-f1": _plain("macro-f1", FScore(average="macro")),
+    "micro-f1": _plain("micro-f1", FScore(average="micro")),
+    "weighted-f1": _plain("weighted-f1", FScore(average="weighted")),
+    "f-beta": MetricEntry(_f_beta, "f-beta:2 or f-beta:2:macro", (FScore(2.0), FScore(0.5, "macro"), FScore(2.0, "micro"))),
+    "jaccard": _plain("jaccard", JaccardScore()),
+    "macro-jaccard": _plain("macro-jaccard", JaccardScore("macro")),
+    "micro-jaccard": _plain("micro-jaccard", JaccardScore("micro")),
+    "balanced-accuracy": _plain("balanced-accuracy", RecallMean(1.0)),
+    "g-mean": _plain("g-mean", RecallMean(0.0)),
+    "min-recall": _plain("min-recall", RecallMean(None)),
+    "kappa": MetricEntry(_kappa, "kappa or kappa:linear", (Kappa(), Kappa("linear"))),
+    "qwk": _plain("qwk", Kappa("quadratic")),
+    "mcc": _plain("mcc", Matthews()),
+    "precision-at-recall": MetricEntry(_precision_at_recall, "precision-at-recall:0.9", (Constrained(PrecisionScore(), RecallAtLeast(0.9)),)),
+    "recall-at-precision": MetricEntry(_recall_at_precision, "recall-at-precision:0.9", (Constrained(RecallScore(), PrecisionAtLeast(0.9)),)),
+    "coverage": MetricEntry(_coverage, "coverage:0.05 or coverage:0.05:f1", (Constrained(FScore(average="macro"), FlaggedAtMost(0.05)),)),
+    "equal-recall": MetricEntry(_equal_recall, "equal-recall:0.05:COLUMN or equal-recall:0.05:COLUMN:f1", (Constrained(FScore(), EqualRecall(0.05, "sex")),)),
+}
+# fmt: on
+
+
+def is_metric(value: object) -> bool:
+    """Whether a loss parameter is a metric of this room: an object, or a spec with its name.
+
+    >>> is_metric("macro_f1"), is_metric("zero-one")
+    (True, False)
+    """
+    if isinstance(value, str):
+        return _name(value) in METRICS
+    return isinstance(value, Metric)
+
+
+def parse_metric(spec: str) -> Metric:
+    """Build a metric from a string such as ``macro-f1`` or ``precision-at-recall:0.9``.
+
+    Examples
+    --------
+    >>> from consistruct.losses.metrics import parse_metric
+    >>> parse_metric("macro_f1"), parse_metric("qwk")
+    (FScore(average='macro'), Kappa(weights='quadratic'))
+    """
+    if not isinstance(spec, str):
+        raise TypeError(f"a metric spec must be a string, got {type(spec).__name__}")
+    if len(spec) > SPECS.characters:
+        raise LossSpecError(
+            f"a metric spec may have at most {SPECS.characters} characters, got {len(spec)}, "
+            f"{spec[:40]!r}…"
+        )
+    head, _, tail = spec.partition(":")
+    if _name(spec) not in METRICS:
+        raise LossSpecError(
+            f"unknown metric {head!r} in the spec {spec!r}; known are {', '.join(sorted(METRICS))}"
+        )
+    try:
+        return METRICS[_name(spec)].build(tuple(tail.split(":")) if tail else ())
+    except LossSpecError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise LossSpecError(f"{spec!r}: {error}") from None
+
+
+def _name(spec: str) -> str:
+    return spec.partition(":")[0].strip().lower().replace("_", "-")
