@@ -89,6 +89,7 @@ class Loss(Member, ABC):
             return "sets"
         return "abstain"
 
+    @property
     def decodes_cheaply(self) -> bool:
         """Whether learning may decode at will to compare settings; False where decoding means
         solving an optimisation problem, so that settings are compared by squared error."""
