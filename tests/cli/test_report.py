@@ -64,6 +64,7 @@ def test_from_csv_to_all_files(consistruct, flowers):
     rows = list(csv.DictReader((flowers / "r.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["name"] for row in rows] == [
         "this model", "best constant", "logistic, argmax", "logistic, Bayes decisions",
+        "forest, Bayes decisions", "boosting, Bayes decisions",
     ]  # fmt: skip
     for name in ("path", "learning_curve", "confusion", "bandwidths", "expected_loss"):
         assert (flowers / f"r.{name}.csv").exists()

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 from sklearn.datasets import load_iris, make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import multilabel_confusion_matrix
 from sklearn.pipeline import make_pipeline
@@ -90,6 +91,22 @@ def test_logistic_baselines_are_those_of_scikit_learn(iris):
     assert scores["logistic, Bayes decisions"].mean == pytest.approx(
         np.abs(bayes - codes[100:]).mean()
     )
+
+
+def test_trees_decide_by_costs_too(iris):
+    model, X, y = iris
+    report = learning_report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100], **QUICK)
+    codes = np.searchsorted(["a", "b", "c"], y)
+    L = np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    scores = {score.name: score.mean for score in report.scores}
+    for name, peer in (
+        ("forest", RandomForestClassifier(random_state=0)),
+        ("boosting", HistGradientBoostingClassifier(early_stopping=True, random_state=0)),
+    ):
+        chances = peer.fit(X[:100], codes[:100]).predict_proba(X[100:])
+        decided = (chances @ L.T).argmin(axis=1)
+        expected = np.abs(decided - codes[100:]).mean()
+        assert scores[f"{name}, Bayes decisions"] == pytest.approx(expected)
 
 
 def test_bayes_decisions_on_sets_are_close_to_the_best_of_all():
@@ -252,8 +269,9 @@ def test_the_learning_curve_ends_at_the_model(classes):
     ours = [fit for fit in classes.learning_curve if fit.model == "this model"]
     assert [fit.n_train for fit in ours] == [25, 50, 100, 200]
     assert ours[-1].mean == classes.scores[0].mean
-    usual = [fit for fit in classes.learning_curve if fit.model == "logistic regression"]
-    assert usual[-1].mean == next(s.mean for s in classes.scores if s.name == "logistic, argmax")
+    usual = [fit for fit in classes.learning_curve if fit.model.startswith("logistic")]
+    bayes = next(s.mean for s in classes.scores if s.name == "logistic, Bayes decisions")
+    assert usual[-1].mean == bayes
     assert ours[0].mean > ours[-1].mean
 
 
@@ -301,7 +319,7 @@ def test_sparse_inputs_and_abstention():
     report = learning_report(
         model, X[80:], y[80:], X_train=X[:80], y_train=y[:80], bandwidths=False, repeats=1
     )
-    assert len(report.scores) == 4
+    assert len(report.scores) == 6
     assert len(confusion(report).predictions) == len(confusion(report).truths) + 1
     assert "no bandwidth" in learning_report(
         model, X[80:], y[80:], X_train=X[:80], y_train=y[:80], learning_curve=False

@@ -1,4 +1,6 @@
-"""What a model should beat: the best constant, and logistic regression as people use it.
+"""What a model should beat: the best constant, and what people use.
+
+Logistic regression for classes and label sets; for classes also a random forest and boosting.
 
 "argmax" (of label sets: each label at ½) predicts the likeliest label, "Bayes decisions" the one
 of least expected loss under the estimated probabilities; of label sets as if labels were
@@ -17,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse
+from consistruct._sparse import is_sparse, to_dense
 from consistruct.labels import Classes
 from consistruct.losses import Hamming
 from consistruct.losses.base import Loss, dense_target
@@ -82,6 +84,14 @@ def fit_baselines(
     deciding = time.perf_counter() - start
     found.append(Baseline("logistic, Bayes decisions", codes, fitting + deciding))
     done()
+    if kind == "classes":
+        for name, make in (("forest", _forest), ("boosting", _boosting)):
+            start = time.perf_counter()
+            other = LogisticLaw(X_train, train, kind, make)
+            codes = other.bayes(loss, other.probabilities(X_test), np.random.default_rng(seed))
+            seconds = time.perf_counter() - start
+            found.append(Baseline(f"{name}, Bayes decisions", codes, seconds))
+            done()
     return found, None
 
 
@@ -100,13 +110,20 @@ def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:
 class LogisticLaw:
     """P(y | x) by logistic regression on standardised features, scikit-learn's defaults.
 
-    Classes: multinomial. Label sets: one regression per label, independent given x.
+    Classes: multinomial. Label sets: one regression per label, independent given x. `make` gives
+    another classifier its pipeline.
     """
 
-    def __init__(self, X: Any, codes: LabelArray, kind: str) -> None:
+    def __init__(
+        self,
+        X: Any,
+        codes: LabelArray,
+        kind: str,
+        make: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.kind = kind
         columns = codes[:, None] if kind == "classes" else codes
-        self._models = [_logistic(X, column) for column in columns.T]
+        self._models = [_fitted(X, column, make or _logistic) for column in columns.T]
 
     def probabilities(self, X: Any) -> FloatArray:
         """(n, largest code + 1) for classes, (n, T) chances of each label for sets."""
@@ -143,24 +160,53 @@ class LogisticLaw:
         return np.concatenate(parts)
 
 
-def _logistic(X: Any, codes: LabelArray) -> Any:
+def _fitted(X: Any, codes: LabelArray, make: Callable[[Any], Any]) -> Any:
     """A fitted pipeline, or the only code that there is."""
     from sklearn.exceptions import ConvergenceWarning
+
+    if len(np.unique(codes)) == 1:
+        return int(codes[0])
+    with warnings.catch_warnings():
+        # after 1000 iterations the last digits do not matter for a baseline
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return make(X).fit(X, codes)
+
+
+def _logistic(X: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     from consistruct.learning.selection.columns import Columns
 
-    if len(np.unique(codes)) == 1:
-        return int(codes[0])
     # numbers are standardised, categories one-hot, missing cells filled in
     scaler = StandardScaler(with_mean=False) if is_sparse(X) else Columns.of(X).for_linear()
-    model = make_pipeline(scaler, LogisticRegression(max_iter=1000))
-    with warnings.catch_warnings():
-        # after 1000 iterations the last digits do not matter for a baseline
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, codes)
+    return make_pipeline(scaler, LogisticRegression(max_iter=1000))
+
+
+def _forest(X: Any) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return _of_trees(X, RandomForestClassifier(random_state=0))
+
+
+def _boosting(X: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return _of_trees(X, HistGradientBoostingClassifier(early_stopping=True, random_state=0))
+
+
+def _of_trees(X: Any, model: Any) -> Any:
+    """Trees on codes of categories; sparse inputs made dense, which boosting needs."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    from consistruct.learning.selection.columns import Columns
+
+    if is_sparse(X):
+        return make_pipeline(FunctionTransformer(to_dense, accept_sparse=True), model)
+    columns = Columns.of(X).for_trees()
+    return model if columns is None else make_pipeline(columns, model)
 
 
 def _chance(model: Any, X: Any, code: int) -> FloatArray:

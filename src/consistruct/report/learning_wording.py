@@ -38,9 +38,10 @@ def _metric(report: LearningReport) -> Section:
         ("training examples", "not given" if report.n_train is None else str(report.n_train)),
     ]
     details = [
-        "Baselines: the best constant answer, and logistic regression on standardised features "
-        "that predicts the likeliest label, or the label of least expected loss (Bayes decisions; "
-        "of label sets as if labels were independent)."
+        "Baselines: the best constant answer; logistic regression on standardised features that "
+        "predicts the likeliest label, or the label of least expected loss (Bayes decisions; of "
+        "label sets as if labels were independent); for classes a random forest and boosting with "
+        "Bayes decisions. They are fitted on the training data of the report."
         if report.profit is None
         else "Baselines: the single decision that would have cost least for all of these examples, "
         "and the class that this model thinks likeliest, whatever it costs.",
