@@ -12,21 +12,74 @@ from typing import Any
 import numpy as np
 
 import consistruct as cs
-from consistruct.losses import CostMatrix, Hamming, Mixed
-from consistruct.scores import Blocks, Dense
+from consistruct.calibration.distributions import Capped, Noisy, WithMargin, restore
+from consistruct.calibration.exact.oracle import oracle_prover
+from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
+from consistruct.calibration.methods.chain import ChainMethod
+from consistruct.calibration.methods.oracle import OracleMethod
+from consistruct.calibration.methods.sets import SetMethod
+from consistruct.losses import (
+    NDCG,
+    CostMatrix,
+    FBeta,
+    Hamming,
+    Kendall,
+    Matching,
+    MeanAveragePrecision,
+    Mixed,
+    PairwiseDisagreement,
+    PrecisionAt,
+    SpearmanFootrule,
+    SpearmanRho,
+)
+from consistruct.scores import Blocks, Chain, Dense
 from tests.calibration.hard_problems import problem
 from tests.calibration.rational import calibration_value
 
 PARTITIONS = ((2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2))
 
-__all__ = ["claim_is_true", "genuine", "tampered"]
+# Members whose labels can be listed after all, so that the truth is known.
+NEVER_LISTED = (
+    NDCG(3), NDCG(3, 1, gain="linear", discount="reciprocal", n_grades=3), PrecisionAt(3, 2),
+    PairwiseDisagreement(3), SpearmanRho(3), Matching(3), SpearmanFootrule(3), Kendall(3),
+    Kendall(3, ties="exclude"), PairwiseDisagreement(3, 3), MeanAveragePrecision(3),
+    FBeta(2, 2.0), FBeta(2, sizes=(1,)), FBeta(2, empty=0.0), (2, 2), (2, 3),
+)  # fmt: skip
+
+__all__ = ["NEVER_LISTED", "claim_is_true", "genuine", "never_listed", "tampered", "true_value"]
+
+
+def never_listed(member):
+    """The method for labels that are never listed, on a loss or (T, states) of a chain."""
+    if isinstance(member, tuple):
+        loss, space = Hamming(*member), Chain(*member)
+        return OracleMethod(loss, space, HardPairs(space), oracle_prover(loss, space))
+    space = member.score_space
+    return OracleMethod(member, space, SampledPairs(member, space), oracle_prover(member, space))
+
+
+def _structured(rng):
+    """A method for chains, label sets, labels that are never listed, or restricted laws."""
+    choice = int(rng.integers(4))
+    if choice == 0:
+        return ChainMethod(int(rng.integers(2, 4)))
+    if choice == 1:
+        return SetMethod(FBeta(2, float(rng.choice([0.5, 1.0, 8.0])), empty=0.5))
+    if choice == 2:
+        return never_listed(NEVER_LISTED[int(rng.integers(len(NEVER_LISTED)))])
+    kinds = (Noisy(0.25), Noisy(0.1), Capped(0.25), WithMargin(0.5))
+    L, *_ = problem(2 + 4 * int(rng.integers(1000)))
+    return cs.calibration_function(CostMatrix(L), "full", distributions=kinds[int(rng.integers(4))])
 
 
 def genuine(seed):
     """A certificate of some kind, as a JSON document."""
     rng = np.random.default_rng([41, seed])
-    kind = seed % 4
-    if kind == 0:
+    kind = seed % 5
+    H: Any
+    if kind == 4:
+        H = _structured(rng)
+    elif kind == 0:
         sizes = [(2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2)][
             int(rng.integers(8))
         ]
@@ -44,7 +97,12 @@ def genuine(seed):
     if H.max_eps == 0:
         return None
     eps = float(rng.choice([1e-6, 0.1, 0.5, 0.9, 1.0])) * H.max_eps
-    certificate: Any = H.certificate(eps)
+    if eps <= H.consistency_level:
+        eps = (H.consistency_level + H.max_eps) / 2
+    try:
+        certificate: Any = H.certificate(eps)
+    except cs.ConsistructError:  # no pair that was tried differs by ε
+        return None
     return json.loads(certificate.to_json())
 
 
@@ -129,11 +187,110 @@ def _rows(rows):
 
 def claim_is_true(document):
     """Whether lower ≤ H(ε)/scale ≤ upper for the loss that the document names."""
-    L, F, mu, scale = _expanded(document)
-    value = calibration_value(L, F, mu, _number(document["eps"]))
+    value = true_value(document)
     if value is None:
         return False
-    return _number(document["lower"]) <= value / scale <= _number(document["upper"])
+    return _number(document["lower"]) <= value <= _number(document["upper"])
+
+
+def true_value(document):
+    """H(ε)/scale by the rational solver, None for +∞."""
+    eps = _number(document["fraction" if document["kind"] == "chain" else "eps"])
+    if document["kind"] == "restricted":
+        values = []
+        rows = _rows(document["loss"])
+        k, part = len(rows), next(part for part in document["parts"] if part is not None)
+        F = None if part["scores"] is None else _rows(part["scores"])
+        for polytope in restore(document["distributions"]).polytopes(len(rows[0])):
+            columns = polytope.columns(np.array([[float(x) for x in row] for row in rows]))
+            L = [[Fraction(x) for x in row] for row in columns.tolist()]
+            values.append(calibration_value(L, F, [Fraction(1, k)] * k, eps))
+        value, scale = min((x for x in values if x is not None), default=None), 1
+    else:
+        L, F, mu, scale = _expanded(document)
+        value = calibration_value(L, F, mu, eps)
+    return None if value is None else value / scale
+
+
+def _order_losses(loss):
+    """Scores and losses of all orders against all truths, by the formulas."""
+    name = loss["name"]
+    n = len(loss["discount"]) if name == "gains" else loss["n"]
+    labels = list(itertools.permutations(range(n)))
+    place = [[order.index(item) for item in range(n)] for order in labels]
+    pairs = list(itertools.combinations(range(n), 2))
+    if name in ("gains", "pairwise", "rho"):
+        d = [Fraction(x) for x in loss.get("discount", range(n, 0, -1))]
+        F = [[d[p] for p in row] for row in place]
+    elif name in ("matching", "footrule"):
+        F = [[Fraction(int(label[i] == j)) for i in range(n) for j in range(n)] for label in labels]
+    elif name == "signs":
+        F = [
+            [Fraction(1), *(Fraction(int(p[a] < p[b])) - Fraction(1, 2) for a, b in pairs)]
+            for p in place
+        ]
+    else:
+        both = list(itertools.combinations_with_replacement(range(n), 2))
+        F = [[Fraction(1, 1 + max(p[a], p[b])) for a, b in both] for p in place]
+    if name in ("rho", "matching", "footrule") or loss.get("truths") == "orders":
+        truths = labels
+    else:
+        most = len(loss["gains"]) if name == "gains" else loss.get("grades", 2)
+        truths = list(itertools.product(range(most), repeat=n))
+    return F, [[_order_loss(loss, order, truth) for truth in truths] for order in labels]
+
+
+def _order_loss(loss, order, truth):
+    name, n = loss["name"], len(order)
+    pairs = list(itertools.combinations(range(n), 2))
+    place = [order.index(item) for item in range(n)]
+    if name == "gains":
+        gain = [Fraction(loss["gains"][y]) for y in truth]
+        d = [Fraction(x) for x in loss["discount"]]
+        best = sum(a * b for a, b in zip(sorted(gain, reverse=True), d, strict=True))
+        if loss["normaliser"] is not None:
+            best = Fraction(loss["normaliser"])
+        return 1 - sum(gain[i] * d[place[i]] for i in range(n)) / best if any(gain) else Fraction(0)
+    if name == "rho":
+        return Fraction(3 * sum((place[i] - truth.index(i)) ** 2 for i in range(n)), n**3 - n)
+    if name == "footrule":
+        return Fraction(sum(abs(place[i] - truth.index(i)) for i in range(n)), n * n // 2)
+    if name == "matching":
+        return Fraction(sum(a != b for a, b in zip(order, truth, strict=True)), n)
+    if name == "precision":
+        relevant = [i for i in order if truth[i]]
+        hits = [Fraction(m + 1, 1 + place[i]) for m, i in enumerate(relevant)]
+        return 1 - sum(hits) / len(relevant) if relevant else Fraction(0)
+    # pairs that the truth orders: larger is better, but for orders and ranks
+    worth = list(truth)
+    if loss.get("truths") == "orders":
+        worth = [-truth.index(i) for i in range(n)]
+    elif loss.get("truths") == "ranks":
+        worth = [-x for x in truth]
+    wished = [(a, b) if worth[a] > worth[b] else (b, a) for a, b in pairs if worth[a] != worth[b]]
+    wrong = sum(place[a] > place[b] for a, b in wished)
+    counted = len(pairs) if loss.get("ties") == "count" else len(wished)
+    ties = Fraction(len(pairs) - len(wished), 2) if loss.get("ties") == "count" else 0
+    return (wrong + ties) / Fraction(counted) if counted else Fraction(0)
+
+
+def _set_loss(square, empty, pred, true):
+    total = square * sum(true) + sum(pred)
+    if total == 0:
+        return 1 - empty
+    return 1 - (1 + square) * sum(a * b for a, b in zip(pred, true, strict=True)) / total
+
+
+def _sets(document):
+    """F-beta: scores by their own columns for some sizes, free in (size, label) for all."""
+    T, square = document["T"], _number(document["beta"]) ** 2
+    empty, sizes = _number(document["empty"]), document.get("sizes", list(range(T + 1)))
+    labels = list(itertools.product((0, 1), repeat=T))
+    truths = [y for y in labels if sum(y) in sizes]
+    L = [[_set_loss(square, empty, c, y) for y in truths] for c in labels]
+    mu = [Fraction(1, (T + 1) * math.comb(T, sum(c))) for c in labels]
+    F = [[1 - x for x in row] + [Fraction(1)] for row in L]  # what the truths span
+    return L, F, mu, 1
 
 
 def _expanded(document):
@@ -160,12 +317,24 @@ def _expanded(document):
             F = [[Fraction(int(b == c)) for c in range(len(sizes))] for b in block]
             scale = Fraction(min(sizes), k)
         return L, F, [Fraction(1, k)] * k, scale
-    T, s = document["T"], document["n_states"]
+    if document["kind"] in ("orders", "pairs"):
+        F, L = _order_losses(document["loss"])
+        return L, F, [Fraction(1, len(L))] * len(L), 1
+    if document["kind"] in ("sets", "sizes"):
+        return _sets(document)
+    T, s = document["T"], document.get("n_states", 2)
     labels = list(itertools.product(range(s), repeat=T))
     k = len(labels)
     wrong = [[sum(a != b for a, b in zip(x, y, strict=True)) for y in labels] for x in labels]
     L = [[Fraction(x, T) for x in row] for row in wrong]
-    if document["scores"] == "full":
+    if document.get("scores") == "full":
         return L, None, [Fraction(1, k)] * k, Fraction(1, k)
     F = [[Fraction(int(a == state)) for a in x for state in range(s)] for x in labels]
+    if document["kind"] in ("states", "chain"):
+        edges = [[(x[t], x[t + 1], t) for t in range(T - 1)] for x in labels]
+        every = sorted({edge for row in edges for edge in row})
+        F = [
+            row + [Fraction(int(e in mine)) for e in every]
+            for row, mine in zip(F, edges, strict=True)
+        ]
     return L, F, [Fraction(1, k)] * k, 1

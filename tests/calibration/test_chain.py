@@ -14,7 +14,7 @@ import pytest
 
 from consistruct import calibration_function
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.chain import exact_chain_bounds
+from consistruct.calibration.proofs.checkers.chain import programme
 from consistruct.calibration.structured.chain import ChainFlow, balanced, flow_value, snapped
 from consistruct.calibration.structured.chain_bounds import chain_bounds, pair_bound
 from consistruct.exceptions import CertificateError
@@ -115,7 +115,7 @@ def lagrangian(differs, nu):
 @pytest.mark.parametrize("nu", [0.25, 0.8125, 1.0])
 def test_the_programme_minimises_over_all_patterns(nu):
     T = 5
-    exact, rounded = exact_chain_bounds(T, T, nu), chain_bounds(T, T, nu)
+    exact, rounded = programme(T, T, Fraction(nu)), chain_bounds(T, T, nu)
     for n in range(T + 1):
         patterns = [[t not in agree for t in range(T)] for agree in combinations(range(T), n)]
         truth = min(lagrangian(pattern, nu) for pattern in patterns)
@@ -125,7 +125,7 @@ def test_the_programme_minimises_over_all_patterns(nu):
 
 @pytest.mark.parametrize(("T", "nu"), [(9, 0.625), (12, 1.0), (14, 0.9375)])
 def test_integers_stay_below_fractions(T, nu):
-    pairs = zip(chain_bounds(T, 5, nu), exact_chain_bounds(T, 5, nu), strict=True)
+    pairs = zip(chain_bounds(T, 5, nu), programme(T, 5, Fraction(nu)), strict=True)
     for rounded, exact in pairs:
         assert rounded <= exact <= rounded + Fraction(1, 10**6)
 

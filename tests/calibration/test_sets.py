@@ -13,7 +13,7 @@ import pytest
 
 from consistruct import calibration_function
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.sets import SetProblem
+from consistruct.calibration.proofs.checkers.sets import SetProblem
 from consistruct.calibration.structured.set_orbits import SetPairs, cells_of
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, FBeta

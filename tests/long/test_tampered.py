@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 import pytest
 
-from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.checkers import hamming, listed, mixed
+from consistruct.calibration.proofs import KINDS, from_json
 from consistruct.exceptions import CertificateError
 from tests.calibration.hard_problems import COUNT
 from tests.calibration.tampering import claim_is_true, genuine, tampered
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOr
 
 BLOCKS = 40
 EACH = 10  # changes to each certificate
-ALONE = {"listed": listed, "mixed": mixed, "hamming": hamming}
+CHECKERS = "consistruct.calibration.proofs.checkers"
+ALONE = {kind: import_module(f"{CHECKERS}.{kind}") for kind in KINDS}
 MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -21,10 +20,7 @@ N_TRIED = 4  # pairs that are solved
 
 
 class PairGuesses(Protocol):
-    """A bound that covers every pair at once, and pairs that may attain it."""
-
-    def lower_bound(self, eps: float) -> float:
-        """H(ε) ≥ this."""
+    """Pairs that may attain the bound of Theorem 7, which covers all of them at once."""
 
     def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
         """Labels (i, j) worth solving at ε, the most promising first."""
@@ -48,24 +44,9 @@ class HardPairs:
         """In how many parts i and j must differ for an excess risk of ε (Hamming loss)."""
         return max(1, math.ceil(eps * self.T * (1 - 1e-14)))
 
-    def lower_bound(self, eps: float) -> float:
-        """Theorem 7 over the pairs that can differ by ε at all: it covers every pair at once."""
-        farthest = float(self.largest_distance(self.least_difference(eps)))
-        return eps**2 / (2 * farthest) * (1 - 1e-12)
-
     def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
         """The farthest pairs that can differ by ε."""
         return list(self.candidates(self.least_difference(eps)))
-
-    def largest_distance(self, needed: int) -> Fraction:
-        """Largest squared distance over pairs that differ in at least `needed` parts."""
-        return self._distance(self._farthest(needed))
-
-    def _distance(self, differs: IntArray) -> Fraction:
-        s = self.space.n_states
-        x = np.where(differs, -1, s - 1).astype(object)
-        kernel = 1 + sum(x) + (sum(x[:-1] * x[1:]) if self.edges else 0)
-        return Fraction(2 * (self.space.rank - int(kernel)))
 
     def _farthest(self, needed: int) -> IntArray:
         """The pattern that minimises K with at least `needed` differing parts: dynamic programming.
@@ -119,16 +100,11 @@ class SampledPairs:
     """Pairs of a label set of which only the oracles are known.
 
     The label least like j under the scores, argmin_c F_cᵀḠ⁺F_j, is one call of the decoder; it is
-    tried for some drawn j. Theorem 7 covers all pairs.
+    tried for some drawn j.
     """
 
     def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
         self.loss, self.space = loss, space
-
-    def lower_bound(self, eps: float) -> float:
-        """Theorem 7."""
-        log = 2 * math.log(eps) - math.log(4) - self.space.effective_classes().log
-        return math.exp(log) * (1 - 1e-12) if log > -700 else 0.0
 
     def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
         """The farthest of the pairs that were tried."""

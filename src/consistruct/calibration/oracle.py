@@ -99,11 +99,13 @@ class OraclePair:
                 lower = max(lower, 0.5 * (height / norm) ** 2)
             theta, rival = self._scores(solution.v, problem, rows, targets, solution.q)
             upper = self._upper(theta, targets, solution.q)
-            if best is None or upper < best.upper:
+            # where floats cannot tell, the last round is the best one
+            if best is None or upper < best.upper or math.isinf(best.upper):
                 best = OracleSolution(
                     eps, lower, upper, truths, solution.q, theta, rivals, solution.w, nu, rounds
                 )
-            if best.upper - lower <= tolerance * best.upper or lower > cutoff:
+            done = best.upper < math.inf and best.upper - lower <= tolerance * best.upper
+            if done or lower > cutoff:
                 break
             grown = _append(rivals, rival), _append(truths, new_truth)
             if len(grown[0]) == len(rivals) and len(grown[1]) == len(truths):

@@ -88,7 +88,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         # column generation may hold a truth twice
         truths, where = np.unique(np.array(found.truths), axis=0, return_inverse=True)
         law = np.zeros(len(truths))
-        np.add.at(law, where.ravel(), found.law)
+        np.add.at(law, where.ravel(), probabilities(found.law))
         names = [label_text(shown_label(loss.truths, label)) for label in truths.tolist()]
         return found.pair, (names, truths, law), note
     if isinstance(found, ChainCertificate):

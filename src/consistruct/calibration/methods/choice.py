@@ -8,6 +8,7 @@ from fractions import Fraction
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.distributions import Distributions, parse_distributions
 from consistruct.calibration.exact.mixed import MixedProver
+from consistruct.calibration.exact.oracle import oracle_prover
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.methods.chain import ChainMethod
@@ -31,7 +32,7 @@ from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
-from consistruct.scores import Blocks, Chain, Full, Separable
+from consistruct.scores import Blocks, Chain, Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["METHODS", "choose_method", "restricted_method"]
@@ -126,17 +127,18 @@ def _try_pool(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
 
 
 def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    if isinstance(loss, Hamming) and isinstance(space, Separable | Chain):
-        return OracleMethod(loss, space, HardPairs(space))
     try:
         if not expresses(loss, space):
             return "the oracles need scores that express the loss"
+        prover = oracle_prover(loss, space)
+        if isinstance(loss, Hamming) and isinstance(space, Chain):
+            return OracleMethod(loss, space, HardPairs(space), prover)
         guesses = SampledPairs(loss, space)
         for i, j in guesses.pairs(loss.max_value)[:1]:
             OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles answer?
     except ConsistructError as error:  # a missing capability, or labels that must be listed
         return str(error)
-    return OracleMethod(loss, space, guesses)
+    return OracleMethod(loss, space, guesses, prover)
 
 
 def _try_bounds(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:

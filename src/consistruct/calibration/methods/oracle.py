@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.exact.oracle import ExactPoint, OracleProver
 from consistruct.calibration.hard_pairs import PairGuesses
 from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
-from consistruct.calibration.oracle import OraclePair, OracleSolution
+from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.point import CurvePoint, status_of
-from consistruct.calibration.proofs import Certificate, OracleCertificate
-from consistruct.calibration.proofs.oracle import MARGIN, describe
+from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.oracle import ORACLE_KINDS
+from consistruct.calibration.proofs.rounding import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
@@ -22,40 +26,58 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = ["BoundsMethod", "OracleMethod"]
 
 
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """What is proved at one ε: Theorem 7 for all pairs, and the best point of those tried."""
+
+    eps: Fraction
+    lower: Fraction
+    pair: tuple[Any, Any] | None = None
+    truths: list[Any] | None = None
+    point: ExactPoint | None = None
+
+
 @dataclass(eq=False)
 class OracleMethod(PairedMethod):
     """Scores that express the loss, an exact decoder and an oracle over truths: no enumeration.
 
-    The lower end is that of `guesses` (Theorem 7), the upper one the best pair that was solved.
-    Where they meet the value is certified; elsewhere they are bounds and say so.
+    The lower end is Theorem 7, the upper one the best pair that was solved; both are evaluated in
+    rational arithmetic. Where they meet the value is certified; elsewhere they are bounds and say
+    so.
     """
 
     loss: Loss
     space: BaseScoreSpace
     guesses: PairGuesses
+    prover: OracleProver
 
     def __post_init__(self) -> None:
         self.name = "oracle cutting planes"
         self.only_theorem_7 = True
-        self._solved: dict[float, tuple[tuple[OracleSolution, OraclePair] | None, float]] = {}
+        self._solved: dict[float, _Solved] = {}
 
     @property
     def max_eps(self) -> float:
         return self.loss.max_value
 
-    def _solve(self, eps: float) -> tuple[tuple[OracleSolution, OraclePair] | None, float]:
-        if eps not in self._solved:
-            bound = self.guesses.lower_bound(eps) * (1 - MARGIN)
-            best: tuple[OracleSolution, OraclePair] | None = None
-            for i, j in self.guesses.pairs(eps):
-                pair = OraclePair(self.loss, self.space, i, j)
-                found = pair.solve(eps, cutoff=math.inf if best is None else best[0].upper)
-                if found is not None and (best is None or found.upper < best[0].upper):
-                    best = found, pair
-                if best is not None and best[0].upper <= bound * (1 + 1e-7):
-                    break
-            self._solved[eps] = best, bound
-        return self._solved[eps]
+    def _solve(self, value: float) -> _Solved:
+        if value not in self._solved:
+            eps = self.prover.eps(value)
+            best = _Solved(eps, self.prover.lower(eps))
+            target = best.lower * (1 + Fraction(1, 10**7))
+            for i, j in self.guesses.pairs(value):
+                known = math.inf if best.point is None else float(best.point.value)
+                found = OraclePair(self.loss, self.space, i, j).solve(value, cutoff=known)
+                if found is None:
+                    continue
+                pair, truths = (_plain(i), _plain(j)), found.truths.tolist()
+                point = self.prover.point(eps, pair, truths, found.law, found.theta)
+                if point is not None and (best.point is None or point.value < best.point.value):
+                    best = _Solved(eps, best.lower, pair, truths, point)
+                    if point.value <= target:
+                        break
+            self._solved[value] = best
+        return self._solved[value]
 
     def pair_at(self, eps: float) -> tuple[Any, Any] | None:
         guesses = self.guesses.pairs(eps)
@@ -63,36 +85,32 @@ class OracleMethod(PairedMethod):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            best, bound = self._solve(value)
-            if best is None:  # no pair that was tried can differ by ε
-                return CurvePoint(value, bound, math.inf, 0.0, self.name, "bounds")
-            solution, pair = best
-            upper = solution.upper * (1 + MARGIN)
-            status = status_of(bound, upper, 1.0)
+            found = self._solve(value)
+            lower = down(found.lower)
+            if found.point is None:  # no pair that was tried can differ by ε
+                return CurvePoint(value, lower, math.inf, 0.0, self.name, "bounds")
+            upper = up(found.point.value)
+            status = status_of(lower, upper, 1.0)
             status = "bounds" if status == "loose" else status
-            labels = _plain(pair.i[0]), _plain(pair.j[0])
-            return CurvePoint(value, bound, upper, 0.0, self.name, status, labels)
+            return CurvePoint(value, lower, upper, 0.0, self.name, status, found.pair)
 
         return each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        best, bound = self._solve(eps)
-        if best is None:
+        found = self._solve(eps)
+        if found.point is None or found.pair is None or found.truths is None:
             raise ConsistructError(
                 f"no pair that was tried differs by ε = {eps}: only the bound of Theorem 7 is known"
             )
-        solution, pair = best
-        loss, scores = describe(self.loss, self.space)
-        return OracleCertificate(
-            loss=loss,
-            scores=scores,
-            eps=eps,
-            lower=bound,
-            upper=solution.upper * (1 + MARGIN),
-            pair=(_plain(pair.i[0]), _plain(pair.j[0])),
-            truths=solution.truths.tolist(),
-            law=solution.law.tolist(),
-            theta=solution.theta.tolist(),
+        return ORACLE_KINDS[self.prover.kind](
+            **self.prover.problem,
+            eps=plain(found.eps),
+            lower=down(found.lower),
+            upper=up(found.point.value),
+            pair=found.pair,
+            truths=found.truths,
+            law=found.point.law,
+            theta=found.point.theta,
         )
 
 

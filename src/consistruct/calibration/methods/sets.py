@@ -12,7 +12,8 @@ from consistruct.calibration.envelope import round_down, round_up
 from consistruct.calibration.methods.base import Method, Progress, each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.pool import PairPool
-from consistruct.calibration.proofs.sets import Multipliers, SetCertificate, SetProblem
+from consistruct.calibration.proofs.checkers.sets import SetProblem
+from consistruct.calibration.proofs.sets import Multipliers, SetCertificate
 from consistruct.calibration.refinement import squared_lines
 from consistruct.calibration.structured.set_orbits import (
     Groups,

@@ -93,7 +93,8 @@ class PlainCertificate(ABC):
         try:
             self.verify({"kind": self.kind, **encode(self.document())})
         except REFUSALS as reason:
-            said = str(reason) if isinstance(reason, listed.Refused) else f"malformed: {reason!r}"
+            told = type(reason).__name__ == "Refused"  # every checker has its own
+            said = str(reason) if told else f"malformed: {reason!r}"
             raise CertificateError(f"this certificate proves nothing: {said}") from None
 
     def to_json(self) -> str:

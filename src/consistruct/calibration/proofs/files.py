@@ -9,25 +9,23 @@ from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.mixed import MixedCertificate
-from consistruct.calibration.proofs.oracle import OracleCertificate
+from consistruct.calibration.proofs.oracle import ORACLE_KINDS
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import CertificateError
 
 __all__ = ["KINDS", "from_json"]
 
-KINDS: dict[str, type[PlainCertificate]] = {
-    cls.kind: cls
-    for cls in (
-        ListedCertificate,
-        MixedCertificate,
-        HammingCertificate,
-        OracleCertificate,
-        ChainCertificate,
-        SetCertificate,
-        RestrictedCertificate,
-    )
-}
+CLASSES: tuple[type[PlainCertificate], ...] = (
+    ListedCertificate,
+    MixedCertificate,
+    HammingCertificate,
+    *ORACLE_KINDS.values(),
+    ChainCertificate,
+    SetCertificate,
+    RestrictedCertificate,
+)
+KINDS: dict[str, type[PlainCertificate]] = {cls.kind: cls for cls in CLASSES}
 
 
 def from_json(text: str) -> PlainCertificate:

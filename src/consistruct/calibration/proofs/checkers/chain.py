@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Check a certificate for the Hamming loss with binary chain scores. Standard library, exact.
+
+    python chain.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
+
+The loss of T binary parts is the share of wrong parts; scores are parts and neighbouring pairs. The
+claim is lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
+surrogate under the uniform measure. Let j be predicted though i is better; they differ on the parts
+D and agree on U. j wins iff a flow z along the chain keeps within the edge scores (max-flow,
+min-cut), which turns H into
+
+    8 T^2 H(eps) = min  sum_t z_t^2 + sum_t (z_{t-1} - z_t - x_t)_+^2,   z_0 = z_T = 0,
+                   x_t = 1 on U, -y_t on D, |y| <= 1, sum_D y_t >= eps T,   over all (D, U).
+
+* Upper end: every flow z and every such y is feasible; the certificate has one of each.
+* Lower end: pairs with |U| = n have a squared distance of at most 4 (T + min(n, T-1-n)) in score
+  space (Theorem 7). For a multiplier nu they also cost at least L_n(nu) - 2 nu (T - n - eps T), L_n
+  the least of sum z^2 + sum e^2 + 2 nu sum_D (1 - y) over all patterns with n agreeing parts. That
+  is a dynamic programme over (t, n). Its states are convex functions f of z_t, kept by the corners
+  of phi = -f'/2, which falls from c = min(nu, 1) to 0, and by the value of f at the last corner:
+      part in D:  z <- z + 1 - phi;   part in U:  z <- z - 1 - phi;   edge:  f <- f + z^2,
+  with phi clipped to [0, c] (an optimal potential stays there, and clipping only lowers f). A
+  function that is nowhere below another one is dropped.
+Up to 20 parts the programme runs in fractions. Beyond, all numbers are integers over a power of
+two; only the ends of a clip fall between and are moved to the side that lowers f.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from fractions import Fraction
+from typing import Any
+
+RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+EXACT_UP_TO = 20  # parts
+ONE = 2**60  # beyond: the unit of z and phi; f has the unit ONE^2
+
+
+class Refused(ValueError):
+    """The certificate does not prove its claim."""
+
+
+def number(value: Any, name: str = "a number") -> Fraction:
+    """The exact value of an integer, a finite float or a string "p/q"."""
+    try:
+        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
+            top, _, bottom = value.partition("/")
+            return Fraction(int(top, 0), int(bottom or "1", 0))
+        if type(value) in (int, float, Fraction):
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise Refused(f"{name} must be a finite number, got {value!r}")
+
+
+def vector(values: Any, size: int, name: str) -> list[Fraction]:
+    """Exact numbers."""
+    if not isinstance(values, (list, tuple)) or len(values) != size:
+        raise Refused(f"{name} must be a list of {size} numbers")
+    return [number(value, name) for value in values]
+
+
+def upper_value(differs: Any, flow: Any, contrast: Any, eps: Fraction) -> Fraction:
+    """8 T^2 times the value of a flow and contrasts; those that fall short of eps T are raised."""
+    T = len(differs)
+    z = [Fraction(0), *vector(flow, T - 1, "flow"), Fraction(0)]
+    y = vector(contrast, sum(differs), "contrast")
+    y = [min(max(value, Fraction(-1)), Fraction(1)) for value in y]
+    short = eps * T - sum(y)
+    if short > 0:
+        room = len(y) - sum(y)
+        if short > room:
+            raise Refused(f"{len(y)} differing parts of {T} cannot cost eps")
+        y = [value + (1 - value) * short / room for value in y]
+    left = iter(y)
+    x = [-next(left) if differ else Fraction(1) for differ in differs]
+    e = [max(z[t] - z[t + 1] - x[t], Fraction(0)) for t in range(T)]
+    return sum((value * value for value in (*z, *e)), Fraction(0))
+
+
+class State:
+    """A convex function: corners (z, phi), phi falling from c to 0, and its value at the last."""
+
+    def __init__(self, z: list[Any], phi: list[Any], value: Any) -> None:
+        self.z, self.phi, self.value = z, phi, value
+
+    def at(self, x: Any) -> tuple[Any, Any]:
+        """f(x) = f(end) + 2 integral of phi, as numerator and denominator."""
+        z, phi, total = self.z, self.phi, self.value
+        if x >= z[-1]:
+            return total, 1
+        for k in range(len(z) - 1, 0, -1):
+            width = z[k] - z[k - 1]
+            if x >= z[k - 1] and width:
+                # phi there is low + (high - low)(right - x)/width
+                top = 2 * phi[k] * width + (phi[k - 1] - phi[k]) * (z[k] - x)
+                return total * width + top * (z[k] - x), width
+            total += (phi[k - 1] + phi[k]) * width
+        return total + 2 * phi[0] * (z[0] - x), 1
+
+    def slope(self, x: Any, right: bool) -> Fraction:
+        """phi just right or just left of x."""
+        z, phi = self.z, self.phi
+        for k in range(1, len(z)):
+            a, b = z[k - 1], z[k]
+            if a < b and (a <= x < b if right else a < x <= b):
+                return phi[k] + Fraction((phi[k - 1] - phi[k]) * (b - x)) / (b - a)
+        beyond = x >= z[-1] if right else x > z[-1]
+        return Fraction(0) if beyond else Fraction(phi[0])
+
+    def covers(self, other: State) -> bool:
+        """Whether this function is nowhere below the other."""
+        if self.value < other.value:  # far to the right
+            return False
+        points = sorted({*self.z, *other.z})
+        gaps = []
+        for x in points:
+            (a, b), (c, d) = self.at(x), other.at(x)
+            gaps.append((a * d - c * b, b * d))
+            if gaps[-1][0] < 0:
+                return False
+        for n in range(len(points) - 1):
+            a, b = points[n], points[n + 1]
+            # half the derivative of the difference, linear in between
+            start = other.slope(a, True) - self.slope(a, True)
+            if start < 0:
+                end = other.slope(b, False) - self.slope(b, False)
+                top, bottom = gaps[n]
+                if end > 0 and Fraction(top) / bottom + start**2 * (b - a) / (start - end) < 0:
+                    return False
+        return True
+
+    def moved(self, differs: bool, one: Any) -> State:
+        """One part."""
+        step = one if differs else -one
+        return State([z + step - p for z, p in zip(self.z, self.phi)], self.phi, self.value)
+
+    def crossed(self) -> State:
+        """One edge: f + z^2, phi - z, clipped to [0, c]."""
+        cap = self.phi[0]
+        z, phi = list(self.z), list(self.phi)
+        if z[0] > 0:
+            z.insert(0, 0 * cap)
+            phi.insert(0, cap)
+        if z[-1] < 0:
+            z.append(0 * cap)
+            phi.append(0 * cap)
+        value = self.value + z[-1] ** 2
+        phi = [p - x for p, x in zip(phi, z)]
+        while len(z) > 1 and phi[-2] < 0:
+            value += (phi[-1] + phi[-2]) * (z[-1] - z[-2])
+            z.pop()
+            phi.pop()
+        if phi[-1] < 0 and len(z) > 1:
+            back = -quotient(phi[-1] * (z[-1] - z[-2]), phi[-2] - phi[-1])  # up: the end moves left
+            value += phi[-1] * back
+            z[-1] -= back
+            phi[-1] = 0 * cap
+        end = z[-1]
+        while len(z) > 1 and phi[1] > cap:
+            z.pop(0)
+            phi.pop(0)
+        if phi[0] > cap and len(z) > 1:
+            z[0] += quotient((phi[0] - cap) * (z[1] - z[0]), phi[0] - phi[1])  # down
+        inner = [(x, p) for x, p in zip(z, phi) if 0 < p < cap and x < end]
+        corners = [(min(z[0], end), cap), *inner, (end, 0 * cap)]
+        return State([x for x, _ in corners], [p for _, p in corners], value)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """a/b, rounded down where both are integers."""
+    return a / b if isinstance(a, Fraction) else a // b
+
+
+def programme(T: int, most: int, nu: Fraction) -> list[Fraction]:
+    """L_n(nu), or less, for n = 0, .., most."""
+    exact = T <= EXACT_UP_TO
+    one: Any = Fraction(1) if exact else ONE
+    cap: Any = min(nu, Fraction(1)) if exact else math.floor(nu * ONE)
+    zero = 0 * one
+    states = {0: [State([zero, zero], [cap, zero], zero)]}
+    for _ in range(T - 1):
+        grown: dict[int, list[State]] = {}
+        for n, functions in states.items():
+            for function in functions:
+                for m, differs in ((n, True), (n + 1, False)):
+                    if m > most:
+                        continue
+                    new, kept = function.moved(differs, one).crossed(), grown.setdefault(m, [])
+                    if not any(new.covers(other) for other in kept):
+                        kept[:] = [other for other in kept if not other.covers(new)] + [new]
+        states = grown
+    found: dict[int, Fraction] = {}
+    for n, functions in states.items():
+        for m, differs in ((n, True), (n + 1, False)):
+            for function in functions:
+                top, bottom = function.moved(differs, one).at(zero)
+                value = Fraction(top) / (bottom * one * one)
+                found[m] = min(found.get(m, value), value)
+    return [found[n] for n in range(most + 1)]
+
+
+def verify(document: dict[str, Any], run: Any = programme) -> None:
+    """Raise Refused unless the document proves its claim; `run` may be a faster programme."""
+    if document["kind"] != "chain":
+        raise Refused("its kind is not 'chain'")
+    T, differs = document["T"], document["differs"]
+    eps = number(document["fraction"], "fraction")
+    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
+    if type(T) is not int or T < 1 or not 0 < eps <= 1:
+        raise Refused("needs a positive integer T and an eps in (0, 1]")
+    if len(differs) != T or not all(type(d) is bool for d in differs):
+        raise Refused("differs must be true or false for every part")
+    nus = vector(document["multipliers"], len(document["multipliers"]), "multipliers")
+    if not all(0 < nu <= 1 and (nu * 2**20).denominator == 1 for nu in nus):
+        raise Refused("a multiplier must be a multiple of 2^-20 in (0, 1]")
+    scale = 8 * T**2
+    value = upper_value(differs, document["flow"], document["contrast"], eps) / scale
+    if value > upper:
+        raise Refused(f"the upper bound is not attained, only {float(value)!r} is")
+    spare = T - eps * T
+    most = math.floor(spare)
+    bounds = [(eps * T) ** 2 / (T + min(n, T - 1 - n)) for n in range(most + 1)]
+    for nu in nus:
+        for n, bound in enumerate(run(T, most, nu)):
+            bounds[n] = max(bounds[n], bound - 2 * nu * (spare - n))
+    if lower * scale > min(bounds):
+        raise Refused(f"the lower bound is not proved, only {float(min(bounds) / scale)!r} is")
+
+
+def main(path: str) -> int:
+    """Read a certificate, print the verdict, return the exit code."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError) as reason:
+        print(f"unreadable: {reason}")
+        return 2
+    try:
+        verify(document)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as reason:
+        print(f"refused: {reason}")
+        return 1
+    print("proved")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

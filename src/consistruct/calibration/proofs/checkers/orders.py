@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Check a certificate about orders of n items that are never listed. Standard library, exact.
+
+    python orders.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
+
+The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
+surrogate under the uniform measure on all n! orders. A loss is a constant of the truth y plus
+<F_c, u_y>, with the scores F of its own:
+
+  gains      F = the discount of each item's position, u = -gain(y)/normaliser, where the normaliser
+             is what the best order attains, or a number (NDCG, precision at q, rank utility)
+  pairwise   two grades: discount n, n-1, .., 1 and u = -y/(number of pairs that differ)
+  rho        the same scores, u = -2 (n - position in y) / (n(n^2-1)/3)
+  matching   F = permutation matrix [label[i] = j], u = -(that of y)/n
+  footrule   the same scores, u = |place - place in y| / floor(n^2/2)
+
+Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
+largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is found exactly
+(sorting, assignment), the mean square is in closed form. Lower end: H(eps) >= eps^2 / 2 D (Theorem
+7; the loss is linear in the scores), D the largest squared distance of two F_c in the metric in
+which parameters have the squared length E <F_c, theta>^2. All orders are alike, so every distinct
+F_c lies on one sphere and can be predicted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from fractions import Fraction
+from typing import Any
+
+RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+
+
+class Refused(ValueError):
+    """The certificate does not prove its claim."""
+
+
+def number(value: Any, name: str = "a number") -> Fraction:
+    """The exact value of an integer, a finite float or a string "p/q"."""
+    try:
+        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
+            top, _, bottom = value.partition("/")
+            return Fraction(int(top, 0), int(bottom or "1", 0))
+        if type(value) in (int, float, Fraction):
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise Refused(f"{name} must be a finite number, got {value!r}")
+
+
+def vector(values: Any, size: int, name: str) -> list[Fraction]:
+    """Exact numbers."""
+    if not isinstance(values, (list, tuple)) or len(values) != size:
+        raise Refused(f"{name} must be a list of {size} numbers")
+    return [number(value, name) for value in values]
+
+
+def grades(values: Any, n: int, most: int | None = None) -> list[int]:
+    """n whole numbers from 0, below `most`."""
+    if not isinstance(values, (list, tuple)) or len(values) != n:
+        raise Refused(f"a truth must have {n} entries")
+    if any(type(x) is not int or x < 0 or (most is not None and x >= most) for x in values):
+        raise Refused(f"{values!r} are not grades of {n} items")
+    return list(values)
+
+
+def positions(order: Any, n: int) -> list[int]:
+    """Where each item stands, from 0."""
+    if sorted(grades(order, n)) != list(range(n)):
+        raise Refused(f"{order!r} is not an order of {n} items")
+    return [order.index(item) for item in range(n)]
+
+
+def dot(a: Any, b: Any) -> Fraction:
+    """Sum of products."""
+    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
+
+
+class Positions:
+    """One score per item, weighted by the discount of its position."""
+
+    def __init__(self, loss: dict[str, Any]) -> None:
+        self.loss, self.kind = loss, loss["name"]
+        if self.kind == "gains":
+            self.discount = vector(loss["discount"], len(loss["discount"]), "discount")
+            self.gains = vector(loss["gains"], len(loss["gains"]), "gains")
+            if len(self.discount) < 2 or min([*self.gains, *self.discount]) < 0:
+                raise Refused("needs two items, gains and discounts that are not negative")
+            self.normaliser = loss["normaliser"]
+            if self.normaliser is not None:
+                self.normaliser = number(self.normaliser, "normaliser")
+                if self.normaliser <= 0:
+                    raise Refused("the normaliser must be positive")
+        else:
+            self.discount = [Fraction(x) for x in range(size_of(loss), 0, -1)]
+        self.n = self.width = len(self.discount)
+        if any(a < b for a, b in zip(self.discount, self.discount[1:])):
+            raise Refused("the discount must not rise")
+        self.mean = sum(self.discount, Fraction(0)) / self.n
+        # n times the variance
+        self.spread = sum(((x - self.mean) ** 2 for x in self.discount), Fraction(0))
+        if not self.spread:
+            raise Refused("all positions count alike")
+
+    def features(self, order: Any) -> list[Fraction]:
+        return [self.discount[place] for place in positions(order, self.n)]
+
+    def target(self, truth: Any) -> list[Fraction]:
+        n = self.n
+        if self.kind == "rho":
+            scale = Fraction(n * (n * n - 1), 3)
+            return [-2 * (n - place) / scale for place in positions(truth, n)]
+        if self.kind == "pairwise":
+            relevant = sum(grades(truth, n, 2))
+            pairs = relevant * (n - relevant)
+            return [Fraction(-y, pairs or 1) if pairs else Fraction(0) for y in truth]
+        gain = [self.gains[y] for y in grades(truth, n, len(self.gains))]
+        if not any(gain):
+            return gain
+        ideal = self.normaliser or dot(sorted(gain, reverse=True), self.discount)
+        return [-x / ideal for x in gain]
+
+    def largest(self, theta: list[Fraction]) -> Fraction:
+        return dot(sorted(theta, reverse=True), self.discount)
+
+    def mean_square(self, theta: list[Fraction]) -> Fraction:
+        mean = sum(theta, Fraction(0)) / self.n  # two items have covariance -variance/(n-1)
+        spread = sum(((x - mean) ** 2 for x in theta), Fraction(0))
+        return (self.n * mean * self.mean) ** 2 + spread * self.spread / (self.n - 1)
+
+    def diameter(self) -> Fraction:
+        """An order and its reverse, by the rearrangement inequality."""
+        apart = dot(self.discount, self.discount) - dot(self.discount, self.discount[::-1])
+        return 2 * apart * (self.n - 1) / self.spread
+
+
+class Matchings:
+    """One score per row and column of a permutation matrix."""
+
+    def __init__(self, loss: dict[str, Any]) -> None:
+        self.n, self.kind = size_of(loss), loss["name"]
+        self.width = self.n**2
+
+    def features(self, label: Any) -> list[Fraction]:
+        positions(label, self.n)
+        return [Fraction(int(chosen == j)) for chosen in label for j in range(self.n)]
+
+    def target(self, truth: Any) -> list[Fraction]:
+        if self.kind == "matching":
+            return [-x / self.n for x in self.features(truth)]
+        place, scale = positions(truth, self.n), self.n**2 // 2
+        return [Fraction(abs(p - place[j]), scale) for p in range(self.n) for j in range(self.n)]
+
+    def largest(self, theta: list[Fraction]) -> Fraction:
+        """The assignment problem, by shortest augmenting paths over the integers."""
+        n, unit = self.n, math.lcm(*(x.denominator for x in theta))
+        cost = [[int(-theta[i * n + j] * unit) for j in range(n)] for i in range(n)]
+        rows, columns, partner = [0] * (n + 1), [0] * (n + 1), [n] * (n + 1)
+        largest = 4 * n * (1 + max(abs(x) for row in cost for x in row))  # above any slack
+        for row in range(n):
+            partner[n], at, via = row, n, [n] * n
+            seen, slack = [False] * (n + 1), [largest] * n
+            while partner[at] != n:
+                seen[at], i = True, partner[at]
+                for j in range(n):
+                    gap = cost[i][j] - rows[i] - columns[j]
+                    if not seen[j] and gap < slack[j]:
+                        slack[j], via[j] = gap, at
+                free = [j for j in range(n) if not seen[j]]
+                nearest = min(free, key=lambda j: slack[j])
+                delta = slack[nearest]
+                for j in range(n + 1):
+                    if seen[j]:
+                        rows[partner[j]] += delta
+                        columns[j] -= delta
+                    elif j < n:
+                        slack[j] -= delta
+                at = nearest
+            while at != n:
+                partner[at], at = partner[via[at]], via[at]
+        # any potentials with rows + columns <= cost prove it; no matching is cheaper than this
+        if any(rows[i] + columns[j] > cost[i][j] for i in range(n) for j in range(n)):
+            raise Refused("no potentials were found")
+        return Fraction(-sum(rows[:n]) - sum(columns[:n]), unit)
+
+    def mean_square(self, theta: list[Fraction]) -> Fraction:
+        n = self.n
+        row = [sum(theta[i * n : i * n + n], Fraction(0)) / n for i in range(n)]
+        column = [sum(theta[j::n], Fraction(0)) / n for j in range(n)]
+        mean = sum(row, Fraction(0)) / n
+        rest = [theta[i * n + j] - row[i] - column[j] + mean for i in range(n) for j in range(n)]
+        return (n * mean) ** 2 + dot(rest, rest) / (n - 1)
+
+    def diameter(self) -> Fraction:
+        """<F_a, F_b> = 1 + (n-1)(agreements - 1), and some permutation agrees nowhere."""
+        return Fraction(2 * self.n * (self.n - 1))
+
+
+def size_of(loss: dict[str, Any]) -> int:
+    """The number of items."""
+    if type(loss["n"]) is not int or loss["n"] < 2:
+        raise Refused("n must be an integer of at least 2")
+    return int(loss["n"])
+
+
+KINDS: dict[str, Any] = {
+    "gains": Positions, "pairwise": Positions, "rho": Positions, "matching": Matchings,
+    "footrule": Matchings,
+}  # fmt: skip
+
+
+def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
+    """Uq, the law divided by its sum."""
+    q = vector(law, len(truths), "law")
+    if any(x < 0 for x in q) or sum(q) <= 0:
+        raise Refused("the law is not a probability distribution")
+    total = [Fraction(0)] * space.width
+    for truth, x in zip(truths, q):
+        for column, u in enumerate(space.target(truth)):
+            if x and u:
+                total[column] += x * u
+    return [t / sum(q) for t in total]
+
+
+def verify(document: dict[str, Any]) -> None:
+    """Raise Refused unless the document proves its claim."""
+    if document["kind"] != "orders" or document["loss"]["name"] not in KINDS:
+        raise Refused("its kind is not 'orders', or its loss is not known")
+    space = KINDS[document["loss"]["name"]](document["loss"])
+    eps = number(document["eps"], "eps")
+    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
+    if eps <= 0:
+        raise Refused("eps must be positive")
+    bound = eps**2 / (2 * space.diameter())
+    if lower > bound:
+        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
+    i, j = (space.features(label) for label in document["pair"])
+    u = expected(space, document["truths"], document["law"])
+    if dot(j, u) - dot(i, u) < eps:
+        raise Refused("j is not worse than i by eps under the law")
+    theta = vector(document["theta"], space.width, "theta")
+    if dot(j, theta) < space.largest(theta):
+        raise Refused("j does not win under the scores")
+    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
+    if value > upper:
+        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
+
+
+def main(path: str) -> int:
+    """Read a certificate, print the verdict, return the exit code."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError) as reason:
+        print(f"unreadable: {reason}")
+        return 2
+    try:
+        verify(document)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as reason:
+        print(f"refused: {reason}")
+        return 1
+    print("proved")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+"""Check a certificate for the F-beta loss of label sets that are never listed. Exact.
+
+    python sizes.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
+
+Python's standard library alone. L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets c, y of T
+labels; two empty sets cost 1 - empty. Truths have the sizes given. The claim is lower <= H(eps) <=
+upper, H the calibration function (see listed.py) of the quadratic surrogate under the measure that
+is uniform over set sizes, then over sets. Scores, with m = |c| and w(m, s) = (1+b^2)/(b^2 s + m):
+
+    F_c = ( [t in c] w(m, s) for truth sizes s in 1..T-1 and labels t;  m w(m, T) if T is a size;
+            [c empty] if 0 is a size;  1 ),      L = 1 + <F_c, u_y>,  u_y = -(its own columns).
+
+Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
+largest of all sets prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. Among the sets of one size a score is
+a sum over members, so the largest is found by sorting, and the counts are hypergeometric.
+
+Lower end: H(eps) >= eps^2 / 2 D (Theorem 7), D the largest squared distance of two F_c in the
+metric in which parameters have the squared length E <F_c, theta>^2. With few sizes it is computed
+(F_c . F_d = (|c & d| - mm'/T) a(m, m') + b(m, m') is linear in the overlap; rounded up), otherwise
+that of scores that are free in every (set size, label) is used, of which these are a part.
++1 on the members of a set and very negative elsewhere makes that set win, so that all sets can be
+predicted as soon as some truth has a size in 1..T-1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from fractions import Fraction
+from typing import Any
+
+EXACT_SIZES, EXACT_LABELS = 8, 300  # up to here D is computed
+GRID = 2**400  # for Gram matrices, rounded down
+RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+
+
+class Refused(ValueError):
+    """The certificate does not prove its claim."""
+
+
+def number(value: Any, name: str = "a number") -> Fraction:
+    """The exact value of an integer, a finite float or a string "p/q"."""
+    try:
+        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
+            top, _, bottom = value.partition("/")
+            return Fraction(int(top, 0), int(bottom or "1", 0))
+        if type(value) in (int, float, Fraction):
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise Refused(f"{name} must be a finite number, got {value!r}")
+
+
+def vector(values: Any, size: int, name: str) -> list[Fraction]:
+    """Exact numbers."""
+    if not isinstance(values, (list, tuple)) or len(values) != size:
+        raise Refused(f"{name} must be a list of {size} numbers")
+    return [number(value, name) for value in values]
+
+
+def dot(a: Any, b: Any) -> Fraction:
+    """Sum of products."""
+    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
+
+
+class Sets:
+    """T labels, beta, truth sizes, F of two empty sets."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        T = self.T = document["T"]
+        self.sizes = list(document["sizes"])
+        if type(T) is not int or T < 2 or any(type(s) is not int for s in self.sizes):
+            raise Refused("T must be an integer of at least 2, sizes a list of integers")
+        if self.sizes != sorted(set(self.sizes)) or not all(0 <= s <= T for s in self.sizes):
+            raise Refused("sizes must rise from 0 to T at most")
+        self.square = number(document["beta"], "beta") ** 2
+        self.empty = number(document["empty"], "empty")
+        if not self.square > 0 or not 0 <= self.empty <= 1:
+            raise Refused("beta must be positive, empty in [0, 1]")
+        self.blocks = [s for s in self.sizes if 0 < s < T]
+        if not self.blocks:
+            raise Refused("no truth has a size between 0 and T")
+        # columns that depend on the size of the set alone
+        self.extra = [s for s in self.sizes if s == T] + ([0] if self.has_empty else [])
+        self.width = len(self.blocks) * T + len(self.extra) + 1
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether [c empty] is a column: not where two empty sets are worth nothing."""
+        return bool(self.sizes and self.sizes[0] == 0 and self.empty)
+
+    def weight(self, m: int, s: int) -> Fraction:
+        return (1 + self.square) / (self.square * s + m)
+
+    def common(self, m: int) -> list[Fraction]:
+        """The columns behind those of labels, for a set of size m."""
+        return [
+            *(m * self.weight(m, s) if s else Fraction(int(m == 0)) for s in self.extra),
+            Fraction(1),
+        ]
+
+    def members(self, label: Any) -> list[int]:
+        good = isinstance(label, (list, tuple)) and len(label) == self.T
+        if not good or any(type(x) is not int or x not in (0, 1) for x in label):
+            raise Refused(f"{label!r} is not a set of {self.T} labels")
+        return list(label)
+
+    def features(self, label: Any) -> list[Fraction]:
+        c = self.members(label)
+        m = sum(c)
+        inside = [self.weight(m, s) if x else Fraction(0) for s in self.blocks for x in c]
+        return inside + self.common(m)
+
+    def target(self, truth: Any) -> list[Fraction]:
+        y = self.members(truth)
+        s, row = sum(y), [Fraction(0)] * self.width
+        if s not in self.sizes:
+            raise Refused(f"no truth has the size {s}")
+        if s in self.blocks:
+            start = self.blocks.index(s) * self.T
+            row[start : start + self.T] = [Fraction(-x) for x in y]
+        elif s in self.extra:
+            column = len(self.blocks) * self.T + self.extra.index(s)
+            row[column] = Fraction(-1) if s else -self.empty
+        return row
+
+    def layers(self, theta: list[Fraction]) -> Any:
+        """(m, constant, scores of the labels) for every set size m: integers over one number."""
+        T, B = self.T, len(self.blocks)
+        unit = math.lcm(*(x.denominator for x in theta))
+        whole = [x.numerator * (unit // x.denominator) for x in theta]
+        columns = list(zip(*(whole[b * T : b * T + T] for b in range(B))))
+        for m in range(T + 1):
+            w = [self.weight(m, s) for s in self.blocks]
+            scale = math.lcm(*(x.denominator for x in w))
+            times = [x.numerator * (scale // x.denominator) for x in w]
+            labels = [sum(a * b for a, b in zip(times, column)) for column in columns]
+            yield m, dot(self.common(m), theta[B * T :]), labels, scale * unit
+
+    def largest(self, theta: list[Fraction]) -> Fraction:
+        return max(
+            constant + Fraction(sum(sorted(labels, reverse=True)[:m]), unit)
+            for m, constant, labels, unit in self.layers(theta)
+        )
+
+    def mean_square(self, theta: list[Fraction]) -> Fraction:
+        T, total = self.T, Fraction(0)
+        for m, constant, labels, unit in self.layers(theta):
+            whole, squares = sum(labels), sum(x * x for x in labels)
+            spread = Fraction(m * (T - m), T * (T - 1)) * Fraction(squares * T - whole**2, T)
+            total += (constant + Fraction(m * whole, T * unit)) ** 2 + spread / unit**2
+        return total / (T + 1)
+
+    def diameter(self) -> Fraction:
+        T = self.T
+        if len(self.blocks) > min(EXACT_SIZES, T - 2) or T > EXACT_LABELS:
+            # layers of measure 1/(T+1); T dimensions each, one for the empty and the full set
+            dimensions = sorted(T if 0 < m < T else 1 for m in range(T + 1))[-2:]
+            apart = Fraction((T + 1) * sum(dimensions))
+            return max(apart, Fraction(2 * (T * T - 1) * T, T - T // 2))
+        own = [[self.weight(m, s) for s in self.blocks] for m in range(T + 1)]
+        both = [[*(m * x for x in own[m]), *self.common(m)] for m in range(T + 1)]
+        spread = [Fraction(m * (T - m), T * (T - 1) * (T + 1)) for m in range(T + 1)]
+        a = Kernel(own, spread)
+        b = Kernel(both, [Fraction(1, T + 1)] * (T + 1))
+        found = 0.0
+        for m in range(T + 1):
+            for n in range(m + 1):
+                common = b.form(m, n, 1, 1, 1)
+                for overlap in {max(m + n - T, 0), n if m != n else max(m - 1, 2 * m - T, 0)}:
+                    inside = a.form(m, n, m * (T - m), n * (T - n), overlap * T - m * n) / T
+                    found = max(found, inside + common)
+        return Fraction(found) * (1 + Fraction(1, 2**50))  # four roundings to nearest
+
+
+class Kernel:
+    """R (R' W R)^-1 R', from above: R' W R is rounded down to a positive definite matrix."""
+
+    def __init__(self, rows: list[list[Fraction]], weights: list[Fraction]) -> None:
+        size = len(rows[0])
+        gram = [
+            [
+                sum(math.floor(w * r[a] * r[b] * GRID) for w, r in zip(weights, rows))
+                for b in range(size)
+            ]
+            for a in range(size)
+        ]
+        # what was rounded off has entries in [0, len(rows)], so its norm is at most size times that
+        table = [[Fraction(x) for x in row] + [Fraction(0)] * size for row in gram]
+        for a in range(size):
+            table[a][a] -= len(rows) * size
+            table[a][size + a] = Fraction(GRID)
+        for a in range(size):
+            if table[a][a] <= 0:
+                raise Refused("the Gram matrix is not positive definite")
+            table[a] = [x / table[a][a] for x in table[a]]
+            for r in range(size):
+                if r != a:
+                    table[r] = [x - table[r][a] * y for x, y in zip(table[r], table[a])]
+        flat, self.unit = integers([x for row in table for x in row[size:]])
+        inverse = [flat[a * size : a * size + size] for a in range(size)]
+        self.rows, self.units = zip(*(integers(row) for row in rows))
+        self.solved = [[sum(a * b for a, b in zip(x, row)) for x in inverse] for row in self.rows]
+
+    def product(self, m: int, n: int) -> int:
+        return sum(a * b for a, b in zip(self.rows[m], self.solved[n]))
+
+    def form(self, m: int, n: int, first: int, second: int, both: int) -> float:
+        """first K_mm + second K_nn - 2 both K_mn; division of integers rounds to nearest."""
+        d, e = self.units[m], self.units[n]
+        value = first * self.product(m, m) * e * e + second * self.product(n, n) * d * d
+        return (value - 2 * both * self.product(m, n) * d * e) / (self.unit * d * d * e * e)
+
+
+def integers(row: list[Fraction]) -> tuple[list[int], int]:
+    """Over one denominator."""
+    unit = math.lcm(*(x.denominator for x in row))
+    return [x.numerator * (unit // x.denominator) for x in row], unit
+
+
+def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
+    """Uq, the law divided by its sum."""
+    q = vector(law, len(truths), "law")
+    if any(x < 0 for x in q) or sum(q) <= 0:
+        raise Refused("the law is not a probability distribution")
+    total = [Fraction(0)] * space.width
+    for truth, x in zip(truths, q):
+        for column, u in enumerate(space.target(truth)):
+            if x and u:
+                total[column] += x * u
+    return [t / sum(q) for t in total]
+
+
+def verify(document: dict[str, Any]) -> None:
+    """Raise Refused unless the document proves its claim."""
+    if document["kind"] != "sizes":
+        raise Refused("its kind is not 'sizes'")
+    space = Sets(document)
+    eps = number(document["eps"], "eps")
+    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
+    if eps <= 0:
+        raise Refused("eps must be positive")
+    bound = eps**2 / (2 * space.diameter())
+    if lower > bound:
+        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
+    i, j = (space.features(label) for label in document["pair"])
+    u = expected(space, document["truths"], document["law"])
+    if dot(j, u) - dot(i, u) < eps:
+        raise Refused("j is not worse than i by eps under the law")
+    theta = vector(document["theta"], space.width, "theta")
+    if dot(j, theta) < space.largest(theta):
+        raise Refused("j does not win under the scores")
+    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
+    if value > upper:
+        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
+
+
+def main(path: str) -> int:
+    """Read a certificate, print the verdict, return the exit code."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError) as reason:
+        print(f"unreadable: {reason}")
+        return 2
+    try:
+        verify(document)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as reason:
+        print(f"refused: {reason}")
+        return 1
+    print("proved")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
