@@ -65,6 +65,8 @@ CASES = {
             "scores": Dense(np.eye(4)[:, :2]),
             "fit_intercept": False,
             "n_jobs": 2,
+            "device": "nowhere",
+            "precision": "single",
         },
         {"exact_weights": False},  # landmarks are drawn among rows
     ),

@@ -61,6 +61,7 @@ PLAIN = [
     (
         "consistruct.learning.models.features.feature_maps",
         (
+            "KernelCentres",
             "KernelFeatures",
             "LinearFeatures",
             "NystroemFeatures",

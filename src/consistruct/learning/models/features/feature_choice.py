@@ -9,6 +9,7 @@ import numpy as np
 from consistruct._sparse import is_sparse
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
+    KernelCentres,
     KernelFeatures,
     LinearFeatures,
     NystroemFeatures,
@@ -44,13 +45,16 @@ def choose_features(
     statistic: Statistic,
     *,
     expansions: bool,
+    whiten: bool = True,
     rng: np.random.Generator,
 ) -> FeatureMap:
     """Fit the feature map.
 
     ``expansions`` says whether the solver takes kernel expansions over all examples; others get
-    the same functions as Nyström features with every distinct example as a landmark.
+    the same functions as Nyström features with every distinct example as a landmark. ``whiten``
+    says whether Nyström features are orthonormal, or plain values of the kernel.
     """
+    nystroem = NystroemFeatures if whiten else KernelCentres
     if not isinstance(options.features, str):
         return transformer_features(options.features, X, true if true.ndim == 1 else None)
     features = options.name(X)
@@ -70,10 +74,10 @@ def choose_features(
     if exact and expansions:
         return KernelFeatures(kernel, X, scaling)
     if features in KERNELS:
-        return NystroemFeatures(kernel, X[_first_occurrences(X)], scaling)
+        return nystroem(kernel, X[_first_occurrences(X)], scaling)
     if distinct is None:
         distinct = np.sort(rng.choice(X.shape[0], size=components, replace=False))
-    return NystroemFeatures(kernel, X[distinct], scaling)
+    return nystroem(kernel, X[distinct], scaling)
 
 
 def _choose_kernel(

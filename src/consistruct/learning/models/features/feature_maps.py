@@ -20,6 +20,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = [
     "FeatureMap",
+    "KernelCentres",
     "KernelFeatures",
     "LinearFeatures",
     "NystroemFeatures",
@@ -132,6 +133,19 @@ class KernelFeatures(FeatureMap):
 
     def transform(self, X: Any) -> FloatArray:
         return self.kernel(self.scaling(X), self.support)
+
+
+class KernelCentres(FeatureMap):
+    """φ(x) = k(x, landmarks), not whitened: for solvers that penalise by the kernel of these."""
+
+    def __init__(self, kernel: Kernel, landmarks: Any, scaling: Scaling | None = None) -> None:
+        self.kernel = kernel
+        self.scaling = scaling or Scaling()
+        self.landmarks = dense_rows(self.scaling(landmarks))  # (m, d), already scaled
+        self.n_outputs = len(self.landmarks)
+
+    def transform(self, X: Any) -> FloatArray:
+        return self.kernel(self.scaling(X), self.landmarks)
 
 
 class NystroemFeatures(FeatureMap):

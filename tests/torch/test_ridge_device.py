@@ -1,0 +1,223 @@
+"""Ridge on a device, here the host: the same fits as the closed form of NumPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import consistruct as cs
+from consistruct.learning import load, save
+from consistruct.learning.models import Ridge
+from consistruct.learning.models.features.feature_maps import (
+    KernelCentres,
+    LinearFeatures,
+    NystroemFeatures,
+    RandomFeatures,
+    Scaling,
+)
+from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.ridge import device, device_sums
+from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.ridge.device import DeviceClosedForm
+from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.losses import FBeta, ZeroOne
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4)) + 3.0
+CLASSES = (np.sin(X[:, 0]) + X[:, 1] > 3.0).astype(int) + (X[:, 2] > 3.5)
+SETS = (X @ RNG.normal(size=(4, 5)) + RNG.normal(size=(300, 5)) > 0.2).astype(int)
+STATISTIC = ClassProbabilities(ZeroOne(3))
+WEIGHT = RNG.uniform(0.5, 2.0, 300)
+
+
+def both(features, host=None, statistic=STATISTIC, true=CLASSES, weight=WEIGHT, **settings):
+    """Estimates by the device and by NumPy."""
+    rng = np.random.default_rng
+    precision, how = settings.pop("precision", "double"), settings.pop("how", "gcv")
+    solver = DeviceClosedForm("cpu", precision, how)
+    intercept = settings.pop("fit_intercept", True)
+    mine, theirs = (ScoreMap(f, fit_intercept=intercept) for f in (features, host or features))
+    fit, _ = solver.solve(statistic, mine, X, true, sample_weight=weight, rng=rng(0), **settings)
+    plain = ClosedForm(solver.selection, "primal").solve(
+        statistic, theirs, X, true, sample_weight=weight, rng=rng(0), **settings
+    )
+    return mine.apply(fit.weights, X), theirs.apply(plain.weights, X), fit, plain
+
+
+SCALING = Scaling.standard(X, WEIGHT)
+KERNEL = Kernel("rbf", 1.5)
+
+
+@pytest.mark.parametrize("weight", [WEIGHT, np.full(300, 2.0)], ids=["weights", "uniform"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "features",
+    [
+        LinearFeatures(4),
+        LinearFeatures(4, SCALING),
+        RandomFeatures(KERNEL, 4, 20, np.random.default_rng(1), SCALING),
+    ],
+    ids=["plain", "standardised", "random"],
+)
+def test_the_same_fit_as_on_the_host(features, fit_intercept, weight, monkeypatch):
+    monkeypatch.setattr(device_sums, "CHUNK_ROWS", 64)  # several chunks, several blocks
+    monkeypatch.setattr(device_sums, "BLOCK", 7)
+    for alpha in (0.01, [1e-3, 1e-2, 0.1]):
+        mine, theirs, fit, plain = both(
+            features, weight=weight, alpha=alpha, fit_intercept=fit_intercept
+        )
+        assert fit.alpha == plain.alpha
+        np.testing.assert_allclose(mine, theirs, atol=1e-8)
+        np.testing.assert_array_equal(fit.left_out.rows, plain.left_out.rows)
+        np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-8)
+    np.testing.assert_allclose(fit.path["gcv"], plain.path["gcv"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplace", "poly"])
+def test_nystroem_without_whitening_is_the_same_function(name):
+    kernel = Kernel(name, 2.0, degree=2)
+    landmarks = X[::10]
+    mine, theirs, fit, plain = both(
+        KernelCentres(kernel, landmarks, SCALING),
+        NystroemFeatures(kernel, landmarks, SCALING),
+        alpha=1e-3,
+    )
+    np.testing.assert_allclose(mine, theirs, atol=1e-6)
+    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["gcv", "surrogate", "task_loss"])
+def test_a_penalty_is_chosen(how):
+    statistic = TargetValues(FBeta(5))
+    features = RandomFeatures(KERNEL, 4, 30, np.random.default_rng(1), SCALING)
+    _, _, fit, plain = both(features, statistic=statistic, true=SETS, weight=np.ones(300), how=how)
+    grid, scores = fit.path["alphas"], fit.path[how]
+    assert fit.alpha == grid[np.lexsort((-grid, scores))[0]]
+    assert 3 <= len(grid) <= 21
+    assert abs(np.log10(fit.alpha / plain.alpha)) <= 1.01
+
+
+def test_left_out_estimates_are_those_of_fits_without_the_row():
+    features = KernelCentres(KERNEL, X[::15], SCALING)
+    solver = DeviceClosedForm("cpu", "double")
+    score_map = ScoreMap(features)
+    rng = np.random.default_rng
+    fit, _ = solver.solve(STATISTIC, score_map, X, CLASSES, alpha=0.01, rng=rng(0))
+    for row in (0, 17):
+        kept = np.delete(np.arange(300), row)
+        # the penalty is relative to the number of rows
+        other, _ = solver.solve(
+            STATISTIC, score_map, X[kept], CLASSES[kept], alpha=0.01 * 300 / 299, rng=rng(0)
+        )
+        own = score_map.apply(other.weights, X[[row]])
+        np.testing.assert_allclose(fit.left_out.expected[[row]], own, atol=1e-7)
+
+
+def test_tensors_need_no_copy_on_the_host():
+    features = LinearFeatures(4, SCALING)
+    solver = DeviceClosedForm("cpu", "double")
+    rng = np.random.default_rng
+    plain, _ = solver.solve(STATISTIC, ScoreMap(features), X, CLASSES, rng=rng(0))
+    fit, _ = solver.solve(
+        STATISTIC, ScoreMap(features), torch.as_tensor(X), torch.as_tensor(CLASSES), rng=rng(0)
+    )
+    np.testing.assert_allclose(fit.weights, plain.weights, atol=1e-12)
+
+
+def test_single_precision_damps_what_it_cannot_resolve():
+    many = X[:200]  # centres so close that their kernel matrix is singular in float32
+    wide = KernelCentres(Kernel("rbf", 10.0), many, SCALING)
+    single = both(wide, precision="single", alpha=1e-6)[0]
+    double = both(wide, precision="double", alpha=1e-6)[0]
+    assert np.isfinite(single).all()
+    wrong = [float((e.argmax(1) != CLASSES).mean()) for e in (single, double)]
+    assert abs(wrong[0] - wrong[1]) < 0.1
+
+
+def test_rounding_to_ten_bits():
+    numbers = torch.as_tensor(RNG.normal(size=1000), dtype=torch.float32)
+    rounded = device_sums.round_to_tf32(numbers.clone())
+    np.testing.assert_allclose(rounded, numbers, rtol=2.0**-11)
+    mantissa = np.frexp(rounded.numpy())[0] * 2.0**11
+    np.testing.assert_array_equal(mantissa, np.rint(mantissa))
+    assert abs(float((rounded - numbers).sum() / numbers.abs().sum())) < 2.0**-14  # to nearest
+    assert torch.equal(device_sums.round_to_tf32(rounded.clone()), rounded)
+
+
+@pytest.mark.parametrize("weight", [WEIGHT, np.ones(300)], ids=["weights", "uniform"])
+def test_single_precision_is_close(weight):
+    features = RandomFeatures(KERNEL, 4, 30, np.random.default_rng(1), SCALING)
+    single, theirs, fit, plain = both(features, weight=weight, precision="single", alpha=1e-3)
+    np.testing.assert_allclose(single, theirs, atol=5e-3)
+    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=5e-3)
+
+
+def test_the_trial_takes_double_where_single_is_worse(monkeypatch):
+    problem = device._Problem(
+        STATISTIC, ScoreMap(LinearFeatures(4, SCALING)), X, CLASSES, np.ones(300), None,
+        torch.device("cpu"),
+    )  # fmt: skip
+    solver = DeviceClosedForm("cpu", "auto")
+    assert solver._tried(problem, np.random.default_rng(0)) == "single"
+    monkeypatch.setattr(device_sums, "_noise", lambda rows: 1e6)  # everything is damped
+    assert solver._tried(problem, np.random.default_rng(0)) == "double"
+
+
+def test_in_an_estimator(tmp_path):
+    for features in ("linear", "nystroem", "random", "auto"):
+        model = Ridge(features, device="cpu", n_components=40 if features != "linear" else None)
+        fitted = cs.TaskLossClassifier(model=model, random_state=0).fit(X, CLASSES)
+        assert -fitted.score(X, CLASSES) < 0.35
+        assert fitted.model_.precision_ == "double"
+        host = fitted.model_.feature_map_.transform(X) @ fitted.model_.coef_.T
+        np.testing.assert_allclose(
+            fitted.model_.expected(X), host + fitted.model_.intercept_, atol=1e-9
+        )
+    save(fitted, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"device": "nowhere"}, "device must be None or a device"),
+        ({"device": "cpu", "solver": "sgd"}, "closed form with regularizer"),
+        ({"device": "cpu", "regularizer": "weights"}, "closed form with regularizer"),
+        ({"device": "cpu", "precision": "half"}, "precision must be one of"),
+        ({"precision": "single"}, "has an effect with device"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(settings, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        cs.TaskLossClassifier(model=Ridge("linear", **settings)).fit(X, CLASSES)
+    assert "\n" not in str(caught.value)
+
+
+BLOCKED = """
+import builtins
+real = builtins.__import__
+def guarded(name, *rest, **options):
+    if name.split(".")[0] in {blocked!r}:
+        raise ImportError(name)
+    return real(name, *rest, **options)
+builtins.__import__ = guarded
+import numpy as np
+import consistruct as cs
+import consistruct.torch
+from consistruct.learning.models import Ridge, Torch
+X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+ridge = Ridge("linear", device="cpu")
+cs.TaskLossClassifier("zero_one", ridge, random_state=0).fit(X, y).predict(X)
+"""
+
+
+def test_neither_solvers_nor_charts_are_needed():
+    blocked = ("clarabel", "plotly", "dask", "matplotlib", "typer", "skops", "triton")
+    script = BLOCKED.format(blocked=blocked)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
