@@ -170,6 +170,11 @@ class Ridge(FitsMoments, TargetModel):
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
         refuse_idle(self, "device", self.device is not None, ("precision",))
         if self.solver == MOMENTS:
+            if self.device is not None:
+                raise ValueError(
+                    f"solver='moments' adds up batches on the processor, got device="
+                    f"{self.device!r}; leave one of them out"
+                )
             return self._fit_by_moments(X, truths, statistic, weight, groups, rng)
         solver = self._make_solver(X.shape)
         self.statistic_ = self._own_statistic(statistic, solver)
