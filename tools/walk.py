@@ -120,12 +120,16 @@ def trace(flow: Callable[[], None]) -> Walk:
     return found
 
 
+NOT_WALKED = ("consistruct.explorer", "consistruct.__main__", "consistruct.torch")
+
+
 def _import_everything() -> None:
     """Import every module, so that no import is taken for a step of a flow."""
     import consistruct
 
     for module in pkgutil.walk_packages(consistruct.__path__, "consistruct."):
-        if not module.name.startswith(("consistruct.explorer", "consistruct.__main__")):
+        # the explorer serves, and networks (with Triton only where there is a GPU) are no walk
+        if not module.name.startswith(NOT_WALKED):
             importlib.import_module(module.name)
 
 

@@ -71,7 +71,7 @@ def test_sizes_from_data():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown loss '' in the spec ''; known are abstain, block"),
+        ("", "unknown loss '' in the spec ''; known are abstain, "),
         ("zero", "unknown loss 'zero'"),
         ("zero-one", "the spec of zero-one lacks the number of classes; write for example"),
         (

@@ -305,4 +305,7 @@ def test_what_scores_do_not_tell():
 
 
 def test_registry_is_covered():
-    assert {type(loss) for loss in SOME} == {entry.cls for entry in LOSSES.values()}
+    every = {entry.cls for entry in LOSSES.values()}
+    assert {type(loss) for loss in SOME} == every - {cs.losses.Decision}
+    with pytest.raises(CapabilityError, match="targets on the device"):
+        TaskLoss("path:3x3")

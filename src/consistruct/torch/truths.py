@@ -22,6 +22,7 @@ from consistruct.losses.cost_vectors import CostVectors
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.gains import GainLoss
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.label_costs import LabelCosts
 from consistruct.losses.orders import OrderLoss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.zero_one import ZeroOne
@@ -179,6 +180,34 @@ class States(Truths):
         return f"states 0..{self.loss.n_states - 1}"
 
 
+class PricedLabels(Truths):
+    """Costs of missed and of false labels, a price of its own for every label."""
+
+    loss: LabelCosts
+
+    def __init__(self, loss: LabelCosts) -> None:
+        super().__init__(loss)
+        self.hold("prices", np.stack([loss.miss, loss.alarm], axis=1) / loss.n_parts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.loss.n_parts,)
+
+    def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        states = true.to(dtype)
+        wrong = torch.stack([states, 1.0 - states], dim=2)  # predicted 0, predicted 1
+        return -(wrong * self.held("prices", dtype)).flatten(1)
+
+    def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(len(true), dtype=dtype, device=true.device)
+
+    def valid(self, true: Tensor) -> Tensor:
+        return ((true == 0) | (true == 1)).all(1)
+
+    def _allowed(self) -> str:
+        return "labels 0 and 1"
+
+
 class SetsBySize(Truths):
     """F-measure: the members of a set, in the block of its size."""
 
@@ -326,6 +355,8 @@ def truths_of(loss: Loss) -> Truths:
         return Costs(loss)
     if isinstance(loss, Hamming):
         return States(loss)
+    if isinstance(loss, LabelCosts):
+        return PricedLabels(loss)
     if isinstance(loss, FBeta):
         return SetsBySize(loss)
     if isinstance(loss, PartialLabels):

@@ -35,8 +35,8 @@ def _truths(loss: Any, X: np.ndarray, rng: np.random.Generator) -> Any:
     n = len(X)
     cells = (X @ rng.normal(size=(X.shape[1], 6))).argmax(axis=1)
     if loss.truths.size is None:  # cost vectors
-        typical = rng.random((6, loss.k)) ** 2 * loss.max_value
-        return typical[cells] * rng.random((n, loss.k))
+        typical = loss.truths.sample(6, rng) * getattr(loss, "max_cost", 1.0)
+        return typical[cells] * rng.random((n, typical.shape[1]))
     typical = loss.truths.sample(6, rng)
     noise = rng.random(n) < 0.25
     drawn = loss.truths.sample(n, rng)

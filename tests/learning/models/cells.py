@@ -28,7 +28,7 @@ def truths_of(loss, n=200, seed=1):
     """Truths at random, as codes."""
     rng = np.random.default_rng(seed)
     if loss.truths.size is None:
-        return rng.random((n, loss.k)) * loss.max_cost
+        return loss.truths.sample(n, rng) * getattr(loss, "max_cost", 1.0)
     return loss.truths.sample(n, rng)
 
 
