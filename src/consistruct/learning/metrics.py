@@ -31,6 +31,7 @@ from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
 from consistruct.learning.importance import Importance, permutation_importance
 from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
+from consistruct.learning.regret import normalized_regret, regret
 from consistruct.learning.rules.deciding import asked_metric, confusion_of
 from consistruct.learning.selective import SelectiveCurve, selective_curve
 from consistruct.losses import parse_loss
@@ -48,8 +49,10 @@ __all__ = [
     "example_losses",
     "mean_interval",
     "metric_value",
+    "normalized_regret",
     "permutation_importance",
     "profit_curve",
+    "regret",
     "savings",
     "selective_curve",
     "task_loss",

@@ -21,7 +21,7 @@ import numpy as np
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.labels import Classes
-from consistruct.losses import Hamming
+from consistruct.losses import Decision, Hamming
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -62,6 +62,15 @@ def fit_baselines(
     """All baselines that make sense for these labels, and why the others do not."""
     found = [_timed("best constant", lambda: constant_decision(loss, train, X_test.shape[0]))]
     done()
+    if isinstance(loss, Decision):
+        found.append(
+            _timed(
+                "linear regression, then the oracle",
+                lambda: _two_stage(loss, X_train, train, X_test),
+            )
+        )
+        done()
+        return found, "logistic regression is for classes and label sets; these are decisions"
     kind = label_kind(loss, train)
     if kind == "other":
         return found, "logistic regression is for classes and label sets; these labels are neither"
@@ -99,6 +108,14 @@ def _timed(name: str, predict: Callable[[], LabelArray]) -> Baseline:
     start = time.perf_counter()
     codes = predict()
     return Baseline(name, codes, time.perf_counter() - start)
+
+
+def _two_stage(loss: Decision, X_train: Any, train: LabelArray, X_test: Any) -> LabelArray:
+    """Costs by least squares, then decisions: what people do first."""
+    from sklearn.linear_model import LinearRegression
+
+    costs = LinearRegression().fit(X_train, loss.target(train)).predict(X_test)
+    return loss.score_space.decoder()(-costs)
 
 
 def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:

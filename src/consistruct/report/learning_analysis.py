@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
-from consistruct.losses import Hamming
+from consistruct.losses import Decision, Hamming
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.baselines import LogisticLaw, fit_baselines, label_kind
 from consistruct.report.error_tables import confusion_of, part_errors
@@ -155,7 +155,7 @@ def learning_report(
         portfolio=portfolio_of(model),
         n_train=None if X_train is None else int(X_train.shape[0]),
         n_test=len(truths),
-        max_value=float(model.loss_.max_value),
+        max_value=_largest(model.loss_, test, losses),
         alpha=None if ridge_of(model) is None else float(ridge_of(model).alpha_),
         contrast=float(getattr(model.recalibration_, "contrast", 1.0)),
         scores=tuple(scores),
@@ -171,6 +171,17 @@ def learning_report(
     )
 
 
+def _largest(loss: Any, test: Any, losses: FloatArray) -> float:
+    """Largest loss that was possible; of decisions, whose costs have no limit, on these rows."""
+    if not isinstance(loss, Decision):
+        return float(loss.max_value)
+    if not loss.solver.binary:
+        return float(losses.max())
+    signed = loss.signed(test)
+    most = np.maximum(signed, 0.0).sum(axis=1) + loss.offset(test)
+    return float(most.max())
+
+
 def _check_model(model: Any) -> None:
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
 
@@ -181,7 +192,8 @@ def _check_model(model: Any) -> None:
         )
     if not hasattr(model, "loss_"):
         raise ValueError("model must be fitted first: call model.fit(X, y)")
-    if model.kind_.name != "rows" or model.loss_.n_labels is None:
+    unlisted = model.loss_.n_labels is None and not isinstance(model.loss_, Decision)
+    if model.kind_.name != "rows" or unlisted:
         raise ValueError(
             "a learning report is about labels of a fixed shape; for sequences use "
             "consistruct evaluate, which counts tokens and chunks"

@@ -131,9 +131,9 @@ class Costs(TargetModel):
                 f"Costs estimates cost vectors for the loss Decision, got {statistic.loss!r}; use "
                 f"Ridge or Regressor"
             )
-        kinds = (
-            list(KINDS) if isinstance(self.models, str) and self.models == "auto" else self.models
-        )
+        kinds = self.models
+        if isinstance(kinds, str) and kinds == "auto":
+            kinds = KINDS if self.surrogate is None else ("linear", "kernel")
         good = isinstance(kinds, list | tuple) and len(kinds) > 0
         if not good or not all(k in KINDS or isinstance(k, TargetModel) for k in kinds):
             raise ValueError(
