@@ -21,7 +21,7 @@ import math
 import numpy as np
 from scipy.special import bdtr
 
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
     "TESTS",
@@ -86,7 +86,7 @@ def hoeffding_bentkus(mean: FloatArray, n: int, level: float) -> FloatArray:
     return np.where(mean < level, np.maximum(np.maximum(hoeffding, bentkus), 0.0), 0.0)
 
 
-def binomial(errors: FloatArray, n: FloatArray | int, level: float) -> FloatArray:
+def binomial(errors: FloatArray, n: IntArray | int, level: float) -> FloatArray:
     """log(1/p) of so many errors in n rows under "P(error) ≥ level"."""
     with np.errstate(divide="ignore"):
         return np.asarray(-np.log(bdtr(np.rint(errors), n, level)))

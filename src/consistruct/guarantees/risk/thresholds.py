@@ -300,7 +300,7 @@ class _Tests:
             answers = steps.totals(ladder.answered.astype(np.float64))
             errors = steps.totals(ladder.losses * ladder.answered)
             # given how many rows are answered, their errors are independent
-            found = binomial(errors, np.maximum(np.rint(answers), 1.0), self.level)
+            found = binomial(errors, np.maximum(np.rint(answers).astype(np.int64), 1), self.level)
             return np.where(answers > 0.5, found, 0.0)
         gain = self.level - ladder.losses
         if self.selective:

@@ -1,0 +1,1 @@
+"""Risk control on real data, against MAPIE, and on a million rows."""

@@ -1,0 +1,42 @@
+"""What the parts of the benchmark share: splits, models, data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import consistruct as cs
+from benchmarks import data as sources
+
+CONFIDENCE = 0.9
+FIT, CALIBRATE = 0.5, 0.25  # shares of the rows; the rest tests
+
+
+def parts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row numbers to fit, to calibrate and to test."""
+    order = np.random.default_rng(seed).permutation(n)
+    first, second = round(FIT * n), round((FIT + CALIBRATE) * n)
+    return order[:first], order[first:second], order[second:]
+
+
+def forest(loss: Any) -> Any:
+    trees = ExtraTreesClassifier(80, min_samples_leaf=2, random_state=0)
+    return cs.TaskLossClassifier(loss, cs.models.Probabilities(trees))
+
+
+def logistic(loss: Any) -> Any:
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
+    return cs.TaskLossClassifier(loss, cs.models.Probabilities(model))
+
+
+def both_parts(name: str, held_out: bool, **options: Any) -> tuple[Any, Any]:
+    train = sources.load(name, "train", **options)
+    if held_out:
+        return train.X, train.y
+    test = sources.load(name, "test", **options)
+    return np.concatenate([train.X, test.X]), np.concatenate([train.y, test.y])  # type: ignore[list-item]

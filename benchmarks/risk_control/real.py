@@ -1,0 +1,127 @@
+"""Levels promised on real data, and what test rows show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import consistruct as cs
+from benchmarks import data as sources
+from benchmarks.measure import table
+from benchmarks.risk_control.common import CONFIDENCE, both_parts, forest, logistic, parts
+from benchmarks.tabular.tables import read_table
+from consistruct.exceptions import RiskLevelError
+from consistruct.guarantees.risk import RiskControl
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows, what estimates on them, and what is promised."""
+
+    name: str
+    X: Any
+    y: Any
+    estimator: Callable[[], Any]
+    asked: tuple[dict[str, Any], ...]
+
+
+def tasks(held_out: bool) -> Iterator[Task]:
+    table_ = read_table("page_blocks")
+    costs = 1.0 - np.eye(table_.n_classes)
+    costs[:, np.bincount(table_.y).argmin()] *= 10.0
+    loss = cs.losses.CostMatrix(costs)
+    yield Task(
+        "page_blocks, rare class 10:1", table_.X, table_.y, lambda: forest(loss),
+        (
+            {"level": 0.02, "policy": "sets"},
+            {"level": 0.03, "policy": "sets", "confidence": CONFIDENCE},
+            {"level": 0.02, "policy": "abstain"},
+            {"level": 0.04, "policy": "abstain", "risk": "selective", "confidence": CONFIDENCE},
+        ),
+    )  # fmt: skip
+    wine = read_table("wine_white")
+    yield Task(
+        "wine_white, absolute error", wine.X, wine.y, lambda: forest("ordinal"),
+        (
+            {"level": 0.2, "policy": "sets"},
+            {"level": 0.2, "policy": "sets", "confidence": CONFIDENCE},
+            {"level": 0.2, "policy": "abstain"},
+            {"level": 0.4, "policy": "abstain", "risk": "selective", "confidence": CONFIDENCE},
+            {"level": 0.3, "policy": "defer", "defer_cost": 0.1, "confidence": CONFIDENCE},
+        ),
+    )  # fmt: skip
+    X, y = both_parts("yeast", held_out)
+    yield Task(
+        "yeast, 1 - F1", X, y, lambda: logistic("fbeta"),
+        (
+            {"level": 0.15, "policy": "grow"},
+            {"level": 0.15, "policy": "grow", "confidence": CONFIDENCE},
+            {"level": 0.15, "policy": "shrink"},
+            {"level": 0.45, "policy": "threshold", "confidence": CONFIDENCE},
+            {"level": 0.2, "policy": "abstain"},
+        ),
+    )  # fmt: skip
+    tree = sources.label_tree()
+    X, y = both_parts("imclef07a", held_out, target="leaf")
+    yield Task(
+        "imclef07a, path length", X.astype(np.float64), np.searchsorted(tree.leaves, y),
+        lambda: forest(tree),
+        (
+            {"level": 0.3, "policy": "ancestor"},
+            {"level": 0.3, "policy": "ancestor", "confidence": CONFIDENCE},
+            {"level": 0.5, "policy": "abstain", "risk": "selective", "confidence": CONFIDENCE},
+        ),
+    )  # fmt: skip
+
+
+def real(splits: int, held_out: bool) -> str:
+    rows = []
+    for task in tasks(held_out):
+        reports: list[list[Any]] = [[] for _ in task.asked]
+        plain = []
+        for seed in range(splits):
+            fit, calibrate, test = parts(len(task.y), seed)
+            estimator = task.estimator().fit(task.X[fit], task.y[fit])
+            plain.append(float(estimator.task_losses(task.X[test], task.y[test]).mean()))
+            for number, asked in enumerate(task.asked):
+                control = RiskControl(estimator, random_state=seed, **asked)
+                try:
+                    control.fit(task.X[calibrate], task.y[calibrate])
+                except RiskLevelError:
+                    continue
+                reports[number].append(control.evaluate(task.X[test], task.y[test]))
+            print(task.name, seed, flush=True)
+        for asked, found in zip(task.asked, reports, strict=True):
+            rows.append(real_row(task.name, asked, found, float(np.mean(plain)), splits))
+    header = [
+        "data and loss", "policy", "promise", "level", "mean test risk", "largest", "splits above",
+        "coverage", "mean size", "loss without",
+    ]  # fmt: skip
+    return table(header, rows)
+
+
+def real_row(
+    name: str, asked: dict[str, Any], found: list[Any], plain: float, splits: int
+) -> list[object]:
+    selective = asked.get("risk") == "selective"
+    kind = "selective" if selective else "marginal"
+    promise = kind if "confidence" not in asked else f"{kind}, {asked['confidence']:.0%}"
+    if not found:
+        return [name, asked["policy"], promise, asked["level"], *["none"] * 5, f"{plain:.4f}"]
+    risks = np.array([(one.selective_risk if selective else one.risk).estimate for one in found])
+    missing = "" if len(found) == splits else f" ({splits - len(found)} without a rule)"
+    return [
+        name,
+        asked["policy"],
+        promise,
+        asked["level"],
+        f"{risks.mean():.4f} ± {risks.std() / np.sqrt(len(risks)):.4f}",
+        f"{risks.max():.4f}",
+        f"{(risks > asked['level']).sum()} of {len(found)}{missing}",
+        f"{np.mean([one.coverage for one in found]):.3f}",
+        f"{np.mean([one.size for one in found]):.2f}",
+        f"{plain:.4f}",
+    ]
