@@ -203,6 +203,8 @@ def accumulate_on(
     factor = float(weight[0]) if uniform else 1.0
     if uniform and factor != 1.0:
         second *= factor
+    # float64 rounds too, relative to the sums before they are centred
+    noise = factor * noise + torch.finfo(torch.float64).eps * float(second.diagonal().sum())
     total = float(weight.sum()) if uniform else float(mass)  # of the weights as they were used
     kept_rows = torch.cat(kept)
     mean_feature, mean_target = torch.zeros(size, **double), torch.zeros_like(target_sum)
@@ -220,7 +222,7 @@ def accumulate_on(
         mean_target,
         float(squares),
         total,
-        noise * factor,
+        noise,
         kept_rows,
     )
 
