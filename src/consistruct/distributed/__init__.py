@@ -7,6 +7,7 @@ from consistruct.distributed.jobs import (
     fit_folder,
     predict_folder,
 )
+from consistruct.distributed.planning import PassCost, Rates, measured_rates, pass_cost
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.streams import (
     Batch,
@@ -22,12 +23,16 @@ __all__ = [
     "Folder",
     "FolderScore",
     "Moments",
+    "PassCost",
     "Plan",
+    "Rates",
     "Summary",
     "Survey",
     "evaluate_folder",
     "fit_folder",
     "make_plan",
+    "measured_rates",
+    "pass_cost",
     "predict_folder",
     "survey_batch",
 ]

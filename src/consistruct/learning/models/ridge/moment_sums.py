@@ -20,6 +20,7 @@ __all__ = ["MomentSums", "accumulate"]
 
 CHUNK_ENTRIES = 2**20  # features that are multiplied at a time
 FEWEST_ROWS = 1024
+FEW_OUTPUTS = 32
 DOUBLE = float(np.finfo(np.float64).eps)
 STATE = ("second", "cross", "feature_sum", "target_sum", "scalars", "shift")
 
@@ -223,6 +224,8 @@ def scale_rows(rows: Any, factor: FloatArray) -> Any:
 
 def dense_product(target: Target, features: Any) -> FloatArray:
     """featuresᵀ target, (m, width), at the precision of the features."""
+    if is_sparse(target) and not is_sparse(features) and target.shape[1] <= FEW_OUTPUTS:
+        target = to_dense(target)  # zeros cost less than a walk through the entries
     target = target.astype(features.dtype, copy=False)
     if is_sparse(target) or is_sparse(features):
         product = target.T @ features  # (width, m): a sparse target meets the features row by row
