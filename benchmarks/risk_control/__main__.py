@@ -80,7 +80,7 @@ def main() -> None:
         known = sections(page.read_text(encoding="utf-8")) if page.exists() else {}
         opening = [
             "# Risk control",
-            "Made by `python -m benchmarks.risk_control --write` (each part also by `--only PART`); "
+            "Made by `python -m benchmarks.risk_control --write` (a part by `--only PART`); "
             "do not edit.",
             f"Machine: {machine()}, MAPIE {version('mapie')}.",
         ]
