@@ -400,7 +400,7 @@ def test_reports_keep_the_schema_and_come_back(name, request):
     data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
     jsonschema.Draft202012Validator(report_schema("learning")).validate(data)
     assert LearningReport.from_dict(data) == report
-    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 2\.0; write it"):
+    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 2\.1; write it"):
         LearningReport.from_dict(data | {"schema_version": "0.9"})
     with pytest.raises(ConsistructError, match="kind 'calibration', not 'learning'"):
         LearningReport.from_dict(data | {"kind": "calibration"})
@@ -459,3 +459,28 @@ def test_a_better_baseline_is_admitted(classes):
     assert sections["advice"].answer.startswith(f"Use {winner.name}")
     alone = replace(classes, scores=classes.scores[:1])
     assert "training data" in learning_sections(alone)[-1].answer
+
+
+# --- metrics that are no means -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["classes", "sets"])
+def test_a_metric_tells_what_its_decisions_changed(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    if kind == "classes":
+        y = np.array(["a", "b", "c"])[np.searchsorted([0.8, 2.0], X[:, 0] + rng.normal(size=300))]
+    else:
+        y = (X[:, :3] + rng.normal(size=(300, 3)) > 1.0).astype(int)
+    model = classifier(loss="macro-f1", features="linear", alpha=0.01).fit(X[:200], y[:200])
+    report = learning_report(model, X[200:], y[200:], **QUICK)
+    change = report.decisions
+    assert change.held_out == model.score(X[200:], y[200:])
+    assert change.estimate == model.metric_estimate_
+    assert np.sum(change.after) == pytest.approx(1.0 if kind == "classes" else 3.0)
+    jsonschema.validate(report.as_dict(), report_schema("learning"))
+    assert LearningReport.from_dict(json.loads(json.dumps(report.as_dict()))) == report
+    section = next(s for s in learning_sections(report) if s.key == "decisions")
+    assert "FScore(average='macro')" in section.answer
+    assert section.facts
+    assert "choosing decisions" in learning_html(report)

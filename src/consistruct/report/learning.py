@@ -16,6 +16,7 @@ __all__ = [
     "BandwidthPoint",
     "Confusion",
     "CurveFit",
+    "DecisionChange",
     "LearningReport",
     "LossBin",
     "ModelScore",
@@ -150,6 +151,40 @@ class Profit:
 
 
 @dataclass(frozen=True)
+class DecisionChange:
+    """What choosing decisions for a metric changed, on rows left out while fitting.
+
+    Attributes
+    ----------
+    held_out : float or None
+        The metric on the examples of the report; None where a class is among them that training
+        never saw.
+    estimate, plain : float
+        On left-out rows, with the decisions chosen on others of them, and with the likeliest class.
+    gap : float or None
+        How far the rule is at most from the best one; of concave metrics.
+    names : tuple of str
+        Classes, or labels of a set.
+    before, after : rows of shares
+        Confusions behind `plain` and `estimate`, rows are predictions. Of label sets one row per
+        label: rightly absent, missed, spurious, found.
+    slack : tuple of float
+        By how much each constraint held on left-out rows.
+    """
+
+    metric: str
+    held_out: float | None
+    estimate: float
+    plain: float
+    gap: float | None
+    left_out_rows: int
+    names: tuple[str, ...]
+    before: tuple[tuple[float, ...], ...]
+    after: tuple[tuple[float, ...], ...]
+    slack: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class LearningReport:
     """Metric against baselines, choice of penalty, learning curve, errors by cost, and trust.
 
@@ -173,6 +208,8 @@ class LearningReport:
         Why a part is missing.
     profit : Profit or None
         Where examples have costs of their own.
+    decisions : DecisionChange or None
+        Where the model is for a metric that is no mean over examples.
     """
 
     loss: str
@@ -195,6 +232,7 @@ class LearningReport:
     rank_correlation: float | None
     reasons: tuple[tuple[str, str], ...]
     profit: Profit | None = None
+    decisions: DecisionChange | None = None
 
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""
@@ -229,6 +267,11 @@ class LearningReport:
             if profit is not None:
                 points = tuple(ProfitPoint(**point) for point in profit["points"])
                 fields["profit"] = Profit(**{**profit, "points": points})
+            change = data["decisions"]
+            if change is not None:
+                rows = {n: tuple(tuple(row) for row in change[n]) for n in ("before", "after")}
+                lists = {name: tuple(change[name]) for name in ("names", "slack")}
+                fields["decisions"] = DecisionChange(**{**change, **rows, **lists})
             fields["reasons"] = tuple(data["reasons"].items())
             return cls(**fields)
 

@@ -12,6 +12,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses import Decision, Hamming
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.baselines import LogisticLaw, fit_baselines, label_kind
+from consistruct.report.decisions import decisions_of
 from consistruct.report.error_tables import confusion_of, part_errors
 from consistruct.report.example_costs import report_of_costs
 from consistruct.report.learning import (
@@ -168,6 +169,7 @@ def learning_report(
         bins=bins,
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
+        decisions=decisions_of(model, X, truths, label_names),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consistruct.report.learning import LearningReport, ModelScore, Profit
+from consistruct.report.learning import DecisionChange, LearningReport, ModelScore, Profit
 from consistruct.report.wording import Section
 
 __all__ = ["learning_sections"]
@@ -14,6 +14,7 @@ def learning_sections(report: LearningReport) -> tuple[Section, ...]:
     """The questions, in the order in which a reader asks them."""
     return (
         _metric(report),
+        *(() if report.decisions is None else (_decisions(report.decisions),)),
         *(() if report.profit is None else (_profit(report.profit),)),
         _choices(report),
         _more_data(report),
@@ -59,6 +60,52 @@ def _metric(report: LearningReport) -> Section:
         tuple(facts),
         ("scores",),
     )
+
+
+def _decisions(change: DecisionChange) -> Section:
+    held = "" if change.held_out is None else f" {change.held_out:.4g} on the held-out examples;"
+    answer = (
+        f"{change.metric}:{held} {change.estimate:.4g} on {change.left_out_rows} rows left out "
+        f"while fitting, where the likeliest answer has {change.plain:.4g}."
+    )
+    moved = sorted(
+        (
+            (abs(after - before), place, column, before, after)
+            for place, rows in enumerate(zip(change.before, change.after, strict=True))
+            for column, (before, after) in enumerate(zip(*rows, strict=True))
+        ),
+        reverse=True,
+    )[:6]
+    facts = [
+        (_cell(change, place, column), f"{before:.1%} of the rows before, {after:.1%} now")
+        for size, place, column, before, after in moved
+        if size > 0
+    ]
+    if change.gap is not None:
+        facts.append(("at most below the best rule", f"{change.gap:.4g}"))
+    facts += [
+        (
+            f"constraint {number + 1}",
+            f"{'holds' if slack >= 0 else 'is broken'} by {abs(slack):.3g}",
+        )
+        for number, slack in enumerate(change.slack)
+    ]
+    details = (
+        "The metric is no mean over examples. Decisions are those of one cost matrix, found on "
+        "left-out rows; the losses in this report are by these costs. The value on left-out rows "
+        "is counted with costs that were found on other rows.",
+    )
+    return Section(
+        "decisions", "What did choosing decisions for the metric change?", answer, details,
+        tuple(facts),
+    )  # fmt: skip
+
+
+def _cell(change: DecisionChange, place: int, column: int) -> str:
+    """A cell of the confusion in words."""
+    if len(change.before[0]) == len(change.before) == len(change.names):
+        return f"“{change.names[column]}” taken for “{change.names[place]}”"
+    return f"“{change.names[place]}” {('rightly absent', 'missed', 'spurious', 'found')[column]}"
 
 
 def _profit(profit: Profit) -> Section:

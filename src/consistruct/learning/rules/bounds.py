@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from consistruct.learning.rules.balance import balanced_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray
@@ -27,8 +28,10 @@ def optimality_gap(metric: Metric, rows: Counts, costs: FloatArray) -> tuple[flo
         return None
     mixture = _counted(rows, costs)
     reached, bound = metric.value(mixture), np.inf
+    if metric.worst_class:
+        bound = _least_recall(rows, mixture)
+        return bound, max(bound - reached, 0.0)
     seen = [mixture]
-    smooth = metric.stages[-1] if metric.stages else metric
     for _ in range(ROUNDS):
         slope, constant = metric.majorant(mixture)
         corner = _counted(rows, (slope.max(axis=0) - slope)[None])
@@ -36,16 +39,28 @@ def optimality_gap(metric: Metric, rows: Counts, costs: FloatArray) -> tuple[flo
         bound = min(bound, max(float(np.sum(slope * one)) for one in seen) + constant)
         if bound - reached <= CLOSE or metric.kind == "linear":
             break
-        if metric.stages:
-            corner = _counted(rows, smooth.costs(mixture)[None])
-            seen.append(corner)
         trials = [(1.0 - step) * mixture + step * corner for step in STEPS]
-        values = [smooth.value(trial) for trial in trials]
+        values = [metric.value(trial) for trial in trials]
         best = int(np.argmax(values))
-        if values[best] <= smooth.value(mixture) + 1e-9:
+        if values[best] <= metric.value(mixture) + 1e-9:
             break
         mixture = trials[best]
     return bound, max(bound - reached, 0.0)
+
+
+def _least_recall(rows: Counts, own: FloatArray) -> float:
+    """The least weighted mean of recalls: the least of them is at most any weighted mean."""
+    seen, bound = [_recalls(own)], np.inf
+    shares = own.sum(axis=0)
+    for weights, confusion in balanced_weights(rows):
+        seen.append(_recalls(confusion))
+        part = weights * shares
+        bound = min(bound, max(float(part @ recalls) for recalls in seen) / float(part.sum()))
+    return bound
+
+
+def _recalls(confusion: FloatArray) -> FloatArray:
+    return np.asarray(np.diagonal(confusion) / np.maximum(confusion.sum(axis=0), 1e-12))
 
 
 def _counted(rows: Counts, costs: FloatArray) -> FloatArray:

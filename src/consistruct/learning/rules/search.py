@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
+from consistruct.learning.rules.balance import balanced_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.prices import priced_rules
 from consistruct.losses.metrics import Constrained, Metric
@@ -81,6 +82,9 @@ def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[Fl
         yield from cuts(rows)
     for costs in first:
         yield from climb(metric, rows, costs)
+    if metric.worst_class:
+        off = 1.0 - np.eye(rows.n_classes)
+        yield from ((off * weights)[None] for weights, _ in balanced_weights(rows))
 
 
 def _best(

@@ -41,11 +41,14 @@ class Metric(Member, ABC):
         2 where a positive class is meant (the second one), None for any number.
     labels : bool
         Whether confusions of label sets, (T, 2, 2), are taken too.
+    worst_class : bool
+        Whether only the least recall counts, so that rules are sought that make all recalls equal.
     """
 
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     n_classes: int | None = None
     labels: bool = False
+    worst_class: bool = False
 
     @property
     @abstractmethod

@@ -301,6 +301,10 @@ class Constrained(Metric):
         return named[0] if named else None
 
     @property
+    def worst_class(self) -> bool:  # type: ignore[override]
+        return self.metric.worst_class
+
+    @property
     def stages(self) -> tuple[Metric, ...]:
         return self.metric.stages
 

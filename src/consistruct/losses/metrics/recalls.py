@@ -53,6 +53,10 @@ class RecallMean(Metric):
         return "linear" if self.power == 1.0 else "concave"
 
     @property
+    def worst_class(self) -> bool:  # type: ignore[override]
+        return self.power is None
+
+    @property
     def stages(self) -> tuple[Metric, ...]:
         return tuple(RecallMean(p) for p in STAGES) if self.power is None else ()
 

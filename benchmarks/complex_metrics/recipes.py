@@ -1,0 +1,203 @@
+"""Decisions from probabilities, ours and the usual ones: left-out rows in, test decisions out.
+
+Every recipe sees left-out probabilities and labels of training rows and probabilities of test rows,
+nothing else; class weights see those of a model that was fitted with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import beta
+
+from benchmarks.complex_metrics.fits import Fitted
+from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.labels import decide_labels, search_labels
+from consistruct.learning.rules.offsets import fit_offsets
+from consistruct.learning.rules.rule import class_rule
+from consistruct.learning.rules.search import search
+from consistruct.losses.metrics import Constrained, Metric, PrecisionScore, RecallAtLeast
+
+Recipe = Callable[[Metric, Fitted], np.ndarray]
+
+OURS = "consistruct"
+POWERS = np.linspace(0.0, 1.5, 16)
+CONFIDENCE = 0.95  # of the exact binomial recipe
+
+
+def confusion(decisions: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
+    """Counts, (k, k); rows are decisions."""
+    return np.bincount(decisions * k + y, minlength=k * k).reshape(k, k).astype(np.float64)
+
+
+# --- classes -------------------------------------------------------------------------------------
+
+
+def ours(metric: Metric, fit: Fitted) -> np.ndarray:
+    """What `TaskLossClassifier` does after the model's fit, without the estimate of the metric."""
+    weight = np.ones(len(fit.y))
+    again = fit_offsets(fit.left, fit.y, weight)
+    rows = Counts(again.for_decisions(fit.left), fit.y, weight / len(weight))
+    costs = search(metric, rows, np.random.default_rng(0)).costs[0]
+    return np.asarray((again.for_decisions(fit.test) @ costs.T).argmin(axis=1))
+
+
+def likeliest(metric: Metric, fit: Fitted) -> np.ndarray:
+    return np.asarray(fit.test.argmax(axis=1))
+
+
+def class_weights(metric: Metric, fit: Fitted) -> np.ndarray:
+    return np.asarray(fit.weighted.argmax(axis=1))
+
+
+def prior_shift(metric: Metric, fit: Fitted) -> np.ndarray:
+    """Probabilities over class shares to a power; the power is the best on left-out rows."""
+    k = fit.left.shape[1]
+    shares = np.bincount(fit.y, minlength=k) / len(fit.y)
+    values = [
+        metric.value(confusion((fit.left / shares**power).argmax(axis=1), fit.y, k))
+        for power in POWERS
+    ]
+    return np.asarray((fit.test / shares ** POWERS[int(np.argmax(values))]).argmax(axis=1))
+
+
+def tuned_threshold(metric: Metric, fit: Fitted) -> np.ndarray:
+    """Two classes: the cut of greatest metric on left-out labels; more: as prior shift."""
+    if fit.left.shape[1] != 2:
+        return prior_shift(metric, fit)
+    levels = np.quantile(fit.left[:, 1], np.linspace(0.005, 0.995, 200))
+    values = [
+        metric.value(confusion((fit.left[:, 1] > level).astype(int), fit.y, 2)) for level in levels
+    ]
+    return np.asarray(fit.test[:, 1] > levels[int(np.argmax(values))]).astype(int)
+
+
+CLASS_RECIPES: dict[str, Recipe] = {
+    OURS: ours,
+    "likeliest class": likeliest,
+    "class weights": class_weights,
+    "prior shift": prior_shift,
+    "tuned threshold": tuned_threshold,
+}
+
+
+# --- grades --------------------------------------------------------------------------------------
+
+
+def expected_grade(metric: Metric, fit: Fitted) -> np.ndarray:
+    """The decision of least expected squared error."""
+    k = fit.test.shape[1]
+    return np.clip(np.rint(fit.test @ np.arange(k)), 0, k - 1).astype(int)
+
+
+def cut_points(metric: Metric, fit: Fitted) -> np.ndarray:
+    """k − 1 cuts of the expected grade, by Nelder–Mead from several starts on left-out labels."""
+    k = fit.left.shape[1]
+    mean, rng = fit.left @ np.arange(k), np.random.default_rng(0)
+
+    def lost(cuts: np.ndarray) -> float:
+        return -metric.value(confusion(np.searchsorted(np.sort(cuts), mean), fit.y, k))
+
+    shares = np.cumsum(np.bincount(fit.y, minlength=k))[:-1] / len(fit.y)
+    plain = np.arange(k - 1) + 0.5
+    starts = [plain, np.quantile(mean, shares), mean.mean() + 0.6 * (plain - mean.mean())]
+    starts += [starts[1] + 0.2 * rng.normal(size=k - 1) for _ in range(3)]
+    found = min(
+        (minimize(lost, start, method="Nelder-Mead") for start in starts), key=lambda f: f.fun
+    )
+    return np.searchsorted(np.sort(found.x), fit.test @ np.arange(k))
+
+
+GRADE_RECIPES: dict[str, Recipe] = {
+    OURS: ours,
+    "likeliest class": likeliest,
+    "expected squared error": expected_grade,
+    "cut points": cut_points,
+}
+
+
+# --- label sets ----------------------------------------------------------------------------------
+
+
+def our_labels(metric: Metric, fit: Fitted) -> np.ndarray:
+    weight = np.full(len(fit.y), 1.0 / len(fit.y))
+    costs = search_labels(metric, fit.left, fit.y, weight)
+    return decide_labels(costs, fit.test).astype(int)
+
+
+def half(metric: Metric, fit: Fitted) -> np.ndarray:
+    return np.asarray(fit.test > 0.5).astype(int)
+
+
+def weighted_half(metric: Metric, fit: Fitted) -> np.ndarray:
+    return np.asarray(fit.weighted > 0.5).astype(int)
+
+
+def tuned_thresholds(metric: Metric, fit: Fitted) -> np.ndarray:
+    """For each label the cut of greatest F1 on left-out labels."""
+    found = np.zeros(fit.test.shape, dtype=int)
+    for label in range(fit.left.shape[1]):
+        order = np.argsort(-fit.left[:, label], kind="stable")
+        chance, y = fit.left[order, label], fit.y[order, label]
+        hits, rank = np.cumsum(y), np.arange(1, len(y) + 1)
+        f1 = 2.0 * hits / (rank + max(1, y.sum()))
+        ends = np.append(chance[1:] < chance[:-1], True)
+        best = int(np.where(ends, f1, -1.0).argmax())
+        below = chance[best + 1] if best + 1 < len(chance) else 0.0
+        found[:, label] = fit.test[:, label] > 0.5 * (chance[best] + below)
+    return found
+
+
+def xcolumns_labels(metric: Metric, fit: Fitted) -> np.ndarray:
+    """Frank–Wolfe of xcolumns on left-out rows, without a budget, its settings by default."""
+    from xcolumns.frank_wolfe import find_classifier_optimizing_macro_f1_score_using_fw as find
+
+    rule = find(fit.y.astype(np.float64), fit.left, 0, seed=0, alpha_uniform_search_step=0.01)
+    return np.asarray(rule.predict(fit.test, seed=0)).astype(int)
+
+
+LABEL_RECIPES: dict[str, Recipe] = {
+    OURS: our_labels,
+    "at ½": half,
+    "class weights": weighted_half,
+    "tuned thresholds": tuned_thresholds,
+}
+if find_spec("xcolumns") is not None:
+    LABEL_RECIPES["xcolumns"] = xcolumns_labels
+
+
+# --- precision at a required recall --------------------------------------------------------------
+
+
+def our_recall(level: float, fit: Fitted) -> float:
+    """The threshold on p(1) that the constrained search finds."""
+    metric = Constrained(PrecisionScore(), RecallAtLeast(level), new_rows=len(fit.y_test))
+    rule, again = class_rule(metric, fit.left, fit.y, np.ones(len(fit.y)))
+    chances = again.for_decisions(fit.test)
+    return float(np.min(fit.test[(chances @ rule.costs[0].T).argmin(axis=1) == 1, 1], initial=1.1))
+
+
+def empirical_recall(level: float, fit: Fitted) -> float:
+    """The highest threshold with the recall on left-out rows."""
+    positives = np.sort(fit.left[fit.y == 1, 1])
+    return float(positives[int(np.floor((1.0 - level) * len(positives)))])
+
+
+def exact_recall(level: float, fit: Fitted) -> float:
+    """The highest threshold whose Clopper–Pearson lower bound of the recall is at least `level`."""
+    positives = np.sort(fit.left[fit.y == 1, 1])
+    n = len(positives)
+    kept = n - np.arange(n)  # at the i-th smallest as threshold
+    lower = beta.ppf(1.0 - CONFIDENCE, kept, n - kept + 1)
+    enough = np.flatnonzero(lower >= level)
+    return float(positives[enough[-1]]) if len(enough) else -1.0
+
+
+THRESHOLDS: dict[str, Callable[[float, Fitted], float]] = {
+    OURS: our_recall,
+    "Clopper–Pearson 95 %": exact_recall,
+    "as on left-out rows": empirical_recall,
+}

@@ -1,0 +1,161 @@
+"""What is measured, section by section: plain dicts of numbers, kept as JSON."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import precision_score, recall_score
+
+from benchmarks.complex_metrics import fits, recipes
+from benchmarks.complex_metrics.recipes import OURS, Recipe
+from consistruct.learning.rules.bounds import optimality_gap
+from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.labels import label_confusion, search_labels
+from consistruct.learning.rules.offsets import fit_offsets
+from consistruct.learning.rules.search import search
+from consistruct.losses.metrics import parse_metric
+
+CLASS_METRICS = ("macro-f1", "g-mean", "balanced-accuracy", "mcc")
+CONCAVE = ("g-mean", "balanced-accuracy", "min-recall")
+LEVEL = 0.9
+CONSTRAINT_SPLITS = 50
+
+Result = dict[str, Any]
+
+
+def tables(n_jobs: int) -> Result:
+    """Mean of each metric over models and splits, by table and recipe, in points."""
+    found: Result = {metric: {} for metric in CLASS_METRICS}
+    for name in fits.TABLES:
+        values = _values(name, CLASS_METRICS, recipes.CLASS_RECIPES, n_jobs)
+        for metric in CLASS_METRICS:
+            found[metric][name] = values[metric]
+        print(name, flush=True)
+    return found
+
+
+def grades(n_jobs: int) -> Result:
+    """The same for quadratic weighted kappa."""
+    return {
+        name: _values(name, ("qwk",), recipes.GRADE_RECIPES, n_jobs)["qwk"] for name in fits.GRADED
+    }
+
+
+def _values(
+    name: str, metrics: tuple[str, ...], among: dict[str, Recipe], n_jobs: int
+) -> dict[str, dict[str, float]]:
+    values: dict[str, dict[str, list[float]]] = {
+        metric: {recipe: [] for recipe in among} for metric in metrics
+    }
+    for _, _, fit in fits.fitted(fits.jobs_of_table(name, fits.MODELS), n_jobs):
+        k = fit.left.shape[1]
+        for spec in metrics:
+            metric = parse_metric(spec)
+            for recipe, decide in among.items():
+                counts = recipes.confusion(decide(metric, fit), fit.y_test, k)
+                values[spec][recipe].append(100.0 * metric.value(counts))
+    return {
+        metric: {recipe: float(np.mean(v)) for recipe, v in by.items()}
+        for metric, by in values.items()
+    }
+
+
+def labels(n_jobs: int) -> Result:
+    """Macro-F1 of label sets, by set and model, in points; seconds of our search."""
+    metric = parse_metric("macro-f1")
+    found: Result = {}
+    for name in fits.LABEL_SETS:
+        for model, _, fit in fits.fitted(fits.jobs_of_labels(name, fits.LABEL_MODELS), n_jobs):
+            weight = np.full(len(fit.y_test), 1.0 / len(fit.y_test))
+            row = {
+                recipe: 100.0
+                * metric.value(label_confusion(decide(metric, fit), fit.y_test, weight))
+                for recipe, decide in recipes.LABEL_RECIPES.items()
+            }
+            found[f"{name}, {model}"] = row
+            print(name, model, row, flush=True)
+    return found
+
+
+def constraints(n_jobs: int) -> Result:
+    """Precision at recall 0.9 over random splits: shares that miss it, mean precision."""
+    found: Result = {}
+    for name in fits.TWO_CLASSES:
+        jobs = fits.jobs_of_table(name, ("logistic regression",), CONSTRAINT_SPLITS)
+        rows: dict[str, list[tuple[float, float]]] = {name: [] for name in recipes.THRESHOLDS}
+        for _, _, fit in fits.fitted(jobs, n_jobs):
+            for recipe, threshold in recipes.THRESHOLDS.items():
+                flagged = fit.test[:, 1] >= threshold(LEVEL, fit)
+                rows[recipe].append(
+                    (
+                        recall_score(fit.y_test, flagged),
+                        precision_score(fit.y_test, flagged, zero_division=0),
+                    )
+                )
+        found[name] = {
+            recipe: {
+                "missed": float(np.mean([recall < LEVEL for recall, _ in pairs])),
+                "recall": float(np.mean([recall for recall, _ in pairs])),
+                "precision": float(np.mean([precision for _, precision in pairs])),
+            }
+            for recipe, pairs in rows.items()
+        }
+        print(name, found[name], flush=True)
+    return found
+
+
+def gaps(n_jobs: int) -> Result:
+    """Largest optimality gap on the left-out rows of any table, model and split."""
+    found = dict.fromkeys(CONCAVE, 0.0)
+    for name in fits.TABLES:
+        for _, number, fit in fits.fitted(fits.jobs_of_table(name, fits.MODELS), n_jobs):
+            if number > 0:
+                continue
+            weight = np.ones(len(fit.y))
+            chances = fit_offsets(fit.left, fit.y, weight).for_decisions(fit.left)
+            rows = Counts(chances, fit.y, weight / len(weight))
+            for spec in CONCAVE:
+                metric = parse_metric(spec)
+                costs = search(metric, rows, np.random.default_rng(0)).costs
+                proof = optimality_gap(metric, rows, costs)
+                assert proof is not None
+                found[spec] = max(found[spec], proof[1])
+    return dict(found)
+
+
+def speed(n_jobs: int) -> Result:
+    """Processor seconds of the search: 100,000 rows of ten classes, 2,000 rows of 4,000 labels."""
+    rng = np.random.default_rng(0)
+    logits = 1.5 * rng.normal(size=(100_000, 10)) + np.log(rng.dirichlet(np.full(10, 2.0)))
+    chances = np.exp(logits)
+    chances /= chances.sum(axis=1, keepdims=True)
+    truths = (chances.cumsum(axis=1) > rng.random((len(chances), 1))).argmax(axis=1)
+    found: Result = {}
+    for spec in (*CLASS_METRICS, "qwk", "min-recall"):
+        start = time.process_time()
+        weight = np.ones(len(truths))
+        again = fit_offsets(chances, truths, weight)
+        rows = Counts(again.for_decisions(chances), truths, weight / len(weight))
+        middle = time.process_time()
+        search(parse_metric(spec), rows, np.random.default_rng(0))
+        done = time.process_time()
+        found[spec] = {"recalibration": middle - start, "search": done - middle}
+    many = 1.0 / (1.0 + np.exp(4.0 - 2.0 * rng.normal(size=(2000, 4000))))
+    y = (rng.random(many.shape) < many).astype(np.int64)
+    start = time.process_time()
+    search_labels(parse_metric("macro-f1"), many, y, np.full(2000, 1 / 2000))
+    found["4000 labels"] = {"recalibration": 0.0, "search": time.process_time() - start}
+    return found
+
+
+SECTIONS = {
+    "tables": tables,
+    "grades": grades,
+    "labels": labels,
+    "constraints": constraints,
+    "gaps": gaps,
+    "speed": speed,
+}
+__all__ = ["OURS", "SECTIONS"]
