@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ ROWS = 1_000_000
 CLASSES = 10
 
 
-def scale(rows: int = ROWS) -> str:
+def scale(rows: int = ROWS) -> Iterator[str]:
     """Processor and wall-clock seconds of `RiskControl.fit`, and of the estimator alone."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(rows, 8))
@@ -36,6 +37,10 @@ def scale(rows: int = ROWS) -> str:
         ("cost matrix, defer, 90 %", priced,
          {"level": 0.2, "policy": "defer", "defer_cost": 0.1, "confidence": 0.9}),
     ]  # fmt: skip
+    header = [
+        "loss and policy", "rows", "processor s", "wall s",
+        "of these the estimator's own, processor s", "calibration risk",
+    ]  # fmt: skip
     found = []
     for name, estimator, asked in jobs:
         RiskControl(estimator, random_state=0, **asked).fit(X[:5000], y[:5000])  # compile
@@ -49,9 +54,4 @@ def scale(rows: int = ROWS) -> str:
         found.append(
             [name, f"{rows:,}", f"{times[1]:.1f}", f"{times[0]:.1f}", f"{alone:.1f}", f"{risk:.4f}"]
         )
-        print(*found[-1], flush=True)
-    header = [
-        "loss and policy", "rows", "processor s", "wall s",
-        "of these the estimator's own, processor s", "calibration risk",
-    ]  # fmt: skip
-    return table(header, found)
+        yield table(header, found)

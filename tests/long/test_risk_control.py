@@ -1,6 +1,5 @@
-"""Promised risk against known risk, for every loss of the registry and every policy that serves it:
-calibration sets drawn from a population whose risk is known exactly (200 draws each;
-CONSISTRUCT_NIGHTLY=1: 10,000).
+"""Promised risk against known risk, for every loss of the registry and every policy that serves it,
+by many draws of calibration rows from a population (CONSISTRUCT_NIGHTLY=1: 10,000 each, else 200).
 """
 
 from __future__ import annotations

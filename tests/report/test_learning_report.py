@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import consistruct as cs
 from consistruct.exceptions import ConsistructError
+from consistruct.learning.metrics import mean_interval, selective_curve
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.recalibration import Contrast
 from consistruct.report import (
@@ -265,6 +266,18 @@ def test_bins_hold_every_example_once(iris):
 # --- refits ---
 
 
+def test_answering_the_surest_examples_is_the_curve_of_the_metrics(iris):
+    model, X, y = iris
+    report = learning_report(model, X, y)
+    losses = model.task_losses(X, y)
+    curve = selective_curve(losses, model.predict_expected_loss(X), n_points=50)
+    assert [point.risk for point in report.selective.points] == curve.risk.tolist()
+    assert report.selective.area == curve.area.estimate
+    score = report.scores[0]
+    expected = mean_interval(losses, bounds=model.loss_.value_range)
+    assert (score.low, score.high) == (expected.low, expected.high)
+
+
 def test_the_learning_curve_ends_at_the_model(classes):
     ours = [fit for fit in classes.learning_curve if fit.model == "this model"]
     assert [fit.n_train for fit in ours] == [25, 50, 100, 200]
@@ -419,7 +432,9 @@ def test_charts_are_valid_plotly(classes, sets):
     import plotly.graph_objects as go
 
     keys = [chart.key for chart in learning_charts(classes)]
-    assert keys == ["scores", "path", "bandwidths", "learning_curve", "confusion", "expected_loss"]
+    assert keys == [
+        "scores", "path", "bandwidths", "learning_curve", "confusion", "expected_loss", "selective",
+    ]  # fmt: skip
     assert "parts" in [chart.key for chart in learning_charts(sets)]
     for chart in (*learning_charts(classes), *learning_charts(sets)):
         go.Figure(json.loads(json.dumps(plotly_figure(chart), allow_nan=False)))

@@ -25,6 +25,8 @@ __all__ = [
     "PortfolioEntry",
     "Profit",
     "ProfitPoint",
+    "Selective",
+    "SelectivePoint",
 ]
 
 
@@ -38,6 +40,8 @@ class ModelScore:
         This mean minus that of the reported model, on the same examples: positive is worse.
     seconds : float or None
         To fit it; None where nothing was fitted for the report.
+    low, high : float or None
+        95 % interval of the mean, for any number of examples; None where the loss has no bounds.
     """
 
     name: str
@@ -46,6 +50,8 @@ class ModelScore:
     difference: float
     difference_error: float | None
     seconds: float | None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -185,6 +191,38 @@ class DecisionChange:
 
 
 @dataclass(frozen=True)
+class SelectivePoint:
+    """Mean loss if this share of the examples is answered, surest first; 95 % by resampling."""
+
+    coverage: float
+    risk: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Selective:
+    """Risk against coverage.
+
+    Attributes
+    ----------
+    points : tuple of SelectivePoint
+        By growing coverage.
+    area, low, high : float
+        Mean risk over all coverages, with a 95 % interval.
+    best_area, random_area : float
+        Of an oracle that knows the losses, and of answering examples at random.
+    """
+
+    points: tuple[SelectivePoint, ...]
+    area: float
+    low: float
+    high: float
+    best_area: float
+    random_area: float
+
+
+@dataclass(frozen=True)
 class LearningReport:
     """Metric against baselines, choice of penalty, learning curve, errors by cost, and trust.
 
@@ -210,6 +248,8 @@ class LearningReport:
         Where examples have costs of their own.
     decisions : DecisionChange or None
         Where the model is for a metric that is no mean over examples.
+    selective : Selective or None
+        Risk against coverage, where the model tells expected losses.
     """
 
     loss: str
@@ -233,6 +273,7 @@ class LearningReport:
     reasons: tuple[tuple[str, str], ...]
     profit: Profit | None = None
     decisions: DecisionChange | None = None
+    selective: Selective | None = None
 
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""
@@ -272,6 +313,10 @@ class LearningReport:
                 rows = {n: tuple(tuple(row) for row in change[n]) for n in ("before", "after")}
                 lists = {name: tuple(change[name]) for name in ("names", "slack")}
                 fields["decisions"] = DecisionChange(**{**change, **rows, **lists})
+            selective = data["selective"]
+            if selective is not None:
+                shares = tuple(SelectivePoint(**point) for point in selective["points"])
+                fields["selective"] = Selective(**{**selective, "points": shares})
             fields["reasons"] = tuple(data["reasons"].items())
             return cls(**fields)
 

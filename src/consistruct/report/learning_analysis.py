@@ -22,6 +22,7 @@ from consistruct.report.learning import (
     LossBin,
     ModelScore,
     PathPoint,
+    Selective,
 )
 from consistruct.report.learning_parts import (
     MODEL,
@@ -31,6 +32,7 @@ from consistruct.report.learning_parts import (
     portfolio_of,
     ridge_of,
     score_of,
+    selective_of,
 )
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
@@ -116,7 +118,7 @@ def learning_report(
     predicted = model._codes(model._read(X))
     test = model.label_encoding_.encode(truths, model.loss_)
     reasons: dict[str, str] = {}
-    scores = [score_of(MODEL, losses, losses, None)]
+    scores = [score_of(MODEL, losses, losses, None, model.loss_)]
     fits: tuple[CurveFit, ...] = ()
     candidates: tuple[BandwidthPoint, ...] = ()
     if X_train is None:
@@ -142,8 +144,11 @@ def learning_report(
         reasons["path"] = "the penalty was given, or the solver compares none"
     bins: tuple[LossBin, ...] = ()
     correlation: float | None = None
+    selective: Selective | None = None
     try:
-        bins, correlation = loss_bins(model.predict_expected_loss(X), losses)
+        expected = model.predict_expected_loss(X)
+        bins, correlation = loss_bins(expected, losses)
+        selective = selective_of(expected, losses)
     except ConsistructError as error:
         reasons["expected_loss"] = str(error)
     kind = label_kind(model.loss_, test)
@@ -170,6 +175,7 @@ def learning_report(
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
         decisions=decisions_of(model, X, truths, label_names),
+        selective=selective,
     )
 
 
@@ -280,6 +286,7 @@ class _Training:
                 encoding.losses(self.loss, baseline.codes, self.y_test),
                 model_losses,
                 baseline.seconds,
+                self.loss,
             )
             for baseline in found
         ]

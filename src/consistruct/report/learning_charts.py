@@ -23,6 +23,7 @@ def learning_charts(report: LearningReport) -> tuple[Chart | HeatMap, ...]:
         _confusion(report),
         _parts(report),
         _expected_loss(report),
+        _selective(report),
     )
     return tuple(chart for chart in found if chart is not None)
 
@@ -231,4 +232,29 @@ def _expected_loss(report: LearningReport) -> Chart | None:
                 texts=tuple(f"{part.n} examples" for part in report.bins),
             ),
         ),
+    )  # fmt: skip
+
+
+def _selective(report: LearningReport) -> Chart | None:
+    if report.selective is None:
+        return None
+    points = report.selective.points
+    x = tuple(point.coverage for point in points)
+    return Chart(
+        key="selective",
+        title="Risk if only the surest examples are answered",
+        caption=(
+            "Mean loss of the share of examples whose predicted loss is smallest. It falls to the "
+            "left if the model knows what it does not know. Band: 95 %, pointwise, by resampling."
+        ),
+        x_label="share of examples answered",
+        y_label=LOSS_AXIS,
+        series=(
+            Series(
+                "95 %", x, tuple(point.low for point in points), "band",
+                upper=tuple(point.high for point in points),
+            ),
+            Series("surest first", x, tuple(point.risk for point in points)),
+        ),
+        marks=(Mark("examples at random", report.selective.random_area, "y", 5),),
     )  # fmt: skip

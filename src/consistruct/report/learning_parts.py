@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from consistruct.protocols import FloatArray
-from consistruct.report.learning import LossBin, ModelScore, PortfolioEntry
+from consistruct.report.learning import (
+    LossBin,
+    ModelScore,
+    PortfolioEntry,
+    Selective,
+    SelectivePoint,
+)
 
 __all__ = [
     "MODEL",
@@ -17,11 +23,13 @@ __all__ = [
     "portfolio_of",
     "ridge_of",
     "score_of",
+    "selective_of",
 ]
 
 MODEL = "this model"
 N_BINS = 10
 BIN_ROWS = 20
+SELECTIVE_POINTS = 50
 
 
 def ridge_of(model: Any) -> Any:
@@ -53,8 +61,20 @@ def portfolio_of(model: Any) -> tuple[PortfolioEntry, ...]:
     )
 
 
-def score_of(name: str, losses: FloatArray, model: FloatArray, seconds: float | None) -> ModelScore:
-    """Mean of `losses` (n,) and of their differences to those of the reported model (n,)."""
+def score_of(
+    name: str,
+    losses: FloatArray,
+    model: FloatArray,
+    seconds: float | None,
+    loss: Any = None,
+) -> ModelScore:
+    """Mean of `losses` (n,) and of their differences to those of the reported model (n,).
+
+    With the `loss`, whose bounds it needs, also an interval of the mean.
+    """
+    from consistruct.learning.intervals import loss_interval
+
+    found = None if loss is None else loss_interval(loss, losses)
     return ModelScore(
         name=name,
         mean=float(losses.mean()),
@@ -62,6 +82,24 @@ def score_of(name: str, losses: FloatArray, model: FloatArray, seconds: float | 
         difference=float((losses - model).mean()),
         difference_error=error_of(losses - model),
         seconds=seconds,
+        low=None if found is None else found.low,
+        high=None if found is None else found.high,
+    )
+
+
+def selective_of(predicted: FloatArray, losses: FloatArray) -> Selective:
+    """Risk against coverage, from what was predicted (n,) and what occurred (n,)."""
+    from consistruct.learning.selective import selective_curve
+
+    curve = selective_curve(losses, predicted, n_points=SELECTIVE_POINTS)
+    columns = zip(curve.coverage, curve.risk, curve.low, curve.high, strict=True)
+    return Selective(
+        tuple(SelectivePoint(*map(float, row)) for row in columns),
+        curve.area.estimate,
+        curve.area.low,
+        curve.area.high,
+        curve.best_area,
+        curve.random_area,
     )
 
 
