@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Constants", "autocast_off", "ensure", "working"]
+__all__ = ["Constants", "autocast_off", "can_check", "ensure", "working"]
 
 
 class Constants(nn.Module):
@@ -55,18 +55,21 @@ def working(scores: Tensor) -> Tensor:
 def autocast_off(scores: Tensor) -> AbstractContextManager[Any]:
     """Products in here are not to be rounded to half, whatever surrounds them."""
     kind = scores.device.type
-    if not torch.amp.is_autocast_available(kind):
+    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
         return nullcontext()
     return torch.autocast(device_type=kind, enabled=False)
 
 
-def ensure(condition: Tensor, message: str) -> None:
-    """Refuse bad labels: at once on the host, by a device-side assertion without waiting elsewhere.
+def can_check(labels: Tensor) -> bool:
+    """Whether values of labels are looked at: on the host, in plain Python.
 
-    `condition` is a tensor with one Boolean. As with `torch.nn.CrossEntropyLoss`, an assertion on
-    an accelerator surfaces at the next synchronisation.
+    An accelerator would have to be waited for. There, as with PyTorch's own criteria, only a class
+    number that is looked up in a table is checked, by the assertion of the look-up.
     """
-    if torch.compiler.is_compiling() or condition.device.type != "cpu":
-        torch._assert_async(condition, message)
-    elif not bool(condition):
+    return labels.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def ensure(condition: Tensor, message: str) -> None:
+    """Refuse bad labels with one line."""
+    if not bool(condition):
         raise ValueError(message)

@@ -14,7 +14,7 @@ from consistruct.torch.chain import (
     chain_score,
     chain_viterbi,
 )
-from consistruct.torch.constants import autocast_off, ensure, working
+from consistruct.torch.constants import autocast_off, can_check, ensure, working
 from consistruct.torch.criteria import REDUCTIONS
 from consistruct.torch.truths import one_hot
 
@@ -121,10 +121,10 @@ class ChainCRF(nn.Module):
                 raise ValueError(
                     f"target must have shape {tuple(mask.shape)}, got {tuple(target.shape)}"
                 )
-            fine = (target >= 0) & (target < self.n_states) | ~mask
-            ensure(
-                fine.all(), f"target must hold tags 0..{self.n_states - 1} where the mask is set"
-            )
+            if can_check(target):
+                fine = (target >= 0) & (target < self.n_states) | ~mask
+                allowed = f"tags 0..{self.n_states - 1}"
+                ensure(fine.all(), f"target must hold {allowed} where the mask is set")
             tags = torch.where(mask, target, 0)
             values = self._values(unary, edges, tags, mask)
             if weight is not None:

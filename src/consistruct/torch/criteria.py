@@ -65,7 +65,8 @@ class TaskLoss(nn.Module):
     -----
     Half precision is computed in float32, float64 in float64. Families of sizes (``Hamming(None,
     26)``, ``NDCG(None)``) take padded batches with a mask (B, T): input (B, T, s), or (B, n) with
-    one score per item. Of other losses a mask (B,) says which examples are there.
+    one score per item. Of other losses a mask (B,) says which examples are there. Values of labels
+    are checked on the host only; on a GPU, as with PyTorch's criteria, nothing waits for a check.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from torch import Tensor
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
-from consistruct.torch.constants import Constants, ensure
+from consistruct.torch.constants import Constants, can_check, ensure
 from consistruct.torch.rankings import Gains, Rho, n_present
 from consistruct.torch.truths import one_hot, truths_of
 from consistruct.torch.values import MARGINS
@@ -40,6 +40,8 @@ class PartFamily(Constants):
                 f"{self.loss!r} takes input (B, T, {self.s}) and target (B, T), got "
                 f"{tuple(theta.shape)} and {tuple(true.shape)}"
             )
+        if not can_check(true):
+            return
         fine = (true >= 0) & (true < self.s) | ~mask
         ensure(fine.all(), f"target must hold states 0..{self.s - 1} where the mask is set")
 
@@ -91,6 +93,8 @@ class ItemFamily(Constants):
                 f"{self.loss!r} takes input (B, n) and target (B, n), got "
                 f"{tuple(theta.shape)} and {tuple(true.shape)}"
             )
+        if not can_check(true):
+            return
         if isinstance(self.truths, Rho):
             fine = self.truths.valid(true, mask)
         else:

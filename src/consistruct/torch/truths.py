@@ -28,7 +28,7 @@ from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full
-from consistruct.torch.constants import Constants, ensure
+from consistruct.torch.constants import Constants, can_check, ensure
 
 __all__ = ["Truths", "class_count", "one_hot", "truths_of"]
 
@@ -41,6 +41,8 @@ class Truths(Constants):
 
     Shapes: B truths, each of shape `shape`; `width` scores of the loss's own space.
     """
+
+    takes_numbers = True  # whether labels may be floats, as costs and 0/1 vectors are
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
@@ -71,6 +73,10 @@ class Truths(Constants):
                 f"target must have shape (B{''.join(f', {n}' for n in self.shape)}) for "
                 f"{self.text}, got {tuple(true.shape)}"
             )
+        if true.is_floating_point() and not self.takes_numbers:
+            raise TypeError(f"target must hold integers, got {true.dtype}")
+        if not can_check(true):
+            return
         valid = self.valid(true)
         if present is not None:
             valid = valid | ~present
@@ -83,9 +89,9 @@ class Truths(Constants):
 class _Classes(Truths):
     """Truths that are class numbers."""
 
+    takes_numbers = False
+
     def valid(self, true: Tensor) -> Tensor:
-        if true.is_floating_point():
-            raise TypeError(f"target must hold integers, got {true.dtype}")
         return (true >= 0) & (true < class_count(self.loss))
 
     def _allowed(self) -> str:

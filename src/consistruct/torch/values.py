@@ -396,7 +396,7 @@ class _Index(Constants):
         if self.plain:
             return labels
         codes = (labels.long() * self.powers).sum(1)  # type: ignore[operator]
-        place = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)  # type: ignore[arg-type,call-overload]
+        place = torch.searchsorted(self.codes, codes).clamp(max=len(self.codes) - 1)  # type: ignore[arg-type]
         return self.order.index_select(0, place)  # type: ignore[operator]
 
 

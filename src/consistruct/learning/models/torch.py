@@ -94,6 +94,7 @@ class Torch(TargetModel):
     weights_: dict[str, np.ndarray]
     path_: dict[str, FloatArray]
     n_iter_: int
+    _module: Any  # the network, rebuilt from the weights on use
 
     def __init__(
         self,

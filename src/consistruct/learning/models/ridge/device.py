@@ -28,6 +28,7 @@ from consistruct.learning.models.ridge.device_sums import (
 from consistruct.learning.models.ridge.ridge_path import (
     LEVERAGE_LIMIT,
     JudgedRows,
+    left_out_share,
     penalty_grid,
 )
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
@@ -93,12 +94,14 @@ class DeviceClosedForm(Member):
         """The fit, and the precision that was used; inputs may be arrays or tensors."""
         device = device_named(self.device)
         n = inputs.shape[0]
-        weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        weight = np.broadcast_to(np.ones(1), n)  # of a billion rows, without a number for each
+        if sample_weight is not None:
+            weight = np.asarray(sample_weight, np.float64)
         problem = _Problem(statistic, score_map, inputs, true, weight, check_alpha(alpha), device)
         precision: str = self.precision
         if precision == "auto":
             precision = "double" if device.type == "cpu" else self._tried(problem, rng)
-        kept = np.arange(n)
+        kept = np.arange(min(n, SELECTION_ROWS))
         if n > SELECTION_ROWS:
             kept = np.sort(rng.choice(n, size=SELECTION_ROWS, replace=False))
         return problem.fit(kept, precision, self.selection), precision
@@ -171,12 +174,9 @@ class _Problem:
             fit_intercept=self.score_map.fit_intercept,
             keep=kept,
         )
-        left = JudgedRows(
-            self.statistic,
-            self.host_truths(kept),
-            self.weight[kept],
-            JudgedRows.of(self.statistic, self.weight, self.weight, kept).share,
-        )
+        alike = self.weight.strides == (0,)  # every row counts once
+        share = np.ones(len(kept)) if alike else left_out_share(self.weight)[kept]
+        left = JudgedRows(self.statistic, self.host_truths(kept), self.weight[kept], share)
         path = _Path(sums, features.penalty(), self.score_map.fit_intercept, left)
         alpha, compared = path.choose(self.alpha, criterion)
         coef, estimates = path.solution(alpha)

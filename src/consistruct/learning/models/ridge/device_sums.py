@@ -39,7 +39,7 @@ __all__ = ["DeviceFeatures", "DeviceSums", "accumulate_on", "single_products"]
 
 CHUNK_NUMBERS = 2**28  # features of one chunk: a gigabyte in float32
 CHUNK_ROWS = 2**16  # at most: float32 sums within a chunk, float64 between chunks
-BLOCK = 4096  # columns of one product
+BLOCK = 2048  # columns of one product
 
 
 class DeviceFeatures:
@@ -167,7 +167,7 @@ def accumulate_on(
     squares, mass = torch.zeros((), **double), torch.zeros((), **double)
     kept, noise, shift = [], 0.0, None
     n = inputs.shape[0]
-    uniform = bool((weight == weight[0]).all())
+    uniform = weight.strides == (0,) or bool((weight == weight[0]).all())
     rows = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // size))
     for start in range(0, n, rows):
         part = slice(start, min(start + rows, n))
@@ -205,7 +205,7 @@ def accumulate_on(
         second *= factor
     # float64 rounds too, relative to the sums before they are centred
     noise = factor * noise + torch.finfo(torch.float64).eps * float(second.diagonal().sum())
-    total = float(weight.sum()) if uniform else float(mass)  # of the weights as they were used
+    total = n * factor if uniform else float(mass)  # of the weights as they were used
     kept_rows = torch.cat(kept)
     mean_feature, mean_target = torch.zeros(size, **double), torch.zeros_like(target_sum)
     if fit_intercept:
