@@ -44,12 +44,14 @@ def choose_features(
     statistic: Statistic,
     *,
     expansions: bool,
+    whitened: bool = True,
     rng: np.random.Generator,
 ) -> FeatureMap:
     """Fit the feature map.
 
     ``expansions`` says whether the solver takes kernel expansions over all examples; others get
-    the same functions as Nyström features with every distinct example as a landmark.
+    the same functions as Nyström features with every distinct example as a landmark. Landmarks that
+    are not ``whitened`` are left as kernel values, without a decomposition.
     """
     if not isinstance(options.features, str):
         return transformer_features(options.features, X, true if true.ndim == 1 else None)
@@ -69,11 +71,12 @@ def choose_features(
     exact = features in KERNELS or X.shape[0] <= max(components, exact_rows)
     if exact and expansions:
         return KernelFeatures(kernel, X, scaling)
+    on_landmarks = NystroemFeatures if whitened else KernelFeatures
     if features in KERNELS:
-        return NystroemFeatures(kernel, X[_first_occurrences(X)], scaling)
+        return on_landmarks(kernel, X[_first_occurrences(X)], scaling)
     if distinct is None:
         distinct = np.sort(rng.choice(X.shape[0], size=components, replace=False))
-    return NystroemFeatures(kernel, X[distinct], scaling)
+    return on_landmarks(kernel, X[distinct], scaling)
 
 
 def _choose_kernel(

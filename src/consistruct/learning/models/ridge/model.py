@@ -10,12 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
-from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.features.feature_maps import FeatureMap, KernelFeatures
 from consistruct.learning.models.features.feature_options import (
     DEFAULT_COMPONENTS,
     FeatureOptions,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
+from consistruct.learning.models.ridge.kernel_cg import KernelCG
 from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.settings import refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
@@ -28,7 +29,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["Ridge"]
 
 FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
-SOLVERS = {"closed_form": ClosedForm, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
+SOLVERS = {"closed_form": ClosedForm, "cg": KernelCG, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
 MOMENTS = "moments"
 
 
@@ -64,11 +65,12 @@ class Ridge(FitsMoments, TargetModel):
         features="linear" as they are.
     alpha : "auto", float or list of float
         Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
-    solver : {"auto", "closed_form", "moments", "sgd", "paper_sgd"} or solver object
+    solver : {"auto", "closed_form", "moments", "cg", "sgd", "paper_sgd"} or solver object
         "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
         "moments": the closed form from sums that merge, with the penalty by generalised
         cross-validation; `partial_fit` and `fit_stream` then give the model of one fit to all rows,
-        whatever their order. For linear, Nyström and random features.
+        whatever their order. For linear, Nyström and random features. "cg": conjugate gradients
+        for features="nystroem" with many thousand landmarks; no sums of landmarks are formed.
     regularizer : {"gram", "weights"}
         The penalty in an orthonormal basis of the scores, tr(WᵀḠW), or the paper's ‖W‖².
     scores : ScoreSpace, optional
@@ -163,6 +165,8 @@ class Ridge(FitsMoments, TargetModel):
         self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
+        if isinstance(solver, KernelCG):
+            return self._fit_by_steps(solver, X, truths, settings)
         if isinstance(solver, ClosedForm):
             fit = solver.solve(
                 self.statistic_, score_map, X, truths, regularizer=self.regularizer, **settings
@@ -174,6 +178,22 @@ class Ridge(FitsMoments, TargetModel):
         result = solver.solve(self.statistic_, score_map, X, truths, **settings)
         self._left_out = None
         self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
+        return self
+
+    def _fit_by_steps(self, solver: KernelCG, X: Any, truths: Any, settings: Any) -> Self:
+        """Conjugate gradients on the kernel values of the landmarks."""
+        self._refuse_regularizer()
+        if not isinstance(self.feature_map_, KernelFeatures):
+            raise ValueError(
+                f"solver='cg' is for kernels on landmarks, features='nystroem', got "
+                f"features={self.features!r}"
+            )
+        expansion, self.intercept_, self.alpha_, self.n_iter_ = solver.solve(
+            self.statistic_, self.feature_map_, X, truths,
+            fit_intercept=self.fit_intercept, **settings,
+        )  # fmt: skip
+        self.coef_, self.path_ = np.ascontiguousarray(expansion.T), {}
+        self._left_out = None
         return self
 
     def partial_fit(
@@ -242,12 +262,13 @@ class Ridge(FitsMoments, TargetModel):
             weight,
             self.statistic_,
             expansions=isinstance(solver, ClosedForm | PaperSGD),
+            whitened=not isinstance(solver, KernelCG),
             rng=rng,
         )
 
     def _make_solver(self, shape: tuple[int, int]) -> Any:
         solver = self.solver
-        if isinstance(solver, ClosedForm | AveragedSGD | PaperSGD):
+        if isinstance(solver, ClosedForm | KernelCG | AveragedSGD | PaperSGD):
             return solver
         if solver == "auto":
             solver = self._affordable(shape)
