@@ -3,7 +3,7 @@
     python -m benchmarks.scale                      # 2,000,000 rows
     python -m benchmarks.scale --rows 20000000      # 8 GB of Parquet
     python -m benchmarks.scale --only pass growth   # some of: pass growth exact kernel dask
-    python -m benchmarks.scale --write              # benchmarks/results/scale.md
+    python -m benchmarks.scale --write              # their sections of benchmarks/results/scale.md
 
 Files are generated in a temporary folder. Every figure is processor time of a process of its own
 with one BLAS thread, and ratios are of jobs that took turns: wall-clock time on a shared machine
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,13 @@ FEATURES, CLASSES = 100, 10
 FILE_ROWS = 250_000
 PARTS = ("pass", "growth", "exact", "kernel", "dask")
 ROUNDS = 2
+HEAD = """# More rows than memory
+
+Processor time of processes with one BLAS thread, least of two that took turns with what they are
+compared with; the machine was shared, up to twenty processes on two cores. Dask's figure is
+wall-clock time.
+
+"""
 
 
 def generate(folder: Path, rows: int, seed: int = 0) -> None:
@@ -270,16 +278,6 @@ def main() -> None:
         name, folder = arguments.job
         print(json.dumps(JOBS[name](folder)))
         return
-    lines = [
-        "# More rows than memory",
-        "",
-        f"`python -m benchmarks.scale --rows {arguments.rows} --kernel-rows "
-        f"{arguments.kernel_rows} --only {' '.join(arguments.only)} --write`, {machine()}.",
-        "",
-        "Processor time of processes with one BLAS thread, least of "
-        f"{ROUNDS} that took turns with what they are compared with; the machine was shared.",
-        "",
-    ]
     parts = {
         "pass": part_pass,
         "growth": part_growth,
@@ -291,10 +289,23 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as work:
             rows = arguments.kernel_rows if name == "kernel" else arguments.rows
             found = parts[name](Path(work), rows)
-        lines += found
         print("\n".join(found), flush=True)
-    if arguments.write:
-        (RESULTS / "scale.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+        if arguments.write:
+            option = f"--kernel-rows {rows}" if name == "kernel" else f"--rows {rows}"
+            write_section(name, found, f"python -m benchmarks.scale {option} --only {name} --write")
+
+
+def write_section(name: str, lines: list[str], command: str) -> None:
+    """Replace one section of the page; the others stay as the runs before left them."""
+    page = RESULTS / "scale.md"
+    sections = {}
+    if page.exists():
+        found = re.split(r"<!-- (\w+) -->\n", page.read_text(encoding="utf-8"))[1:]
+        sections = dict(zip(found[::2], found[1::2], strict=True))
+    body = [lines[0], "", f"`{command}`, {machine()}.", "", *lines[2:]]
+    sections[name] = "\n".join(body).rstrip() + "\n\n"
+    text = "".join(f"<!-- {part} -->\n{sections[part]}" for part in PARTS if part in sections)
+    page.write_text(HEAD + text.rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -173,6 +173,8 @@ def test_sgd_reads_shuffled_batches_several_times():
         ({}, lambda: [(X, Y), (X[:, :2], Y)], "differ in their columns"),
         ({}, lambda: [(X, Y, np.zeros(N))], "no rows"),
         ({"cv": 3}, lambda: [(X, Y)], "cv="),
+        ({}, lambda: [(X, Y), (np.where(X > 52, np.nan, X), Y)], "contains NaN"),
+        ({}, lambda: [(X, Y), (np.where(X > 52, np.inf, X), Y)], "infinity"),
         ({"model": Ridge("rbf")}, lambda: [(X, Y)], "a kernel over all rows"),
         ({"model": "stack"}, lambda: [(X, Y)], "cannot learn from batches"),
         ({"model": Ridge("linear", solver="sgd")}, lambda: iter([(X, Y)]), "read once"),

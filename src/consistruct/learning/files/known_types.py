@@ -56,6 +56,7 @@ VALUES = [
     ("learning", "consistruct.learning.models.chain.sgd", ("TrainingState",)),
     ("learning", "consistruct.learning.models.ridge.moments", ("Moments",)),
     ("solvers", "consistruct.learning.models.ridge.closed_form", ("ClosedForm",)),
+    ("solvers", "consistruct.learning.models.ridge.kernel_cg", ("KernelCG",)),
 ]
 PLAIN = [
     (

@@ -27,7 +27,7 @@ from consistruct.learning.encoding.kinds import Rows, table_inputs
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
 from consistruct.learning.encoding.weights import check_sample_weight, generator
 from consistruct.learning.models.base import LeftOut
-from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.from_moments import Examined
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.recalibration import Unchanged, recalibrate
@@ -91,10 +91,23 @@ class Plan:
             weight = weight * compute_sample_weight(self.class_weight, np.asarray(batch.y))
         return weight
 
-    def read(self, given: Any) -> Examined:
-        """Checked inputs, codes and weights of a batch, without rows of no weight."""
+    @property
+    def shows_faults(self) -> bool:
+        """Whether the sums themselves tell that an input is not finite, as those of inputs do."""
+        return isinstance(self.features, LinearFeatures)
+
+    def inputs(self, X: Any, *, checked: bool = True) -> Any:
+        """Checked inputs; plain arrays may go unchecked where the sums will show what is wrong."""
+        plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float32, np.float64)
+        named = hasattr(self.estimator, "feature_names_in_")
+        if plain and not checked and not named and X.shape[1] == self.estimator.n_features_in_:
+            return X
+        return table_inputs(self.estimator, X, self.model, reset=False)
+
+    def read(self, given: Any, *, checked: bool = True) -> Examined:
+        """Inputs, codes and weights of a batch, without rows of no weight."""
         batch = Batch.of(given)
-        X = table_inputs(self.estimator, batch.X, self.model, reset=False)
+        X = self.inputs(batch.X, checked=checked)
         codes = encode_again(self.kind.labels, self.kind.loss, _labels(batch.y))
         if len(codes) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and y has {len(codes)}")

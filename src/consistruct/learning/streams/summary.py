@@ -85,13 +85,16 @@ class Pass:
         """Sum the rows of a batch; how many it had."""
         batch = Batch.of(given)
         plan = self.plan
-        rows = plan.read(batch)
+        rows = plan.read(batch, checked=not plan.shows_faults)
         for part in self.sums.chunks(rows.inputs.shape[0]):
             self.sums.add(
                 plan.features.summed(rows.inputs[part]),
                 plan.statistic.values(rows.truths[part]),
                 rows.weight[part],
             )
+        if plan.shows_faults and not np.isfinite(self.sums.feature_sum).all():
+            plan.inputs(batch.X)  # raises, and says where
+            raise ValueError("the sums of X are too large for float64; use other units")
         if len(rows.weight):
             if batch.keys is None:
                 keys = content_keys(rows.inputs, rows.truths, plan.seed)

@@ -45,16 +45,15 @@ def choose_features(
     statistic: Statistic,
     *,
     expansions: bool,
-    whiten: bool = True,
+    on_landmarks: type[NystroemFeatures | KernelFeatures | KernelCentres] = NystroemFeatures,
     rng: np.random.Generator,
 ) -> FeatureMap:
     """Fit the feature map.
 
     ``expansions`` says whether the solver takes kernel expansions over all examples; others get
-    the same functions as Nyström features with every distinct example as a landmark. ``whiten``
-    says whether Nyström features are orthonormal, or plain values of the kernel.
+    the same functions as Nyström features with every distinct example as a landmark.
+    ``on_landmarks`` is what those become: orthonormal functions, or plain values of the kernel.
     """
-    nystroem = NystroemFeatures if whiten else KernelCentres
     if not isinstance(options.features, str):
         return transformer_features(options.features, X, true if true.ndim == 1 else None)
     features = options.name(X)
@@ -74,10 +73,10 @@ def choose_features(
     if exact and expansions:
         return KernelFeatures(kernel, X, scaling)
     if features in KERNELS:
-        return nystroem(kernel, X[_first_occurrences(X)], scaling)
+        return on_landmarks(kernel, X[_first_occurrences(X)], scaling)
     if distinct is None:
         distinct = np.sort(rng.choice(X.shape[0], size=components, replace=False))
-    return nystroem(kernel, X[distinct], scaling)
+    return on_landmarks(kernel, X[distinct], scaling)
 
 
 def _choose_kernel(

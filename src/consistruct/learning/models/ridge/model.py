@@ -10,13 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
-from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    KernelCentres,
+    KernelFeatures,
+    NystroemFeatures,
+)
 from consistruct.learning.models.features.feature_options import (
     DEFAULT_COMPONENTS,
     FeatureOptions,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
+from consistruct.learning.models.ridge.kernel_cg import KernelCG
 from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
@@ -29,7 +35,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["Ridge"]
 
 FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
-SOLVERS = {"closed_form": ClosedForm, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
+SOLVERS = {"closed_form": ClosedForm, "cg": KernelCG, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
 MOMENTS = "moments"
 
 
@@ -65,11 +71,12 @@ class Ridge(FitsMoments, TargetModel):
         features="linear" as they are.
     alpha : "auto", float or list of float
         Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
-    solver : {"auto", "closed_form", "moments", "sgd", "paper_sgd"} or solver object
+    solver : {"auto", "closed_form", "moments", "cg", "sgd", "paper_sgd"} or solver object
         "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
         "moments": the closed form from sums that merge, with the penalty by generalised
         cross-validation; `partial_fit` and `fit_stream` then give the model of one fit to all rows,
-        whatever their order. For linear, Nyström and random features.
+        whatever their order. For linear, Nyström and random features. "cg": conjugate gradients
+        for features="nystroem" with many thousand landmarks; no sums of landmarks are formed.
     regularizer : {"gram", "weights"}
         The penalty in an orthonormal basis of the scores, tr(WᵀḠW), or the paper's ‖W‖².
     scores : ScoreSpace, optional
@@ -186,6 +193,8 @@ class Ridge(FitsMoments, TargetModel):
             self._left_out = found.left_out if groups is None else None
             self._store(score_map, found.weights, found.alpha, found.path, 1)
             return self
+        if isinstance(solver, KernelCG):
+            return self._fit_by_steps(solver, X, truths, settings)
         if isinstance(solver, ClosedForm):
             fit = solver.solve(
                 self.statistic_, score_map, X, truths, regularizer=self.regularizer, **settings
@@ -197,6 +206,22 @@ class Ridge(FitsMoments, TargetModel):
         result = solver.solve(self.statistic_, score_map, X, truths, **settings)
         self._left_out = None
         self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
+        return self
+
+    def _fit_by_steps(self, solver: KernelCG, X: Any, truths: Any, settings: Any) -> Self:
+        """Conjugate gradients on the kernel values of the landmarks."""
+        self._refuse_regularizer()
+        if not isinstance(self.feature_map_, KernelFeatures):
+            raise ValueError(
+                f"solver='cg' is for kernels on landmarks, features='nystroem', got "
+                f"features={self.features!r}"
+            )
+        expansion, self.intercept_, self.alpha_, self.n_iter_ = solver.solve(
+            self.statistic_, self.feature_map_, X, truths,
+            fit_intercept=self.fit_intercept, **settings,
+        )  # fmt: skip
+        self.coef_, self.path_ = np.ascontiguousarray(expansion.T), {}
+        self._left_out = None
         return self
 
     def partial_fit(
@@ -265,7 +290,7 @@ class Ridge(FitsMoments, TargetModel):
             weight,
             self.statistic_,
             expansions=isinstance(solver, ClosedForm | PaperSGD),
-            whiten=not isinstance(solver, DeviceClosedForm),
+            on_landmarks=_landmark_features(solver),
             rng=rng,
         )
 
@@ -273,7 +298,7 @@ class Ridge(FitsMoments, TargetModel):
         solver = self.solver
         if self.device is not None:
             return self._on_device()
-        if isinstance(solver, ClosedForm | AveragedSGD | PaperSGD):
+        if isinstance(solver, ClosedForm | KernelCG | AveragedSGD | PaperSGD):
             return solver
         if solver == "auto":
             solver = self._affordable(shape)
@@ -348,3 +373,10 @@ class Ridge(FitsMoments, TargetModel):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_left_out": None}  # training estimates are not part of the model
+
+
+def _landmark_features(solver: Any) -> Any:
+    """What a solver wants of landmarks: orthonormal functions, or plain values of the kernel."""
+    if isinstance(solver, DeviceClosedForm):
+        return KernelCentres
+    return KernelFeatures if isinstance(solver, KernelCG) else NystroemFeatures
