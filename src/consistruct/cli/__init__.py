@@ -19,6 +19,7 @@ from consistruct.cli import (
     audit,
     check,
     demo,
+    evaluate,
     explore,
     figures,
     learning,
@@ -74,6 +75,7 @@ figures.register(app)
 audit.register(app)
 check.register(app)
 learning.register(app)
+evaluate.register(app)
 report.register(app)
 explore.register(app)
 

@@ -1,7 +1,7 @@
-"""The commands on data files: fit, predict, evaluate. Parse, call, render.
+"""The commands fit and predict on data files. Parse, call, render.
 
-Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 1 a check failed
-(``evaluate --at-most``), 2 bad usage or input (one clear line, no traceback).
+Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 2 bad usage or input (one
+clear line, no traceback).
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ from consistruct.cli.risk import (
     PolicyName,
     Risk,
     calibration_result,
-    evaluation_result,
     is_controlled,
     with_risk,
 )
@@ -62,14 +61,14 @@ from consistruct.cli.risk import (
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
 # inside the commands.
 if TYPE_CHECKING:
-    from consistruct.learning.files.persistence import ModelFile
+    pass
 
 __all__ = ["read_like_training", "register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
-    for command in (fit, predict, evaluate):
+    for command in (fit, predict):
         app.command()(command)
 
 
@@ -338,100 +337,3 @@ def predict(
         typer.echo(text, nl=False)
     else:
         typer.echo(f"{len(predictions)} predictions written to {out}")
-
-
-def evaluate(
-    context: typer.Context,
-    model: ModelPath,
-    data: DataFile,
-    target: Target = None,
-    at_most: Annotated[
-        float | None,
-        typer.Option(
-            help="Exit with code 1 if the mean loss (of sequences: the token error) is greater."
-        ),
-    ] = None,
-    at_least: Annotated[
-        float | None,
-        typer.Option(help="Exit with code 1 if the metric that the model is for is smaller."),
-    ] = None,
-    part: Part = None,
-    format: Format = None,  # noqa: A002
-    as_json: AsJson = False,
-) -> None:
-    """Measure the task loss of a model on a data file with truths.
-
-    Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
-    """
-    from consistruct.learning.files.persistence import read_model
-
-    stored = read_model(model)
-    if sequences.is_sequence_model(stored, model, data, format):
-        allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
-        sequences.refuse_options(context, allowed, reason)
-        result = sequences.evaluate_columns(stored, model, data)
-        name, judged = "token error", result["token_error"]
-    elif data.is_dir():
-        result = folders.evaluate_folder(context, stored, model, data, target)
-        name, judged = "mean loss", result["mean_loss"]
-    else:
-        result = _evaluate_rows(stored, model, data, target, part, format)
-        name, judged = "mean loss", result["mean_loss"]
-    if at_least is not None and "metric_value" not in result:
-        raise ValueError("--at-least is about metrics (macro-f1, …); this model is for a loss")
-    above = at_most is None or judged <= at_most
-    reached = at_least is None or result["metric_value"] >= at_least
-    if at_most is not None:
-        result |= {"at_most": at_most}
-    if at_least is not None:
-        result |= {"at_least": at_least}
-    if at_most is not None or at_least is not None:
-        result |= {"passed": above and reached}
-    show(result, as_json)
-    if not above:
-        typer.echo(f"consistruct: {name} {judged:.6g} is above --at-most {at_most:g}", err=True)
-    if not reached:
-        value = result["metric_value"]
-        typer.echo(f"consistruct: metric {value:.6g} is below --at-least {at_least:g}", err=True)
-    if not (above and reached):
-        raise typer.Exit(1)
-
-
-def _evaluate_rows(
-    stored: ModelFile,
-    model: Path,
-    data: Path,
-    target: list[str] | None,
-    part: str | None,
-    format: str | None,  # noqa: A002
-) -> dict[str, Any]:
-    from consistruct.learning.intervals import loss_interval
-
-    examples, _ = read_like_training(stored, model, data, target, part, format)
-    with activity(f"evaluating on {shape_of(examples)}"):
-        estimator = stored.estimator
-        queries = query_arguments(estimator, examples)
-        judged = {
-            "command": "evaluate",
-            "model": str(model),
-            "data": str(data),
-            "loss": repr(estimator.loss_),
-        }
-        if is_controlled(estimator):
-            return judged | evaluation_result(estimator, examples.X, examples.y, queries)
-        losses = np.asarray(estimator.task_losses(examples.X, examples.y, **queries))
-        metric = {}
-        if hasattr(estimator, "metric_"):
-            value = estimator.score(examples.X, examples.y)
-            metric = {"metric": repr(estimator.metric_), "metric_value": value}
-    return {
-        **judged,
-        **metric,
-        "n_queries" if queries else "n_examples": len(losses),
-        "mean_loss": float(losses.mean()),
-        "interval": loss_interval(estimator.loss_, losses).as_list(),  # 95 %, any number of rows
-        # of a mean of independent losses; none for a single example
-        "standard_error": (
-            float(losses.std(ddof=1) / np.sqrt(len(losses))) if len(losses) > 1 else None
-        ),
-    }

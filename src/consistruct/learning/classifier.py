@@ -17,22 +17,22 @@ from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
 from consistruct.learning.encoding.labels import (
     CostLabels,
     encode_again,
-    loss_class,
     over_parts,
     prepare_labels,
 )
-from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
+from consistruct.learning.encoding.weights import combined_weight
 from consistruct.learning.estimator import TargetEstimator
+from consistruct.learning.example_costs import ExampleCosts, checked_groups
 from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
 from consistruct.learning.rules.deciding import asked_metric, loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
-from consistruct.losses import CostMatrix, CostVectors, ZeroOne
+from consistruct.losses import CostMatrix
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
 
 
-class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # type: ignore[misc]
+class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetEstimator):  # type: ignore[misc]
     """Classifier for any task loss over classes, or over multi-label indicator matrices.
 
     It estimates the expected target of the loss by any model, and predicts the label of least
@@ -201,34 +201,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # 
         found, encoding, codes = prepare_labels(loss, y, classes=None, structured=False)
         self.classes_ = encoding.class_names(found)
         weight = combined_weight(sample_weight, self.class_weight, y)
-        return Examples(Rows(found, encoding), X, codes, weight, _checked_groups(groups, X))
-
-    def _cost_vectors(
-        self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any
-    ) -> Examples:
-        self._refuse_two_losses()
-        if y is not None:
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
-        elif self.class_weight is not None:
-            raise ValueError("class_weight needs y, the classes of the rows, got y=None")
-        values, classes = example_costs(costs, y)
-        check_consistent_length(X, values)
-        loss = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
-        encoding = CostLabels(classes)
-        codes = encoding.encode(values, loss)
-        self.classes_ = encoding.class_names(loss)
-        if y is None:
-            weight = check_sample_weight(sample_weight, len(codes))
-        else:
-            weight = combined_weight(sample_weight, self.class_weight, y)
-        return Examples(Rows(loss, encoding), X, codes, weight, _checked_groups(groups, X))
-
-    def _refuse_two_losses(self) -> None:
-        if loss_class(self.loss) not in (ZeroOne, CostVectors):
-            raise ValueError(
-                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
-            )
+        return Examples(Rows(found, encoding), X, codes, weight, checked_groups(groups, X))
 
     @streams  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -303,17 +276,6 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # 
         if costs is None and not getattr(self, "example_costs_", False):
             return super().predict(X)
         return self.classes_[self._prices(X, costs).argmin(axis=1)]
-
-    def _prices(self, X: Any, costs: Any) -> FloatArray:
-        """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
-        if costs is None:
-            raise ValueError(
-                "the model was fitted with the costs of each example; give predict(X, costs=…) "
-                "those of the new ones, or use set_loss for costs that are the same for all"
-            )
-        probabilities = self.predict_proba(X)
-        tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
-        return np.einsum("nkm,nm->nk", tensor, probabilities)
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     @lazily
@@ -409,13 +371,3 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # 
             )
         scores = -self.statistic_.expected_losses(expected)[:, : len(self.classes_)]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-
-def _checked_groups(groups: Any, X: Any) -> Any:
-    if groups is None:
-        return None
-    array = np.asarray(groups)
-    n = X.shape[0]
-    if array.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
-    return array

@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._members import Member
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import verbosity
@@ -24,6 +22,7 @@ from consistruct.learning.encoding.weights import generator
 from consistruct.learning.from_batches import FromBatches, lazily
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.choice import make_model
+from consistruct.learning.parameters import LossParameters
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
 from consistruct.learning.statistics import ClassProbabilities, Statistic
@@ -38,7 +37,7 @@ CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
 METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
 
 
-class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class TargetEstimator(FromBatches, LossParameters):
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
 
     Everything after the model is written here once: recalibration on left-out rows, decisions,
@@ -70,46 +69,6 @@ class TargetEstimator(FromBatches, BaseEstimator):  # type: ignore[misc]  # scik
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    # --- parameters that reach into a frozen loss: loss__beta ---
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters; with `deep`, also those of the model and the fields of a loss object."""
-        params: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.loss, Member):
-            for field in dataclasses.fields(self.loss):  # type: ignore[arg-type]
-                params[f"loss__{field.name}"] = getattr(self.loss, field.name)
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``loss__beta=2`` replaces the frozen loss by one with that field."""
-        changes = {key: params.pop(key) for key in list(params) if key.startswith("loss__")}
-        super().set_params(**params)
-        if not changes:
-            return self
-        fields = {key.removeprefix("loss__"): value for key, value in changes.items()}
-        if not isinstance(self.loss, Member):
-            raise ValueError(
-                f"{next(iter(changes))} changes a field of a loss object, but loss is "
-                f"{self.loss!r}; give an object first"
-            )
-        known = [field.name for field in dataclasses.fields(self.loss)]  # type: ignore[arg-type]
-        unknown = [field for field in fields if field not in known]
-        if unknown:
-            raise ValueError(
-                f"{type(self.loss).__name__} has no field {unknown[0]!r}; "
-                f"its fields are {', '.join(known)}"
-            )
-        self.loss = dataclasses.replace(self.loss, **fields)  # type: ignore[type-var]
-        return self
-
-    def stored_parameters(self) -> dict[str, Any]:
-        """Parameters as a model file keeps them: a table of costs becomes a loss."""
-        params: dict[str, Any] = super().get_params(deep=False)
-        params["loss"] = loss_with_rows(params["loss"], params.get("rows"))
-        if "rows" in params:
-            params["rows"] = None  # the loss has its rows where they belong
-        return params
 
     # --- fitting ---
 

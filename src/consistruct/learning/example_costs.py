@@ -1,0 +1,75 @@
+"""Costs of each example in place of a loss: at fit time, and of new examples at predict time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from consistruct.learning.encoding.costs import cost_tensor, example_costs
+from consistruct.learning.encoding.kinds import Examples, Rows
+from consistruct.learning.encoding.labels import CostLabels, loss_class
+from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
+from consistruct.losses import CostVectors, ZeroOne
+from consistruct.protocols import FloatArray
+
+__all__ = ["ExampleCosts", "checked_groups"]
+
+
+class ExampleCosts:
+    """For a classifier with a `loss`, a `class_weight` and `predict_proba`."""
+
+    loss: Any
+    class_weight: Any
+    classes_: Any
+    predict_proba: Any
+
+    def _cost_vectors(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any
+    ) -> Examples:
+        self._refuse_two_losses()
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        elif self.class_weight is not None:
+            raise ValueError("class_weight needs y, the classes of the rows, got y=None")
+        values, classes = example_costs(costs, y)
+        check_consistent_length(X, values)
+        loss = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
+        encoding = CostLabels(classes)
+        codes = encoding.encode(values, loss)
+        self.classes_ = encoding.class_names(loss)
+        if y is None:
+            weight = check_sample_weight(sample_weight, len(codes))
+        else:
+            weight = combined_weight(sample_weight, self.class_weight, y)
+        return Examples(Rows(loss, encoding), X, codes, weight, checked_groups(groups, X))
+
+    def _refuse_two_losses(self) -> None:
+        if loss_class(self.loss) not in (ZeroOne, CostVectors):
+            raise ValueError(
+                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
+            )
+
+    def _prices(self, X: Any, costs: Any) -> FloatArray:
+        """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
+        if costs is None:
+            raise ValueError(
+                "the model was fitted with the costs of each example; give predict(X, costs=…) "
+                "those of the new ones, or use set_loss for costs that are the same for all"
+            )
+        probabilities = self.predict_proba(X)
+        tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
+        return np.einsum("nkm,nm->nk", tensor, probabilities)
+
+
+def checked_groups(groups: Any, X: Any) -> Any:
+    """Groups of the rows, (n,), or None."""
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    n = X.shape[0]
+    if array.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
+    return array
