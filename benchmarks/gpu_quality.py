@@ -19,7 +19,7 @@ NETWORK = {"module_factory": (256,), "learning_rate": 1e-3, "batch_size": 64, "p
 
 
 def estimates(
-    loss: Loss, surrogate: str, X: Any, y: Any, X_test: Any, seed: int, epochs: int
+    loss: Any, surrogate: str, X: Any, y: Any, X_test: Any, seed: int, epochs: int
 ) -> Any:
     """The trained network."""
     model = Torch(surrogate=surrogate, max_epochs=epochs, **NETWORK)  # type: ignore[arg-type]

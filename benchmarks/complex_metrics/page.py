@@ -145,6 +145,6 @@ def _targets(found: dict[str, Any]) -> str:
         target(
             "search at most 2 s for 100,000 rows of ten classes", f"{longest:.2f} s", longest <= 2
         )
-    met = sum(line[2] == "yes" for line in lines)
-    heading = f"## Targets: {met} of {len(lines)} met\n\n"
+    count = sum(line[2] == "yes" for line in lines)
+    heading = f"## Targets: {count} of {len(lines)} met\n\n"
     return heading + table(("target (mean over sets)", "measured", "met"), lines)

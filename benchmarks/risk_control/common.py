@@ -54,4 +54,4 @@ def both_parts(name: str, held_out: bool, **options: Any) -> tuple[Any, Any]:
     if held_out:
         return train.X, train.y
     test = sources.load(name, "test", **options)
-    return np.concatenate([train.X, test.X]), np.concatenate([train.y, test.y])  # type: ignore[list-item]
+    return np.concatenate([train.X, test.X]), np.concatenate([train.y, test.y])

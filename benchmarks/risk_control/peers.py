@@ -43,7 +43,7 @@ def peers(splits: int, held_out: bool) -> Iterator[str]:
     yield table(header, rows)
 
 
-def label_peers(name: str, X: Any, Y: np.ndarray, splits: int) -> list[list[object]]:
+def label_peers(name: str, X: Any, Y: np.ndarray, splits: int) -> list[list[str]]:
     from mapie.risk_control import MultiLabelClassificationController as Controller
 
     T = Y.shape[1]
@@ -149,7 +149,7 @@ TARGETS = {"precision": 0.75, "recall": 0.85}  # of the two classes
 TEST_ROWS = 6000
 
 
-def binary_peers(splits: int) -> list[list[object]]:
+def binary_peers(splits: int) -> list[list[str]]:
     """Adult: precision and recall of "earns more", on the same probabilities.
 
     Ours: a decision problem with one answer. Precision: the answer is "1", wrong if the truth is 0,

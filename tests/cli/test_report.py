@@ -90,7 +90,7 @@ def test_quick_fits_nothing_but_baselines(consistruct, flowers):
     )
     report = json.loads(out)
     assert code == 0
-    assert len(report["scores"]) == 4
+    assert len(report["scores"]) == 6
     assert (report["learning_curve"], report["bandwidths"]) == ([], [])
 
 

@@ -87,13 +87,13 @@ def enumerated(unary, edges):
         sum(unary[t, y[t]] for t in range(T)) + sum(edges[y[t], y[t + 1]] for t in range(T - 1))
         for y in every
     ]
-    value = torch.stack(value)
-    p = torch.softmax(value, 0)
+    stacked = torch.stack(value)
+    p = torch.softmax(stacked, 0)
     states = torch.zeros(T, s, dtype=unary.dtype)
     for share, y in zip(p, every, strict=True):
         for t in range(T):
             states[t, y[t]] += share
-    return torch.logsumexp(value, 0), states
+    return torch.logsumexp(stacked, 0), states
 
 
 def test_against_enumeration_with_forbidden_states_and_gaps():

@@ -361,7 +361,7 @@ class TargetEstimator(FromBatches, LossParameters):
             self.set_params(rows=None)  # a new loss has its rows where they belong
         self.kind_ = self.kind_.with_loss(loss)
         for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         return self
 
     @property

@@ -43,7 +43,7 @@ class Decisions(BaseScoreSpace):
     """
 
     oracle: Oracle
-    measure: str = "identity"  # type: ignore[assignment]
+    measure: str = "identity"
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, Oracle):

@@ -84,7 +84,7 @@ class Tour(Oracle):
                 cost,
                 constraints=constraints,
                 bounds=scipy.optimize.Bounds(0.0, 1.0),
-                integrality=np.ones(self.n_costs),
+                integrality=np.ones(self.n_costs, dtype=np.int64),
                 options={"mip_rel_gap": 0.0},
             )
             if answer.x is None:
@@ -102,7 +102,7 @@ class Tour(Oracle):
         shape = (self.n, self.n)
         graph = scipy.sparse.coo_array((np.ones(len(first)), (first, second)), shape=shape)
         found, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
-        return int(found), part
+        return int(found), np.asarray(part, dtype=np.int64)
 
     def feasible(self, decisions: FloatArray) -> np.ndarray:
         good = are_binary(decisions)

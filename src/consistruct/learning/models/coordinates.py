@@ -92,8 +92,9 @@ def coordinates_of(
 
 def _basis(statistic: Statistic) -> tuple[Any, Any]:
     """(width, m) and (m, width) maps: orthonormal for targets, plain columns otherwise."""
-    columns = not isinstance(statistic, TargetValues) or statistic.score_space.width > WIDTH_LIMIT
-    if columns or isinstance(statistic.loss, Decision):  # costs are orthonormal as they are
+    wide = isinstance(statistic, TargetValues) and statistic.score_space.width > WIDTH_LIMIT
+    costs = isinstance(statistic.loss, Decision)  # they are orthonormal as they are
+    if not isinstance(statistic, TargetValues) or wide or costs:
         plain = sp.csr_array(sp.eye_array(statistic.width))
         return plain, plain
     space = statistic.score_space

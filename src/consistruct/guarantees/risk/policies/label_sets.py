@@ -67,7 +67,7 @@ class _ByProbability(Policy):
 
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:
         for loss in (estimator.loss_, options.loss):
-            if not isinstance(loss, LabelSetLoss) or loss.predictions.shape == (None,):
+            if not isinstance(loss, LabelSetLoss) or loss.predictions.size is None:
                 return "predictions are not sets of labels"
             if getattr(loss, "n_states", 2) != 2:
                 return "parts have more than two states"

@@ -221,7 +221,7 @@ class Costs(TargetModel):
             return np.asarray(self.inner_.expected(X))
         assert self.feature_map_ is not None
         fitted = self.feature_map_.transform(to_dense(X)) @ self.coef_ + self.intercept_
-        if self.factors_ is None:
+        if self.factors_ is None or self.range_ is None:
             return np.asarray(fitted)
         return Logarithm(self.factors_, self.range_).back(fitted)
 

@@ -118,10 +118,10 @@ class Search:
                 self._try(shape, leading)
         if "log" in kinds and Logarithm.fits(self.targets):
             self._try_logarithms()
-        leading = self.trials[self.best()].power if self.trials else None
+        found = [self.trials[self.best()].power] if self.trials else list(powers)
         for kind in kinds:
             if isinstance(kind, TargetModel):
-                for power in powers if leading is None else [leading]:
+                for power in found:
                     self._try_model(kind, power)
 
     def _features(self, shape: Any) -> tuple[FeatureMap, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,8 +95,11 @@ def solve_in_parts(
     parts: Iterable[tuple[FloatArray, FloatArray, FloatArray]], alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients (m, d) and intercept (d,) from (features, targets, weight) of some rows each."""
-    total, second, cross = 0.0, 0.0, 0.0
-    feature, target = 0.0, 0.0
+    total = 0.0
+    second: Any = 0.0
+    cross: Any = 0.0
+    feature: Any = 0.0
+    target: Any = 0.0
     for features, targets, weight in parts:
         weighted = features * weight[:, None]
         total += float(weight.sum())
@@ -106,4 +110,4 @@ def solve_in_parts(
     penalised = second - total * np.outer(mean, mean)
     penalised[np.diag_indices_from(penalised)] += total * alpha
     coef = np.linalg.solve(penalised, moments)
-    return coef, average - mean @ coef
+    return np.asarray(coef, dtype=np.float64), np.asarray(average - mean @ coef)
