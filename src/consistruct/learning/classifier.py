@@ -23,9 +23,10 @@ from consistruct.learning.encoding.labels import (
 )
 from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.rules.deciding import asked_metric, loss_to_fit
+from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix, CostVectors, ZeroOne
+from consistruct.losses.metrics import asked_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
@@ -174,8 +175,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # 
         if costs is not None and np.ndim(costs) != 3:
             return self._cost_vectors(X, y, sample_weight, costs, groups)
         y = self._checked_labels(X, y)
-        metric = asked_metric(self.loss)
-        loss = self.loss if metric is None else loss_to_fit(metric, y)
+        loss = self.loss if (m := asked_metric(self.loss)) is None else loss_to_fit(m, y)
         if costs is not None:
             self._refuse_two_losses()
             classes = np.unique(y)
@@ -232,7 +232,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, TargetEstimator):  # 
         self
         """
         if asked_metric(self.loss) is not None:
-            raise ValueError(f"partial_fit leaves no rows out, which {self.loss!r} needs; use fit")
+            raise ValueError(
+                f"{self.loss!r} needs rows left out, and partial_fit has none; use fit"
+            )
         first = not hasattr(self, "stream_")
         if first:
             self._forget()

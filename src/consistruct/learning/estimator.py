@@ -151,7 +151,7 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
             if metric is None:
                 self._recalibrate(model, examples, statistic, cv, rng)
             else:
-                self._choose_rule(metric, model, examples, statistic, cv, rng)  # of classifiers
+                self._choose_rule(metric, model, examples, statistic, cv, rng)
         if hasattr(self.model_, "portfolio_"):
             self.portfolio_ = self.model_.portfolio_
 
@@ -240,6 +240,8 @@ class TargetEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is u
         """Predictions as codes."""
         if self.model_.decides:
             return self.model_.decisions(inputs)
+        if hasattr(self, "rule_") and self.rule_.groups:  # costs that differ between groups
+            return self._group_codes(inputs)
 
         def decide(part: Any) -> Any:
             expected = self.recalibration_.for_decisions(self.model_.expected(part))

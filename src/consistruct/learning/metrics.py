@@ -29,10 +29,10 @@ from consistruct.learning.encoding.names import lookup_codes
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
-from consistruct.learning.rules.deciding import asked_metric, confusion_of
+from consistruct.learning.rules.deciding import confusion_of
 from consistruct.losses import FBeta, PartialLabels, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.metrics import is_metric
+from consistruct.losses.metrics import asked_metric, is_metric
 from consistruct.losses.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
