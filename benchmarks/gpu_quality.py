@@ -10,7 +10,6 @@ import consistruct as cs
 from benchmarks import data
 from benchmarks.measure import table
 from consistruct.learning.models import Torch
-from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
 TITLE = "Quality: the same network, epochs and seeds"

@@ -1,8 +1,8 @@
 """Metrics that are no means: ours against the usual recipes, from the same probabilities.
 
     python -m benchmarks.complex_metrics                  # every section; prints the page
-    python -m benchmarks.complex_metrics --only tables    # one: tables, grades, labels, constraints, gaps, speed
-    python -m benchmarks.complex_metrics --write          # writes benchmarks/results/complex_metrics.*
+    python -m benchmarks.complex_metrics --only tables    # one section, see --help
+    python -m benchmarks.complex_metrics --write          # writes results/complex_metrics.*
 
 Fits are kept in benchmarks/cache; the numbers of each section in results/complex_metrics.json.
 """
@@ -29,11 +29,13 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the page and its numbers")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     options = parser.parse_args()
-    known: dict[str, Any] = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
+    found: dict[str, Any] = {}
     for name in options.only or SECTIONS:
-        known[name] = {"machine": machine(), "found": SECTIONS[name](options.jobs)}
-        if options.write:
-            NUMBERS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        found[name] = {"machine": machine(), "found": SECTIONS[name](options.jobs)}
+    before = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {}
+    known = {**before, **found}
+    if options.write:
+        NUMBERS.write_text(json.dumps(known, indent=1) + "\n")
     text = page(known)
     if options.write:
         PAGE.write_text(text)

@@ -79,8 +79,8 @@ def _constraints(found: dict[str, Any]) -> str:
         for recipe, row in by.items()
     ]
     return (
-        "## Precision at recall 0.9\n\nSplits whose test part has a recall below 0.9; mean recall and precision on test parts. "
-        "Ours is told how many new rows it is judged on.\n\n"
+        "## Precision at recall 0.9\n\nSplits whose test part has a recall below 0.9; mean "
+        "recall and precision on test parts.\n\n"
         + table(("data", "threshold", "missed", "recall", "precision"), lines)
     )
 

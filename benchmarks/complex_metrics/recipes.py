@@ -17,7 +17,6 @@ from benchmarks.complex_metrics.fits import Fitted
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.labels import decide_labels, search_labels
 from consistruct.learning.rules.offsets import fit_offsets
-from consistruct.learning.rules.rule import class_rule
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import Constrained, Metric, PrecisionScore, RecallAtLeast
 
@@ -174,10 +173,9 @@ if find_spec("xcolumns") is not None:
 
 def our_recall(level: float, fit: Fitted) -> float:
     """The threshold on p(1) that the constrained search finds."""
-    metric = Constrained(PrecisionScore(), RecallAtLeast(level), new_rows=len(fit.y_test))
-    rule, again = class_rule(metric, fit.left, fit.y, np.ones(len(fit.y)))
-    chances = again.for_decisions(fit.test)
-    return float(np.min(fit.test[(chances @ rule.costs[0].T).argmin(axis=1) == 1, 1], initial=1.1))
+    metric = Constrained(PrecisionScore(), RecallAtLeast(level))
+    flagged = ours(metric, fit) == 1
+    return float(np.min(fit.test[flagged, 1], initial=1.1))
 
 
 def empirical_recall(level: float, fit: Fitted) -> float:

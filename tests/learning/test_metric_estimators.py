@@ -221,7 +221,7 @@ def test_other_ways_to_get_it_wrong():
     with pytest.raises(ConsistructError, match="at least 20 left-out rows"):
         cs.TaskLossClassifier("macro-f1", logistic()).fit(X[:12], np.arange(12) % 2)
     ridge = cs.models.Ridge("linear", solver="sgd")
-    with pytest.raises(ValueError, match="partial_fit leaves no rows out"):
+    with pytest.raises(ValueError, match="and partial_fit has none; use fit"):
         cs.TaskLossClassifier("macro-f1", ridge).partial_fit(X, NAMES)
     with pytest.raises(ValueError, match="take the place of the loss"):
         cs.TaskLossClassifier("macro-f1", logistic()).fit(X, Y, costs=np.ones((len(X), 3)))

@@ -24,9 +24,10 @@ from consistruct.learning.encoding.weights import combined_weight
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.example_costs import ExampleCosts, checked_groups
 from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
-from consistruct.learning.rules.deciding import asked_metric, loss_to_fit
+from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
+from consistruct.losses.metrics import asked_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
@@ -220,7 +221,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         self
         """
         if asked_metric(self.loss) is not None:
-            raise ValueError(f"partial_fit leaves no rows out, which {self.loss!r} needs; use fit")
+            raise ValueError(
+                f"{self.loss!r} needs rows left out, and partial_fit has none; use fit"
+            )
         first = not hasattr(self, "stream_")
         if first:
             self._forget()

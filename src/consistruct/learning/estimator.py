@@ -114,7 +114,7 @@ class TargetEstimator(FromBatches, LossParameters):
             if metric is None:
                 self._recalibrate(model, examples, statistic, cv, rng)
             else:
-                self._choose_rule(metric, model, examples, statistic, cv, rng)  # of classifiers
+                self._choose_rule(metric, model, examples, statistic, cv, rng)
         if hasattr(self.model_, "portfolio_"):
             self.portfolio_ = self.model_.portfolio_
 
@@ -207,6 +207,8 @@ class TargetEstimator(FromBatches, LossParameters):
         """Predictions as codes."""
         if self.model_.decides:
             return self.model_.decisions(inputs)
+        if hasattr(self, "rule_") and self.rule_.groups:  # costs that differ between groups
+            return self._group_codes(inputs)
 
         def decide(part: Any) -> Any:
             expected = self.recalibration_.for_decisions(self.model_.expected(part))

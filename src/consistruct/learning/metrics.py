@@ -32,11 +32,11 @@ from consistruct.learning.encoding.relevance import losses_of_scores, query_loss
 from consistruct.learning.importance import Importance, permutation_importance
 from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
 from consistruct.learning.regret import normalized_regret, regret
-from consistruct.learning.rules.deciding import asked_metric, confusion_of
+from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selective import SelectiveCurve, selective_curve
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.metrics import is_metric
+from consistruct.losses.metrics import asked_metric, is_metric
 from consistruct.protocols import FloatArray
 
 __all__ = [

@@ -9,7 +9,7 @@ import pytest
 
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.rules.bounds import optimality_gap
-from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.counts import LABEL_SHARE, Counts
 from consistruct.learning.rules.offsets import fit_offsets
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import (
@@ -131,7 +131,7 @@ def test_recall_holds_with_a_margin_and_costs_as_little_as_possible():
     confusion = found.confusion[0]
     recall = confusion[1, 1] / confusion[:, 1].sum()
     assert 0.9 < recall < 0.95
-    assert metric.spare(found.confusion, rows.effective).min() >= 0
+    assert metric.spare(found.confusion, rows.effective, LABEL_SHARE).min() >= 0
     stricter = Constrained(metric.metric, metric.constraints, confidence=0.999)
     assert search(stricter, rows, np.random.default_rng(0)).value < found.value
     larger = Constrained(metric.metric, metric.constraints, new_rows=10**9)
@@ -147,7 +147,7 @@ def test_several_classes_under_two_constraints():
     free = search(metric.metric, rows, np.random.default_rng(0))
     assert metric.slack(free.confusion).min() < 0
     found = search(metric, rows, np.random.default_rng(0))
-    assert metric.spare(found.confusion, rows.effective).min() >= 0
+    assert metric.spare(found.confusion, rows.effective, LABEL_SHARE).min() >= 0
     assert found.value <= free.value
 
 
@@ -160,7 +160,7 @@ def test_recalls_of_groups_are_brought_together():
     blind = rows.confusion(rows.decide(np.repeat(free.costs, 2, axis=0)))
     assert metric.slack(blind).min() < 0
     found = search(metric, rows, np.random.default_rng(0))
-    assert metric.spare(found.confusion, rows.effective).min() >= 0
+    assert metric.spare(found.confusion, rows.effective, LABEL_SHARE).min() >= 0
     assert found.costs.shape == (2, 2, 2)
     assert found.value > 0.8 * free.value
 

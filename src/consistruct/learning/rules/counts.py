@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["Counts"]
+__all__ = ["LABEL_SHARE", "Counts"]
 
 LABEL_SHARE = 0.5
 

@@ -21,24 +21,16 @@ from consistruct.learning.rules.rule import MetricRule, class_rule, label_rule
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import CostMatrix, LabelCosts
 from consistruct.losses.base import Loss
-from consistruct.losses.metrics import Constrained, Metric, is_metric, parse_metric
+from consistruct.losses.metrics import Constrained, Metric
 from consistruct.protocols import IntArray
 
 __all__ = [
-    "asked_metric",
     "choose_rule",
     "confusion_of",
     "group_codes",
     "loss_to_fit",
     "rule_loss",
 ]
-
-
-def asked_metric(loss: Any) -> Metric | None:
-    """The metric that a loss parameter names, or None where it is a loss."""
-    if not is_metric(loss):
-        return None
-    return parse_metric(loss) if isinstance(loss, str) else loss
 
 
 def loss_to_fit(metric: Metric, y: Any) -> str:

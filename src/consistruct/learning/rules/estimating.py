@@ -60,11 +60,9 @@ class MetricDecisions(TargetEstimator):
         self.statistic_ = self.statistic_.with_loss(self.loss_)
         self.kind_ = self.kind_.with_loss(self.loss_)
 
-    def _codes(self, inputs: Any) -> Any:
-        rule: MetricRule | None = getattr(self, "rule_", None)
-        if rule is None or not rule.groups:
-            return super()._codes(inputs)
-        names = getattr(self, "feature_names_in_", None)
+    def _group_codes(self, inputs: Any) -> Any:
+        """Predictions by the costs of each row's group."""
+        rule, names = self.rule_, getattr(self, "feature_names_in_", None)
         groups, _ = group_codes(rule.metric, inputs, names, rule.groups)
         chances = self.recalibration_.for_decisions(self.model_.expected(inputs))
         prices = np.einsum("nt,nct->nc", chances, np.asarray(rule.costs)[groups])

@@ -20,7 +20,7 @@ import numpy as np
 
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.rules.balance import balanced_weights
-from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.counts import LABEL_SHARE, Counts
 from consistruct.learning.rules.prices import priced_rules
 from consistruct.losses.metrics import Constrained, Metric
 from consistruct.protocols import FloatArray
@@ -70,33 +70,34 @@ def _unmargined(metric: Metric) -> Metric:
     return metric.metric if isinstance(metric, Constrained) else metric
 
 
-def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[FloatArray]:
-    """Costs to be tried, (g, k, k) each."""
+Tried = tuple[FloatArray, FloatArray | None]  # costs, and their confusion where it is known
+
+
+def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[Tried]:
+    """What is tried: costs (g, k, k) each."""
     if isinstance(metric, Constrained):
         if rows.n_classes == 2 and rows.groups is None:
             yield from cuts(rows)  # every rule is a threshold: nothing else is to be had
         else:
-            yield from priced_rules(metric, rows)
+            yield from ((costs, None) for costs in priced_rules(metric, rows))
         return
     if rows.n_classes == 2:
         yield from cuts(rows)
-    for costs in first:
-        yield from climb(metric, rows, costs)
+    for start in first:
+        yield from ((costs, None) for costs in climb(metric, rows, start))
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        yield from ((off * weights)[None] for weights, _ in balanced_weights(rows))
+        yield from (((off * w)[None], C[None]) for w, C in balanced_weights(rows))
 
 
-def _best(
-    metric: Metric, rows: Counts, rules: Iterator[FloatArray], number: int = 1
-) -> list[Found]:
+def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1) -> list[Found]:
     """The best `number` of different rules; ties go to the first."""
     leading: list[Found] = []
     closest, missing = -np.inf, 0
-    for costs in rules:
-        confusion = rows.confusion(rows.decide(costs))
+    for costs, known in rules:
+        confusion = rows.confusion(rows.decide(costs)) if known is None else known
         if isinstance(metric, Constrained):
-            spare = metric.spare(confusion, rows.effective)
+            spare = metric.spare(confusion, rows.effective, LABEL_SHARE)
             if spare.min(initial=np.inf) < 0:
                 closest, missing = max(closest, float(spare.min())), missing + 1
                 continue
@@ -141,11 +142,16 @@ def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[FloatArra
             mixture, value = trials[best], values[best]
 
 
-def cuts(rows: Counts) -> Iterator[FloatArray]:
-    """Two classes: costs of thresholds between probabilities that occur."""
-    levels = np.unique(rows.probabilities[:, 1])
-    between = np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [1.0]])
-    if len(between) > MOST_CUTS:
-        between = np.quantile(between, np.linspace(0, 1, MOST_CUTS))
-    for level in between:
-        yield np.array([[[0.0, 1.0 - level], [level, 0.0]]])
+def cuts(rows: Counts) -> Iterator[Tried]:
+    """Two classes: thresholds between probabilities that occur, counted by sums from the top."""
+    order = np.argsort(-rows.probabilities[:, 1], kind="stable")
+    chance = rows.probabilities[order, 1]
+    above = np.vstack([np.zeros(2), np.cumsum(rows.counted[order], axis=0)])  # predicted as 1
+    ends = np.concatenate([[0], np.flatnonzero(np.diff(chance)) + 1, [len(chance)]])
+    if len(ends) > MOST_CUTS:
+        ends = ends[np.rint(np.linspace(0, len(ends) - 1, MOST_CUTS)).astype(np.int64)]
+    padded = np.concatenate([[1.0], chance, [0.0]])
+    for end in ends:
+        level = 0.5 * (padded[end] + padded[end + 1])
+        confusion = np.stack([above[-1] - above[end], above[end]])
+        yield np.array([[[0.0, 1.0 - level], [level, 0.0]]]), confusion[None]

@@ -18,7 +18,13 @@ from consistruct.losses.metrics.ratios import (
     RecallScore,
 )
 from consistruct.losses.metrics.recalls import RecallMean
-from consistruct.losses.metrics.registry import METRICS, MetricEntry, is_metric, parse_metric
+from consistruct.losses.metrics.registry import (
+    METRICS,
+    MetricEntry,
+    asked_metric,
+    is_metric,
+    parse_metric,
+)
 
 __all__ = [
     "METRICS",
@@ -38,6 +44,7 @@ __all__ = [
     "RecallAtLeast",
     "RecallMean",
     "RecallScore",
+    "asked_metric",
     "check_confusion",
     "is_metric",
     "parse_metric",

@@ -52,8 +52,11 @@ class Constraint(Member, ABC):
         """Of the slack, (m, g, k, k)."""
 
     @abstractmethod
-    def margin(self, confusions: FloatArray, n: float) -> FloatArray:
-        """Standard error of the slack as counted on n rows, (m,)."""
+    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
+        """Standard error, (m,), of the slack on `new` rows minus that counted on n rows.
+
+        `noise` is the share of the counts that labels make; the rest is the model's and steady.
+        """
 
 
 class RateConstraint(Constraint):
@@ -80,9 +83,10 @@ class RateConstraint(Constraint):
         hits, trials = self.masks(confusions.shape[-1])
         return np.broadcast_to(hits - self.rate * trials, (1, *confusions.shape))
 
-    def margin(self, confusions: FloatArray, n: float) -> FloatArray:
+    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
         tried = float(np.sum(self.masks(confusions.shape[-1])[1] * confusions))
-        return np.array([np.sqrt(self.rate * (1.0 - self.rate) * tried / n)])
+        spread = self.rate * (1.0 - self.rate) * tried
+        return np.array([np.sqrt(spread * (noise**2 / n + 1.0 / new))])
 
 
 def _share(value: float, name: str) -> float:
@@ -226,7 +230,9 @@ class EqualRecall(Constraint):
                 slope[row, group, self.label, self.label] += sign / positives[group]
         return slope
 
-    def margin(self, confusions: FloatArray, n: float) -> FloatArray:
+    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
+        # prices settle where the counts are kind to a pair of groups: no credit for the model
+        n = n * new / (n + new)
         recalls, positives, pairs = self._pairs(confusions)
         if len(pairs) == 0:
             return np.zeros(0)
@@ -324,11 +330,13 @@ class Constrained(Metric):
         """Of `slack`, (m, g, k, k)."""
         return np.concatenate([part.gradient(confusions) for part in self.constraints])
 
-    def spare(self, confusions: FloatArray, n: float) -> FloatArray:
-        """Slack beyond the margin, as counted on n rows, (m,): new rows meet it where positive."""
+    def spare(self, confusions: FloatArray, n: float, noise: float = 1.0) -> FloatArray:
+        """Slack beyond the margin, as counted on n rows, (m,): new rows meet it where positive.
+
+        `noise` is the share of the counts that labels make, the rest being probabilities.
+        """
         from scipy.special import ndtri
 
         new = n if self.new_rows is None else self.new_rows
-        both = n * new / (n + new)  # 1/n + 1/new: left-out counts and those of new rows vary
-        margin = np.concatenate([part.margin(confusions, both) for part in self.constraints])
-        return np.asarray(self.slack(confusions) - ndtri(self.confidence) * margin)
+        margins = [part.margin(confusions, n, new, noise) for part in self.constraints]
+        return np.asarray(self.slack(confusions) - ndtri(self.confidence) * np.concatenate(margins))
