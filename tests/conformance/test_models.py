@@ -19,6 +19,7 @@ from consistruct.learning.encoding.rankings import read_queries
 from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.models import (
     Chain,
+    Costs,
     Items,
     Linear,
     Prepared,
@@ -29,7 +30,8 @@ from consistruct.learning.models import (
     Torch,
 )
 from consistruct.learning.models.choice import MODELS
-from consistruct.losses import CostMatrix, FBeta, Hamming, Kendall, Ordinal, ZeroOne
+from consistruct.losses import CostMatrix, Decision, FBeta, Hamming, Kendall, Ordinal, ZeroOne
+from consistruct.oracles import GridPath
 from consistruct.scores import Dense
 from consistruct.testing import check_target_model, table_examples
 
@@ -130,6 +132,19 @@ CASES = {
         # single precision, batches drawn among rows; checkpoints have a test of their own
         {"exact_weights": False, "tolerance": 1e-5, "same": ("checkpoint",)},
     ),
+    "costs": Case(
+        Costs(n_landmarks=20),
+        {
+            "models": ["linear"],
+            "powers": (3.0,),
+            "n_landmarks": 5,
+            "regret_rows": 0,
+            "surrogate": "spo-plus",
+            "n_epochs": 2,
+        },
+        {"exact_weights": False, "exact_left_out": False},  # landmarks and folds are drawn
+        kind="decisions",
+    ),
     "chain": Case(
         Chain("log", alpha=0.01, max_epochs=4),
         {
@@ -208,6 +223,15 @@ def test_models_of_rows(name, loss):
     check_target_model(case.model, examples=table_examples(loss), **case.options)
 
 
+def decisions() -> Examples:
+    return table_examples(Decision(GridPath(2, 3)))
+
+
+def test_models_of_decisions():
+    case = CASES["costs"]
+    check_target_model(case.model, examples=decisions(), **case.options)
+
+
 def test_models_of_sequences():
     check_target_model(CASES["chain"].model, examples=sequences(), exact_weights=False)
 
@@ -220,7 +244,12 @@ def test_models_of_queries():
 def test_no_parameter_is_ignored(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a checkpoint is written here
     case = CASES[name]
-    made = {"rows": lambda: table_examples(ZeroOne(4)), "sequences": sequences, "queries": queries}
+    made = {
+        "rows": lambda: table_examples(ZeroOne(4)),
+        "sequences": sequences,
+        "queries": queries,
+        "decisions": decisions,
+    }
     check_target_model(
         case.model, examples=made[case.kind](), settings=case.settings, **case.options
     )

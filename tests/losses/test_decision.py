@@ -7,6 +7,7 @@ import pytest
 
 from consistruct.decoding.oracles import BestDecision, counted_calls
 from consistruct.exceptions import CapabilityError, ConsistructError, LossSpecError
+from consistruct.learning import metrics
 from consistruct.losses import LOSSES, Decision, parse_loss
 from consistruct.oracles import GraphPath, GridPath, Knapsack, MixedInteger, TopK, Tour
 from consistruct.scores import Decisions
@@ -130,6 +131,21 @@ def test_bad_input_is_refused_in_one_line(make, message):
     with pytest.raises((ValueError, TypeError), match=message) as raised:
         make()
     assert "\n" not in str(raised.value)
+
+
+def test_metrics_of_regret():
+    costs = [[1.0, 2.0, 2.0, 0.5], [1.0, 1.0, 1.0, 1.0]]
+    decisions = [[1, 0, 1, 0], [1, 0, 1, 0]]
+    loss = Decision(GridPath(2, 2))
+    np.testing.assert_allclose(metrics.regret(costs, decisions, loss=loss), [0.5, 0.0])
+    assert metrics.normalized_regret(costs, decisions, loss="path:2x2") == pytest.approx(0.5 / 4.5)
+    weighted = metrics.normalized_regret(costs, decisions, loss=loss, sample_weight=[1, 0])
+    assert weighted == pytest.approx(0.2)
+    assert metrics.task_loss(costs, decisions, loss=loss) == pytest.approx(0.25)
+    with pytest.raises(TypeError, match="must be a Decision"):
+        metrics.regret([0], [0], loss="zero_one:2")
+    with pytest.raises(ValueError, match="all 0"):
+        metrics.normalized_regret([[0.0] * 4], [[1, 0, 1, 0]], loss=loss)
 
 
 def test_specs_of_ready_made_oracles():

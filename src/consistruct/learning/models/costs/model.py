@@ -17,6 +17,7 @@ from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import MOST_ROWS, Search, one_entry
 from consistruct.learning.models.costs.tuning import tuned
 from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.protocols import FloatArray
@@ -148,6 +149,7 @@ class Costs(TargetModel):
         if self.regret_rows is not None:
             check_count(self.regret_rows, "regret_rows", minimum=0)
         check_count(self.n_epochs, "n_epochs")
+        refuse_idle(self, "surrogate", self.surrogate is not None, ("n_epochs",))
         if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
             raise ValueError(
                 f"surrogate={self.surrogate!r} tunes linear and kernel fits; leave other models out"
