@@ -42,4 +42,4 @@ def test_a_part_is_replaced_and_the_others_stay(tmp_path, monkeypatch):
     assert "| old scale |" in text
     assert "| new |" in text
     assert "| old peers |" not in text
-    assert text.index("old real") < text.index("new") < text.index("old scale")
+    assert text.index("old real") < text.index("| new") < text.index("old scale")
