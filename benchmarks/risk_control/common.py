@@ -51,7 +51,9 @@ def logistic(loss: Any) -> Any:
 
 def both_parts(name: str, held_out: bool, **options: Any) -> tuple[Any, Any]:
     train = sources.load(name, "train", **options)
+    assert train.y is not None
     if held_out:
         return train.X, train.y
     test = sources.load(name, "test", **options)
+    assert test.y is not None
     return np.concatenate([train.X, test.X]), np.concatenate([train.y, test.y])

@@ -28,14 +28,10 @@ def scale(rows: int = ROWS) -> Iterator[str]:
     priced = cs.TaskLossClassifier(cs.losses.CostMatrix(costs), ridge).fit(X[:2000], y[:2000])
     jobs: list[tuple[str, Any, dict[str, Any]]] = [
         ("0-1, sets", model, {"level": 0.2}),
-        ("0-1, sets, 90 %", model, {"level": 0.2, "confidence": 0.9}),
-        ("0-1, abstain", model, {"level": 0.2, "policy": "abstain"}),
+        ("cost matrix, sets", priced, {"level": 0.1}),
         ("0-1, abstain, selective, 90 %", model,
          {"level": 0.3, "policy": "abstain", "risk": "selective", "confidence": 0.9}),
-        ("cost matrix, sets", priced, {"level": 0.1}),
         ("cost matrix, sets, 90 %", priced, {"level": 0.1, "confidence": 0.9}),
-        ("cost matrix, defer, 90 %", priced,
-         {"level": 0.2, "policy": "defer", "defer_cost": 0.1, "confidence": 0.9}),
     ]  # fmt: skip
     header = [
         "loss and policy", "rows", "processor s", "wall s",

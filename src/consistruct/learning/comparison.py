@@ -133,7 +133,8 @@ def compare(
     high = max(losses[first].value_range[1], float(every.max()))
     rng = np.random.default_rng(random_state)
     spread = high - low
-    found, raw = [], []
+    found: list[tuple[str, Interval, Interval]] = []
+    raw: list[float] = []
     for name in named:
         gap = values[name] - values[first]
         found.append(

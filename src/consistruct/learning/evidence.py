@@ -41,27 +41,13 @@ WEIGHTS = (0.55, 0.25, 0.12, 0.08)  # of the capital on each
 def stakes(n: int, level: float, delta: float) -> FloatArray:
     """Stakes ν for losses in [0, 1], one per share of rows, from n, level and δ alone.
 
-    A stake is best for the risk at which n rows of zeros and ones would just do: n·kl(m, level) =
-    log(1/δ), and then ν = (level − m)/(level(1 − level)).
+    Any stakes are valid. A coin whose bias lies d below the level is bet against best by ν =
+    d/(level(1 − level)), and n tosses just convince if n·d²/(2·level(1 − level)) = log(1/δ).
     """
-    found = []
-    for share in SHARES:
-        needed = math.log(1.0 / delta) / max(share * n, 1.0)
-        low, high = 0.0, level
-        if _kl(0.0, level) <= needed:
-            low = high = 0.0
-        for _ in range(60 if high > low else 0):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if _kl(middle, level) > needed else (low, middle)
-        stake = (level - low) / (level * (1.0 - level))
-        found.append(min(stake, 0.999 / (1.0 - level)))
-    return np.array(found)
-
-
-def _kl(p: float, q: float) -> float:
-    """Divergence of two coins."""
-    first = 0.0 if p == 0.0 else p * math.log(p / q)
-    return first + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+    variance = level * (1.0 - level)
+    rows = np.maximum(n * np.array(SHARES), 1.0)
+    found = np.sqrt(2.0 * math.log(1.0 / delta) / (rows * variance))
+    return np.minimum(found, 0.999 / (1.0 - level))
 
 
 def capital(logs: list[FloatArray]) -> FloatArray:

@@ -17,7 +17,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["Interval", "bootstrap_interval", "loss_interval", "mean_interval"]
 
-COARSE = 64  # values of the mean that are tried before bisection
+COARSE = 32  # values of the mean that are tried before bisection
 FINE = 2**14  # different values that are kept apart
 
 
@@ -136,7 +136,7 @@ def _largest_mean(sample: FloatArray, delta: float) -> float:
         above = float(mean)
     else:
         low = start
-    for _ in range(30):
+    for _ in range(25):
         middle = 0.5 * (low + above)
         low, above = (low, middle) if refuted(middle) else (middle, above)
     return above

@@ -238,6 +238,8 @@ def test_it_is_a_scikit_learn_estimator(model):
     assert frozen.predict(X[:3]).shape == (3,)
     with pytest.raises(TypeError, match="wrap a classifier"):
         RiskControl(LogisticRegression()).fit(X, y)
+    with pytest.raises(TypeError, match="got RiskControl"):
+        RiskControl(frozen).fit(X, y)
 
 
 @pytest.mark.parametrize(

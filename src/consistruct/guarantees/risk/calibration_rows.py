@@ -108,7 +108,8 @@ def calibration_rows(
         fitted = units.fit(estimator, X, y, rest)
         view, truths, rows = units.view(fitted, X, y, kept)
         return fitted, Calibration([(view, truths)], rows, units.examples(fitted), True)
-    views, numbers = [], []
+    views: list[tuple[View, Any]] = []
+    numbers: list[IntArray] = []
     for fit, left in _splits(cv, units, y, rng):
         part = units.fit(clone(estimator), X, y, fit)
         view, truths, rows = units.view(part, X, y, left)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct.labels import Ragged
@@ -25,7 +26,7 @@ CHUNK = 50_000  # rows that are looked at together
 
 def check_estimator(estimator: Any) -> TargetEstimator:
     """The estimator, if it is one of this package; plain classifiers are told how to become one."""
-    found = getattr(estimator, "estimator", estimator)  # a FrozenEstimator holds it
+    found = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     if not isinstance(found, TargetEstimator):
         raise TypeError(
             f"estimator must be a TaskLossClassifier or StructuredPredictor, got "
