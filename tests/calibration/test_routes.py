@@ -11,6 +11,7 @@ import pytest
 
 from consistruct import calibration_function
 from consistruct.calibration.explicit import explicit_curve
+from consistruct.calibration.exact.oracle import oracle_prover
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.oracle import OracleMethod
 from consistruct.calibration.pool import ExplicitPairs, PairPool
@@ -121,7 +122,7 @@ def test_oracle_against_listed_labels(T):
     loss, space = Hamming(T), Chain(T, 2)
     explicit = calibration_function(loss, space)
     assert explicit.method == "explicit quadratic programs"
-    oracle = OracleMethod(loss, space, HardPairs(space))
+    oracle = OracleMethod(loss, space, HardPairs(space), oracle_prover(loss, space))
     grid = np.array([0.2, 0.5, 0.9, 1.0])
     for point, high in zip(oracle.points(grid), explicit.interval(grid)[1], strict=True):
         assert point.lower <= high * (1 + 1e-6)
@@ -131,7 +132,7 @@ def test_oracle_against_listed_labels(T):
 def test_oracle_with_three_states_against_listed_labels():
     loss, space = Hamming(3, 3), Chain(3, 3)
     explicit = calibration_function(loss, space)
-    oracle = OracleMethod(loss, space, HardPairs(space))
+    oracle = OracleMethod(loss, space, HardPairs(space), oracle_prover(loss, space))
     for point in oracle.points(np.array([0.3, 0.8])):
         low, high = explicit.interval(point.eps)
         assert point.lower <= high * (1 + 1e-6)
@@ -195,7 +196,7 @@ def test_oracle_without_known_structure_against_listed_labels(loss, certified):
     space = loss.score_space
     explicit = calibration_function(loss)
     assert explicit.method == "explicit quadratic programs"
-    oracle = OracleMethod(loss, space, SampledPairs(loss, space))
+    oracle = OracleMethod(loss, space, SampledPairs(loss, space), oracle_prover(loss, space))
     for point in oracle.points(np.array([0.2, 0.5]) * explicit.max_eps):
         low, high = explicit.interval(point.eps)
         assert point.lower <= high * (1 + 1e-6)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from consistruct import calibration_function
-from consistruct.calibration.levels import _level_limits, consistency_level
+from consistruct.calibration.exact.levels import _limits
 from consistruct.calibration.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem import explicit_problem
-from consistruct.losses import CostMatrix
-from consistruct.scores import Dense
+from consistruct.losses import CostMatrix, Mixed
+from consistruct.scores import Blocks, Dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
 
@@ -70,9 +73,15 @@ def test_pruning_by_duality_loses_nothing(seed):
     """Against the linear programs of all pairs."""
     rng = np.random.default_rng(seed)
     loss = CostMatrix(rng.random((7, 6)))
-    problem = explicit_problem(loss, Dense(rng.standard_normal((7, 3))))
+    space = Dense(rng.standard_normal((7, 3)))
+    problem = explicit_problem(loss, space)
+    H = calibration_function(loss, space)
+    prover = H._method.prover
+    rows = prover.rows
+    L = np.array([prover.problem.loss[c] for c in rows], dtype=object)
+    P = np.array([prover.problem.projected[c] for c in rows], dtype=object)
+    limits = {(i, j): float(x / prover.problem.unit) for x, i, j in _limits(L, P)}
     best = 0.0
-    limits = _level_limits(problem)
     for i in range(problem.n_rows):
         for j in range(problem.n_rows):
             found = linprog(
@@ -82,8 +91,50 @@ def test_pruning_by_duality_loses_nothing(seed):
                 A_eq=np.ones((1, 6)),
                 b_eq=[1.0],
             )
-            if found.status == 0:
-                assert -found.fun <= limits[i, j] + 1e-9
-                best = max(best, -found.fun)
-    assert consistency_level(problem)[0] == pytest.approx(best, abs=1e-8)
-    assert (limits <= problem.pair_limits + 1e-12).all()
+            if found.status == 0 and i != j:
+                assert -found.fun * problem.unit <= limits[i, j] + 1e-9
+                best = max(best, -found.fun * problem.unit)
+    low, high = H.consistency_interval
+    assert low <= H.consistency_level <= high <= low + 1e-12
+    assert low == pytest.approx(best, abs=1e-8)
+    assert H.consistency_reason is None
+
+
+def test_the_interval_holds_the_exact_level():
+    """η/2 for blocks of two; the entries of the matrix are floats, and the truth is theirs."""
+    loss = Mixed((2, 2, 2), 0.2)
+    matrix = CostMatrix(loss.matrix())
+    H = calibration_function(matrix, Dense(Blocks((2, 2, 2)).matrix()))
+    within, across = (Fraction(float(x)) for x in (loss.matrix()[0, 1], loss.matrix()[0, 2]))
+    assert across == 1
+    low, high = H.consistency_interval
+    assert Fraction(low) <= within / 2 <= Fraction(high)
+    assert high - low <= 1e-15
+    lower, upper = H.interval(math.nextafter(high, 1))
+    assert 0 <= lower <= upper
+    assert H.interval(low)[1] == 0.0
+    assert H.interval(1.01 * high)[0] > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_law_and_multipliers_prove_both_ends(seed):
+    """The lower end is attained by a law that lets j win, in fractions."""
+    rng = np.random.default_rng(100 + seed)
+    L = rng.integers(0, 5, (5, 4)).astype(float)
+    F = np.column_stack([np.ones(5), rng.integers(-2, 3, (5, 2))])
+    H = calibration_function(CostMatrix(L), Dense(F))
+    level = H._method._level
+    if level.pair is None:
+        assert H.consistency_level == 0.0
+        return
+    problem = H._method.prover.problem
+    i, j = level.pair
+    assert sum(level.law) == 1
+    assert min(level.law) >= 0
+    expected = [
+        sum(q * x for q, x in zip(level.law, row, strict=True)) for row in problem.projected
+    ]
+    assert all(expected[c] >= expected[j] for c in H._method.prover.rows)
+    gap = sum(q * g for q, g in zip(level.law, problem.gap(i, j), strict=True)) / problem.unit
+    assert gap == level.lower <= level.upper
+    assert float(level.upper - level.lower) <= 1e-12 * float(level.upper)

@@ -134,8 +134,18 @@ class CalibrationFunction:
 
     @property
     def consistency_level(self) -> float:
-        """sup{ε : H(ε) = 0}: 0 means consistent."""
+        """sup{ε : H(ε) = 0}, or less where `consistency_interval` is wide: 0 means consistent."""
         return self._method.consistency_level
+
+    @property
+    def consistency_interval(self) -> tuple[float, float]:
+        """(lower, upper): the consistency level lies between them."""
+        return self._method.level_interval
+
+    @property
+    def consistency_reason(self) -> str | None:
+        """Why the consistency level is known by bounds only, where it is."""
+        return self._method.level_reason
 
     @property
     def approximation_error(self) -> float:
@@ -256,7 +266,10 @@ class CalibrationFunction:
         """`inverse` at δ = exp(log_delta), for δ below all floats.
 
         Where H is known by values only they are refined until the answer moves by less than 0.1 %.
+        At δ = 0 it is the consistency level: H does not fall, so that Ȟ is positive wherever H is.
         """
+        if log_delta == -math.inf:
+            return min(self.consistency_interval[1], self.max_eps)
         eps = self._envelope.inverse_log(log_delta)
         if self._envelope.source != "values":
             return eps

@@ -22,6 +22,7 @@ class LinearProgram:
     value: float
     x: FloatArray
     feasible: bool
+    marginals: FloatArray  # (u,) of A_ub x ≤ b_ub, not positive; empty if infeasible
 
 
 def minimise(
@@ -49,9 +50,10 @@ def minimise(
         },
     )
     if result.status == 0 and result.fun is not None:
-        return LinearProgram(float(result.fun), np.asarray(result.x, dtype=np.float64), True)
+        x = np.asarray(result.x, dtype=np.float64)
+        return LinearProgram(float(result.fun), x, True, np.asarray(result.ineqlin.marginals))
     if result.status == 2:
-        return LinearProgram(np.inf, np.full(len(cost), np.nan), False)
+        return LinearProgram(np.inf, np.full(len(cost), np.nan), False, np.zeros(0))
     raise RuntimeError(f"a linear program was not solved: {result.message}")
 
 

@@ -46,6 +46,16 @@ class Method(ABC):
         return 0.0
 
     @property
+    def level_interval(self) -> tuple[float, float]:
+        """Floats around sup{ε : H(ε) = 0}."""
+        return self.consistency_level, self.consistency_level
+
+    @property
+    def level_reason(self) -> str | None:
+        """Why the two are apart, if they are."""
+        return None
+
+    @property
     def approximation_error(self) -> float:
         """What the labels that can be predicted cost against all labels; 0 where F expresses L."""
         return 0.0

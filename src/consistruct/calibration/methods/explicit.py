@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.exact.levels import Level, exact_level
 from consistruct.calibration.exact.listed import ListedProver, Proof
 from consistruct.calibration.exact.pair import Piece
 from consistruct.calibration.exact.reduced import Cells
-from consistruct.calibration.levels import approximation_error, consistency_level
+from consistruct.calibration.levels import approximation_error
 from consistruct.calibration.methods.base import Method, Progress, each
 from consistruct.calibration.pair_solver import solve_pair
 from consistruct.calibration.parametric import lower_envelope
@@ -127,10 +128,10 @@ class PoolMethod(Method):
 
     def _at_level(self, eps: float) -> tuple[tuple[int, int], list[Fraction]] | None:
         """Where H vanishes: the pair and the law whose best scores predict wrongly."""
-        if self.prover.exact or self._level[1] is None or eps > self.consistency_level:
+        level = self._level
+        if self.prover.exact or level.pair is None or level.law is None or eps > level.lower:
             return None
-        i, j = (int(self.problem.labels[row]) for row in self._level[1])
-        return (i, j), [Fraction(float(x)) for x in self._level[2]]
+        return level.pair, list(level.law)
 
     def _labels(self, pair: tuple[int, int]) -> tuple[Any, Any]:
         labels = self.loss.predictions.unindex(np.array(pair))
@@ -152,12 +153,18 @@ class PoolMethod(Method):
         return each(eps, point, progress)
 
     @cached_property
-    def _level(self) -> tuple[float, tuple[int, int] | None, FloatArray]:
-        return consistency_level(self.problem)
+    def _level(self) -> Level:
+        if self.problem.expresses:  # then j is optimal wherever its best scores make it win
+            return Level(Fraction(0), Fraction(0))
+        return exact_level(self.prover.problem, self.prover.rows)
 
     @property
     def consistency_level(self) -> float:
-        return self._level[0] * self._unit
+        return float(self._level.lower)
+
+    @property
+    def level_interval(self) -> tuple[float, float]:
+        return down(self._level.lower), up(self._level.upper)
 
     @cached_property
     def approximation_error(self) -> float:

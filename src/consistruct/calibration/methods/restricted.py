@@ -70,6 +70,11 @@ class RestrictedMethod(Method):
     def consistency_level(self) -> float:
         return max(method.consistency_level for _, method in self._parts)
 
+    @property
+    def level_interval(self) -> tuple[float, float]:
+        ends = [method.level_interval for _, method in self._parts]
+        return max(low for low, _ in ends), max(high for _, high in ends)
+
     @cached_property
     def approximation_error(self) -> float:
         return max(

@@ -67,6 +67,14 @@ class LooseMethod(Method):
         return 0.0 if self.quadratic > 0 else math.nan
 
     @property
+    def level_interval(self) -> tuple[float, float]:
+        return 0.0, 0.0 if self.quadratic > 0 else self.max_eps
+
+    @property
+    def level_reason(self) -> str | None:
+        return None if self.quadratic > 0 else self.reason
+
+    @property
     def approximation_error(self) -> float:
         return 0.0 if self.quadratic > 0 else math.nan
 

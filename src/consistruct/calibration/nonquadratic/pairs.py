@@ -55,6 +55,8 @@ class Witness:
     level: float
     pair: tuple[int, int] | None
     law: FloatArray | None
+    upper: float | None = None  # bound on sup{ε : H(ε) = 0} where the level may be larger
+    reason: str | None = None  # why it may be
 
 
 class PairSolver(ABC):
@@ -112,6 +114,15 @@ class PairsMethod(Method):
     @property
     def consistency_level(self) -> float:
         return self.solver.witness.level
+
+    @property
+    def level_interval(self) -> tuple[float, float]:
+        found = self.solver.witness
+        return found.level, found.level if found.upper is None else found.upper
+
+    @property
+    def level_reason(self) -> str | None:
+        return self.solver.witness.reason
 
     @property
     def witness(self) -> Witness:

@@ -239,25 +239,31 @@ class PolyhedralSolver(PairSolver, ABC):
 
     @cached_property
     def witness(self) -> Witness:
-        """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q); NaN if it is not settled."""
+        """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q).
+
+        Where `LEVEL_NODES` simplices do not settle it, the largest found and a bound on the rest.
+        """
         best = Witness(0.0, None, None)
         nodes = 0
         pairs = [(int(i), int(j)) for i, j in np.argwhere(self.limits > TIE)]
         pairs.sort(key=lambda pair: -self.limits[pair])
-        for i, j in pairs:
+        for done, (i, j) in enumerate(pairs):
             gap = self.L[j] - self.L[i]
             corners = self.corners(j)
             for corner in corners:
                 best = self._better(best, i, j, corner, gap)
-            waiting = [self.whole(i, j)]
+            waiting = [(self.whole(i, j), float(self.limits[i, j]))]
             while waiting:
-                simplex = waiting.pop()
+                simplex, _ = waiting.pop()
                 bound, weights = self._level_bound(j, gap, simplex)
                 nodes += 1
                 if bound <= best.level + TIE * self.scale or weights.max() > 1 - TIE:
                     continue
                 if nodes > LEVEL_NODES:
-                    return Witness(math.nan, None, None)
+                    others = [float(self.limits[pair]) for pair in pairs[done + 1 :]]
+                    top = max([bound, *(known for _, known in waiting), *others, best.level])
+                    why = f"not settled by {LEVEL_NODES} simplices of laws"
+                    return Witness(best.level, best.pair, best.law, top, why)
                 kink = self._kink(j, simplex, weights)
                 at = self._split_law(
                     j, Node(simplex, self._zero, 0.0, 0.0, weights if kink is None else kink)
@@ -266,7 +272,7 @@ class PolyhedralSolver(PairSolver, ABC):
                 if kink is None and bound <= best.level + 10 * TIE * self.scale:
                     continue  # V_j is linear between the corners in use: the bound is attained
                 waiting += [
-                    replaced(simplex, where, at)
+                    (replaced(simplex, where, at), bound)
                     for where in np.flatnonzero(weights if kink is None else kink).tolist()
                 ]
         return best
