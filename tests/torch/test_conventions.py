@@ -143,7 +143,7 @@ def test_inference_can_be_exported():
     for loss in COMMON:
         decoder = Decoder(loss)
         network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), Head(4, decoder), decoder)
-        nn.init.normal_(network[2].weight)
+        nn.init.normal_(network[2].linear.weight)
         x = torch.randn(5, 3)
         exported = torch.export.export(network.eval(), (x,))
         assert torch.equal(exported.module()(x), network(x))
@@ -161,7 +161,7 @@ def test_compiled_without_a_break():
         torch.testing.assert_close(slope, torch.autograd.grad(criterion(theta, true), theta)[0])
 
 
-class _Samples(torch.utils.data.Dataset):
+class _Samples(torch.utils.data.Dataset):  # type: ignore[type-arg]
     """Losses of random samples, computed where they are loaded."""
 
     def __init__(self):

@@ -99,9 +99,17 @@ def test_a_thousand_labels_and_more():
         )
 
 
-def test_heads_have_the_width_of_the_criterion():
-    criterion = TaskLoss("fbeta:3")
-    head = Head(5, criterion)
-    assert head(torch.ones(2, 5)).shape == (2, criterion.width)
-    assert not head(torch.ones(2, 5)).any()  # indifferent at first
-    assert Head(5, Decoder("fbeta:3"), bias=False).bias is None
+def test_heads_have_the_width_and_the_units_of_the_criterion():
+    costs = 1000.0 * (1 - np.eye(3))
+    criterion = TaskLoss(cs.losses.CostMatrix(costs))
+    true = torch.tensor([0, 0, 0, 1])
+    head = Head(5, criterion, true)
+    start = head(torch.ones(2, 5))
+    assert start.shape == (2, criterion.width)
+    mean = cs.losses.CostMatrix(costs).target(true.numpy()).mean(0)
+    np.testing.assert_allclose(start[0].detach().numpy(), -mean, rtol=1e-6)  # of the labels
+    assert 400 < head.scale < 600
+    assert set(head.state_dict()) == {"linear.weight", "linear.bias", "shift", "scale"}
+    assert Head(5, Decoder("fbeta:3"), bias=False).linear.bias is None
+    assert Head(5, TaskLoss("zero-one:3", "log")).scale == 1
+    assert Head(5, TaskLoss(cs.losses.Hamming(None, 4)))(torch.ones(2, 7, 5)).shape == (2, 7, 4)
