@@ -303,8 +303,9 @@ def write_section(name: str, lines: list[str], command: str) -> None:
         found = re.split(r"<!-- (\w+) -->\n", page.read_text(encoding="utf-8"))[1:]
         sections = dict(zip(found[::2], found[1::2], strict=True))
     body = [lines[0], "", f"`{command}`, {machine()}.", "", *lines[2:]]
-    sections[name] = "\n".join(body).rstrip() + "\n\n"
-    text = "".join(f"<!-- {part} -->\n{sections[part]}" for part in PARTS if part in sections)
+    sections[name] = "\n".join(body)
+    shown = [part for part in PARTS if part in sections]
+    text = "\n\n".join(f"<!-- {part} -->\n{sections[part].strip()}" for part in shown)
     page.write_text(HEAD + text.rstrip() + "\n", encoding="utf-8")
 
 

@@ -110,6 +110,13 @@ def test_partial_fit_is_exact():
     np.testing.assert_allclose(model.model_.alpha_, whole.model_.alpha_)
 
 
+def test_partial_fit_goes_on_after_a_stream():
+    model = estimator(features="standardised").fit_stream([(X[:150], Y[:150])])
+    model.partial_fit(X[150:], Y[150:])
+    whole = estimator(features="standardised").fit_stream([(X, Y)])
+    np.testing.assert_allclose(model.model_.coef_, whole.model_.coef_, rtol=1e-8, atol=1e-12)
+
+
 def test_a_model_file_goes_on_where_it_stopped(tmp_path):
     from consistruct.learning import load, save
 

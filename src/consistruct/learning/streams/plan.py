@@ -156,6 +156,7 @@ class Plan:
         for name in ("n_features_in_", "feature_names_in_", "input_scale_"):
             if hasattr(self.estimator, name):
                 setattr(estimator, name, getattr(self.estimator, name))
+        estimator.stream_ = generator(estimator.random_state)  # partial_fit goes on from here
         estimator.kind_, estimator.loss_ = self.kind, self.kind.loss
         estimator.model_, estimator.statistic_ = model, model.statistic_
         if hasattr(type(estimator), "decision_function") and hasattr(estimator, "class_weight"):

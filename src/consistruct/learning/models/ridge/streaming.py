@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -57,8 +58,10 @@ class FitsMoments:
             self.statistic_ = self._own_statistic(statistic, None)
             self._summed = self.stream_features(X, truths, weight, self.statistic_, rng)
         part = self._moments_of(self._summed, X, truths, weight)
-        before = getattr(self, "moments_", 0)
-        return self.fit_moments(before + part, self.statistic_, self._summed)
+        before: Moments | None = getattr(self, "moments_", None)
+        if before is not None:  # of a plan, perhaps, whose features these are
+            part = before + dataclasses.replace(part, key=before.key)
+        return self.fit_moments(part, self.statistic_, self._summed)
 
     def stream_features(
         self,
