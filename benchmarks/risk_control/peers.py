@@ -35,7 +35,7 @@ def peers(splits: int, held_out: bool) -> Iterator[str]:
     """All promises that both make, longer by one data set each time."""
     warnings.simplefilter("ignore", UserWarning)  # of thresholds that MAPIE does not find
     header = ["data", "promise", "who", "measure promised", "splits below", "kept", "seconds"]
-    rows: list[list[object]] = []
+    rows: list[list[str]] = []
     for name in ("yeast", "scene"):
         X, Y = both_parts(name, held_out)
         rows += label_peers(name, X, Y.astype(np.int64), splits)
