@@ -7,6 +7,7 @@ nothing else; class weights see those of a model that was fitted with them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -24,7 +25,6 @@ Recipe = Callable[[Metric, Fitted], np.ndarray]
 
 OURS = "consistruct"
 POWERS = np.linspace(0.0, 1.5, 16)
-CONFIDENCE = 0.95  # of the exact binomial recipe
 
 
 def confusion(decisions: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
@@ -184,18 +184,19 @@ def empirical_recall(level: float, fit: Fitted) -> float:
     return float(positives[int(np.floor((1.0 - level) * len(positives)))])
 
 
-def exact_recall(level: float, fit: Fitted) -> float:
+def exact_recall(confidence: float, level: float, fit: Fitted) -> float:
     """The highest threshold whose Clopper–Pearson lower bound of the recall is at least `level`."""
     positives = np.sort(fit.left[fit.y == 1, 1])
     n = len(positives)
     kept = n - np.arange(n)  # at the i-th smallest as threshold
-    lower = beta.ppf(1.0 - CONFIDENCE, kept, n - kept + 1)
+    lower = beta.ppf(1.0 - confidence, kept, n - kept + 1)
     enough = np.flatnonzero(lower >= level)
     return float(positives[enough[-1]]) if len(enough) else -1.0
 
 
 THRESHOLDS: dict[str, Callable[[float, Fitted], float]] = {
     OURS: our_recall,
-    "Clopper–Pearson 95 %": exact_recall,
+    "exact 95 % interval": partial(exact_recall, 0.975),
+    "exact one-sided 95 %": partial(exact_recall, 0.95),
     "as on left-out rows": empirical_recall,
 }

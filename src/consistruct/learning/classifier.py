@@ -84,14 +84,12 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     portfolio_ : list of dict
         With model="auto": the models that were tried, their left-out losses, weights and seconds.
     metric_ : Metric
-        With a metric, also what follows; ``loss_`` is then what decides: a cost matrix (label
-        sets: costs of every label).
+        With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
         What each decision costs: rows are predictions, columns truths, in units of the metric.
         (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart.
     metric_estimate_ : float
-        The metric to expect of new rows: on left-out rows, by labels, with costs that were found
-        on other rows.
+        What to expect of new rows: the metric of left-out rows, by costs found on others.
     optimality_gap_ : float or None
         For concave metrics: how far the rule is at most from the best one on left-out rows.
     rule_ : MetricRule

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from consistruct.learning.rules.counts import LABEL_SHARE, Counts
+from consistruct.learning.rules.counts import Counts
 from consistruct.losses.metrics import Constrained
 from consistruct.protocols import FloatArray
 
@@ -33,10 +33,12 @@ def priced_rules(metric: Constrained, rows: Counts) -> Iterator[FloatArray]:
             slope = ascent + np.tensordot(prices, conditions, axes=1)
             costs = slope.max(axis=1, keepdims=True) - slope
             yield costs
-            corner = rows.confusion(rows.decide(costs))
+            decisions = rows.decide(costs)
+            corner = rows.confusion(decisions)
+            judged = rows.confusion(decisions, rows.truth)  # conditions go by labels alone
             # what is missing, as a share of the rows; a price of one unit outweighs the metric
             weight = np.abs(conditions).max(axis=(1, 2, 3))
-            spare = metric.spare(corner, rows.effective, LABEL_SHARE) / weight - AIM
+            spare = metric.spare(judged, rows.effective) / weight - AIM
             step = pace * np.abs(ascent).max() / weight / (1.0 + 0.1 * number)
             prices = np.maximum(prices - step * np.clip(20.0 * spare, -1.0, 1.0), 0.0)
             mixture = mixture + 2.0 / (number + 2.0) * (corner - mixture)

@@ -9,6 +9,7 @@ for weighted kappa), which is what lets them be found on few rows; free k x k ma
   this is Dinkelbach's iteration, for concave metrics it converges;
 * two classes: thresholds are tried one by one as well;
 * constraints: thresholds for two classes, else a climb with prices for the conditions (`prices`).
+  Conditions are counted by labels alone: a model that is wrong about a recall must not promise it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.rules.balance import balanced_weights
-from consistruct.learning.rules.counts import LABEL_SHARE, Counts
+from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.prices import priced_rules
 from consistruct.losses.metrics import Constrained, Metric
 from consistruct.protocols import FloatArray
@@ -57,17 +58,12 @@ class Found:
 
 def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
     """The rule with the largest metric, of those that meet the constraints with their margin."""
-    if len(rows) <= MOST_ROWS:
+    if len(rows) <= MOST_ROWS or isinstance(metric, Constrained):
         return _best(metric, rows, _rules(metric, rows, starts(rows, rng)))[0]
     few = rows.take(np.sort(rng.choice(len(rows), MOST_ROWS, replace=False)))
-    leading = _best(_unmargined(metric), few, _rules(metric, few, starts(few, rng)), KEPT)
+    leading = _best(metric, few, _rules(metric, few, starts(few, rng)), KEPT)
     going_on = [found.costs for found in leading]
     return _best(metric, rows, _rules(metric, rows, going_on))[0]
-
-
-def _unmargined(metric: Metric) -> Metric:
-    """On a part of the rows the metric alone leads: margins are for all of them."""
-    return metric.metric if isinstance(metric, Constrained) else metric
 
 
 Tried = tuple[FloatArray, FloatArray | None]  # costs, and their confusion where it is known
@@ -77,7 +73,7 @@ def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[Tr
     """What is tried: costs (g, k, k) each."""
     if isinstance(metric, Constrained):
         if rows.n_classes == 2 and rows.groups is None:
-            yield from cuts(rows)  # every rule is a threshold: nothing else is to be had
+            yield from cuts(rows)  # every rule is a threshold
         else:
             yield from ((costs, None) for costs in priced_rules(metric, rows))
         return
@@ -97,7 +93,8 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
     for costs, known in rules:
         confusion = rows.confusion(rows.decide(costs)) if known is None else known
         if isinstance(metric, Constrained):
-            spare = metric.spare(confusion, rows.effective, LABEL_SHARE)
+            judged = rows.confusion(rows.decide(costs), rows.truth)
+            spare = metric.spare(judged, rows.effective)
             if spare.min(initial=np.inf) < 0:
                 closest, missing = max(closest, float(spare.min())), missing + 1
                 continue
@@ -142,14 +139,14 @@ def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[FloatArra
             mixture, value = trials[best], values[best]
 
 
-def cuts(rows: Counts) -> Iterator[Tried]:
+def cuts(rows: Counts, most: int = MOST_CUTS) -> Iterator[Tried]:
     """Two classes: thresholds between probabilities that occur, counted by sums from the top."""
     order = np.argsort(-rows.probabilities[:, 1], kind="stable")
     chance = rows.probabilities[order, 1]
     above = np.vstack([np.zeros(2), np.cumsum(rows.counted[order], axis=0)])  # predicted as 1
     ends = np.concatenate([[0], np.flatnonzero(np.diff(chance)) + 1, [len(chance)]])
-    if len(ends) > MOST_CUTS:
-        ends = ends[np.rint(np.linspace(0, len(ends) - 1, MOST_CUTS)).astype(np.int64)]
+    if len(ends) > most:
+        ends = ends[np.rint(np.linspace(0, len(ends) - 1, most)).astype(np.int64)]
     padded = np.concatenate([[1.0], chance, [0.0]])
     for end in ends:
         level = 0.5 * (padded[end] + padded[end + 1])

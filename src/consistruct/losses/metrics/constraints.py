@@ -52,11 +52,8 @@ class Constraint(Member, ABC):
         """Of the slack, (m, g, k, k)."""
 
     @abstractmethod
-    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
-        """Standard error, (m,), of the slack on `new` rows minus that counted on n rows.
-
-        `noise` is the share of the counts that labels make; the rest is the model's and steady.
-        """
+    def margin(self, confusions: FloatArray, n: float, new: float) -> FloatArray:
+        """Standard error, (m,), of the slack on `new` rows minus that counted on n rows."""
 
 
 class RateConstraint(Constraint):
@@ -83,10 +80,10 @@ class RateConstraint(Constraint):
         hits, trials = self.masks(confusions.shape[-1])
         return np.broadcast_to(hits - self.rate * trials, (1, *confusions.shape))
 
-    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
+    def margin(self, confusions: FloatArray, n: float, new: float) -> FloatArray:
         tried = float(np.sum(self.masks(confusions.shape[-1])[1] * confusions))
         spread = self.rate * (1.0 - self.rate) * tried
-        return np.array([np.sqrt(spread * (noise**2 / n + 1.0 / new))])
+        return np.array([np.sqrt(spread * (1.0 / n + 1.0 / new))])
 
 
 def _share(value: float, name: str) -> float:
@@ -230,8 +227,7 @@ class EqualRecall(Constraint):
                 slope[row, group, self.label, self.label] += sign / positives[group]
         return slope
 
-    def margin(self, confusions: FloatArray, n: float, new: float, noise: float) -> FloatArray:
-        # prices settle where the counts are kind to a pair of groups: no credit for the model
+    def margin(self, confusions: FloatArray, n: float, new: float) -> FloatArray:
         n = n * new / (n + new)
         recalls, positives, pairs = self._pairs(confusions)
         if len(pairs) == 0:
@@ -330,13 +326,10 @@ class Constrained(Metric):
         """Of `slack`, (m, g, k, k)."""
         return np.concatenate([part.gradient(confusions) for part in self.constraints])
 
-    def spare(self, confusions: FloatArray, n: float, noise: float = 1.0) -> FloatArray:
-        """Slack beyond the margin, as counted on n rows, (m,): new rows meet it where positive.
-
-        `noise` is the share of the counts that labels make, the rest being probabilities.
-        """
+    def spare(self, confusions: FloatArray, n: float) -> FloatArray:
+        """Slack beyond the margin, as counted on n rows, (m,): new rows meet it where positive."""
         from scipy.special import ndtri
 
         new = n if self.new_rows is None else self.new_rows
-        margins = [part.margin(confusions, n, new, noise) for part in self.constraints]
+        margins = [part.margin(confusions, n, new) for part in self.constraints]
         return np.asarray(self.slack(confusions) - ndtri(self.confidence) * np.concatenate(margins))
