@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from consistruct.decoding.oracles import BestDecision, Counts, Feasible, Oracle
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, LinearMap
 from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.gram import BaseGram, DiagonalGram, SpectralGram
+from consistruct.scores.linear import identity_map
 
 __all__ = ["Decisions"]
 
@@ -111,6 +112,11 @@ class Decisions(BaseScoreSpace):
         if self.measure == "uniform":
             return super().contains_constant
         return False  # not known of an oracle
+
+    def map_into(self, space: BaseScoreSpace) -> LinearMap | None:
+        """Parameters are the same whatever the measure."""
+        alike = isinstance(space, Decisions) and space.oracle == self.oracle
+        return identity_map() if alike else None
 
     @cached_property
     def _diameter(self) -> tuple[float, bool]:
