@@ -60,14 +60,17 @@ def main() -> None:
     parser.add_argument("--only", choices=PARTS, help="one part; the page keeps the others")
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--rows", type=int, default=ROWS, help="of the part scale")
+    parser.add_argument("--data", nargs="*", default=[], help="of the part real, by first letters")
     parser.add_argument("--held-out", action="store_true", help="training parts only")
     parser.add_argument("--write", action="store_true", help="write the results page")
     options = parser.parse_args()
     if options.write and options.held_out:
         parser.error("--write goes with all rows, not with --held-out")
+    page = RESULTS / "risk_control.md"
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
     few = min(options.splits, PEER_SPLITS)
     work: dict[str, tuple[int, Iterable[str]]] = {
-        "real": (options.splits, real(options.splits, options.held_out)),
+        "real": (options.splits, real(options.splits, options.held_out, options.data, before)),
         "peers": (few, peers(few, options.held_out)),
         "scale": (0, scale(options.rows)),
     }

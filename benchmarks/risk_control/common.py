@@ -41,7 +41,7 @@ def forest(loss: Any, n_trees: int = 80) -> Any:
 
 
 def ridge(loss: Any) -> Any:
-    return cs.TaskLossClassifier(loss, cs.models.Ridge("linear", standardize=True))
+    return cs.TaskLossClassifier(loss, cs.models.Ridge("linear", standardize=True, alpha=0.1))
 
 
 def logistic(loss: Any) -> Any:

@@ -227,6 +227,18 @@ def test_another_loss_may_be_promised_for_label_sets():
         RiskControl(model, 0.1, loss=recall, policy="abstain").fit(X, Y)
 
 
+def test_label_sets_of_a_size_that_training_never_saw():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    Y = (X + rng.normal(size=(300, 3)) > 0.4).astype(int)
+    model = cs.TaskLossClassifier("fbeta", RIDGE)
+    model.fit(X[:100], np.where(Y[:100].sum(axis=1, keepdims=True) < 3, Y[:100], [1, 0, 0]))
+    assert 3 not in model.loss_.sizes
+    for policy in ("grow", "shrink", "abstain"):
+        safe = RiskControl(model, 0.3, policy=policy).fit(X[100:], Y[100:])
+        assert safe.task_losses(X[100:], Y[100:]).mean() <= 0.3
+
+
 def test_it_is_a_scikit_learn_estimator(model):
     safe = RiskControl(model, 0.3)
     assert clone(safe).level == 0.3

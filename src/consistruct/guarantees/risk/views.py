@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct.labels import Ragged
+from consistruct.labels import Ragged, Subsets
 from consistruct.learning.encoding.kinds import take_truths
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.statistics import ClassProbabilities
@@ -136,6 +136,13 @@ class View:
         if self.estimator.kind_.name == "queries":
             return self.inputs.truths(y)
         return self.estimator.label_encoding_.encode(y, self.loss)
+
+    def label_sets(self, y: Any) -> Any:
+        """Truths that are sets of labels, (n, T) of 0 and 1, of any size."""
+        truths = self.loss.truths
+        if isinstance(truths, Subsets):  # sizes restrict what is learnt from, not what is judged
+            return Subsets(truths.n_items).check(y, "y")
+        return self.truths(y)
 
     def losses(self, codes: Any, y: Any) -> FloatArray:
         """Task loss of predictions given as codes; a truth never seen counts as wrong."""

@@ -38,7 +38,7 @@ class _LabelSets(Family):
         self.sizes = np.broadcast_to(counts if policy.grows else counts[::-1], (n, n_labels + 1))
 
     def losses(self, y: Any) -> FloatArray:
-        codes = np.asarray(self.view.truths(y))
+        codes = np.asarray(self.view.label_sets(y))
         if ((codes != 0) & (codes != 1)).any():
             raise ValueError("y must hold labels that training saw: 0 or 1, or their two names")
         listed = np.take_along_axis(codes, self.order, axis=1).cumsum(axis=1)
