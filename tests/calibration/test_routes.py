@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.explicit import explicit_curve
 from consistruct.calibration.exact.oracle import oracle_prover
+from consistruct.calibration.explicit import explicit_curve
 from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.oracle import OracleMethod
 from consistruct.calibration.pool import ExplicitPairs, PairPool
