@@ -40,6 +40,7 @@ class SetMethod(Method):
         self.name = "set orbits"
         self._pairs = SetPairs(self.loss.T, self.loss.beta, self.loss.empty)
         self._pool = PairPool(self._pairs)
+        self._proofs: dict[float, SetCertificate] = {}
 
     @property
     def max_eps(self) -> float:
@@ -47,10 +48,9 @@ class SetMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            found = self._pool.point(value)
-            status = status_of(found.lower, found.upper, 1.0)
-            pair = self._pairs.sets(self._pairs.groups[found.pair]) if found.pair >= 0 else None
-            return CurvePoint(value, found.lower, found.upper, 0.0, self.name, status, pair)
+            proof = self.certificate(value)  # exact, and cheaper than the search before it
+            status = status_of(proof.lower, proof.upper, 1.0)
+            return CurvePoint(value, proof.lower, proof.upper, 0.0, self.name, status, proof.pair)
 
         return each(eps, point, progress)
 
@@ -65,6 +65,11 @@ class SetMethod(Method):
         return np.concatenate([squared_lines(lines[n], limits[n]) for n in lines if limits[n] > 0])
 
     def certificate(self, eps: float) -> SetCertificate:
+        if eps not in self._proofs:
+            self._proofs[eps] = self._prove(eps)
+        return self._proofs[eps]
+
+    def _prove(self, eps: float) -> SetCertificate:
         found = self._pool.point(eps)
         if found.solution is None:
             raise ConsistructError(f"no pair is feasible at ε = {eps}: H is +inf, nothing to prove")
