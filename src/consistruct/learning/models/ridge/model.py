@@ -161,7 +161,6 @@ class Ridge(TargetModel):
     ) -> Self:
         """Choose features and penalty, solve."""
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
-        refuse_idle(self, "device", self.device is not None, ("precision",))
         solver = self._make_solver(X.shape)
         self.statistic_ = self._own_statistic(statistic, solver)
         self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
@@ -232,6 +231,7 @@ class Ridge(TargetModel):
         self, X: Any, truths: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
         refuse_idle_features(self)
+        refuse_idle(self, "device", self.device is not None, ("precision",))
         return choose_features(
             FeatureOptions(
                 features=self.features,
