@@ -308,7 +308,10 @@ def main() -> int:
             body = quality(options.quick, options.held_out, options.data)
         else:
             body = SECTIONS[name][1](options.quick)
-        command = f"python -m benchmarks.gpu --only {name} --write"
+        chosen = (
+            "" if name != "quality" or options.data == SETS else f" --data {' '.join(options.data)}"
+        )
+        command = f"python -m benchmarks.gpu --only {name}{chosen} --write"
         done[name] = f"{body}\n\n`{command}`; {where}, PyTorch {torch.__version__}."
         print(f"## {heading(name)}\n\n{done[name]}\n", flush=True)
         if options.write and not options.quick:

@@ -142,8 +142,9 @@ def test_the_same_numbers_each_time():
 def test_inference_can_be_exported():
     for loss in COMMON:
         decoder = Decoder(loss)
-        network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), Head(4, decoder), decoder)
-        nn.init.normal_(network[2].linear.weight)
+        head = Head(4, decoder)
+        nn.init.normal_(head.linear.weight)
+        network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), head, decoder)
         x = torch.randn(5, 3)
         exported = torch.export.export(network.eval(), (x,))
         assert torch.equal(exported.module()(x), network(x))

@@ -11,7 +11,8 @@ from consistruct.torch.chain import (
     chain_viterbi,
 )
 from consistruct.torch.crf import ChainCRF
-from consistruct.torch.criteria import Decoder, Head, TaskLoss
+from consistruct.torch.criteria import Decoder, TaskLoss
+from consistruct.torch.heads import Head
 
 __all__ = [
     "ChainCRF",

@@ -7,19 +7,28 @@ float64), and marginals are normalised where they stand.
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
+try:
+    import triton
+    import triton.language as tl
+
+    kernel = triton.jit
+except ImportError:  # no GPU to run them on: nothing below is called
+
+    def kernel(function):
+        """The function itself."""
+        return function
+
 
 __all__ = ["backwards", "forwards"]
 
 
-@triton.jit
+@kernel
 def _finite(value):
     """The value, or 0 in place of −inf."""
     return tl.where(value > float("-inf"), value, 0.0)
 
 
-@triton.jit
+@kernel
 def forwards(
     unary,  # (B, T, s)
     edges,  # (s, s) or (B, T − 1, s, s)
@@ -70,7 +79,7 @@ def forwards(
     tl.store(log_partition + row, value.to(unary.dtype.element_ty))
 
 
-@triton.jit
+@kernel
 def backwards(
     unary,  # (B, T, s)
     edges,  # (s, s) or (B, T − 1, s, s), each transposed: [b, a], so that sums stay in a thread

@@ -26,7 +26,6 @@ from consistruct.losses.label_costs import LabelCosts
 from consistruct.losses.orders import OrderLoss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.protocols import FloatArray
 from consistruct.scores import Full
 from consistruct.torch.constants import Constants, can_check, ensure
 
@@ -399,8 +398,3 @@ def one_hot(columns: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 
 def _zeros(like: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return torch.zeros((len(like), width), dtype=dtype, device=like.device)
-
-
-def embedding_of(loss: Loss) -> FloatArray:
-    """F of the loss's own scores over listed predictions, (k, width)."""
-    return loss.score_space.matrix(limit=ENUMERATION_LIMIT)

@@ -3,10 +3,9 @@
 Each class is one way to write Φ(θ, y), the same functions as in `consistruct.surrogates`:
 
     Quadratic   ½ (θ + u_y)ᵀ Ḡ (θ + u_y), for every loss and score space
-    Logits      the same for two-state parts with one score each
     Listed      sums and maxima over listed labels: (a, b), log, sparsemax, hinge, …
-    Separate    log, hinge and softmax-margin of the Hamming loss, part by part
-    Linked      the same three with chain scores
+
+Forms of the Hamming loss that come apart into parts are in `part_values`.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from consistruct.scores import Chain, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import BaseSurrogate, LinearRegretSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
-from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
 from consistruct.torch.constants import Constants
 from consistruct.torch.forms import Diagonal, form_of
-from consistruct.torch.truths import Truths, one_hot, truths_of
+from consistruct.torch.truths import Truths, truths_of
 
-__all__ = ["LISTED", "MARGINS", "Linked", "Listed", "Logits", "Quadratic", "Separate", "Values"]
+__all__ = ["LISTED", "MARGINS", "Listed", "Quadratic", "Values"]
 
 MARGINS = ("log", "hinge", "softmax-margin")
 LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MARGINS)
@@ -160,63 +158,6 @@ class Quadratic(Values):
         return -theta @ self.held("back", theta.dtype)
 
 
-class Logits(Values):
-    """Hamming loss of two-state parts from one score z_t for state 1 over state 0 of each.
-
-    θ = (−z/2, z/2) has every function of the parts up to a constant, so nothing is lost.
-    """
-
-    loss: Hamming
-
-    def __init__(self, loss: Hamming, surrogate: str) -> None:
-        super().__init__(loss, loss.score_space)
-        assert loss.T is not None
-        self.T, self.surrogate = loss.T, surrogate
-
-    @property
-    def width(self) -> int:
-        return self.T
-
-    def _signs(self, true: Tensor, dtype: torch.dtype) -> Tensor:
-        return 2.0 * true.to(dtype) - 1.0
-
-    def values(self, theta: Tensor, true: Tensor) -> Tensor:
-        signs = self._signs(true, theta.dtype)
-        if self.surrogate == "quadratic":
-            return 0.125 * ((theta - signs / self.T).square().sum(1) + 1.0)
-        margin = signs * theta
-        if self.surrogate == "log":
-            return -logsigmoid(margin).sum(1)
-        if self.surrogate == "hinge":
-            return (1.0 / self.T - margin).clamp(min=0.0).sum(1)
-        return torch.nn.functional.softplus(1.0 / self.T - margin).sum(1)
-
-    def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
-        if self.surrogate != "quadratic" or len(theta) == 0:
-            return None
-        wanted = true.to(theta.dtype) * (2.0 / self.T) - 1.0 / self.T
-        return (0.125 * self.T) * mse_loss(theta, wanted) + 0.125
-
-    @property
-    def has_link(self) -> bool:
-        return self.surrogate in ("quadratic", "log")
-
-    @property
-    def probabilistic(self) -> bool:
-        return self.surrogate == "log"
-
-    def expand(self, z: Tensor) -> Tensor:
-        """θ, (B, 2T)."""
-        return torch.stack([-0.5 * z, 0.5 * z], 2).flatten(1)
-
-    def expected_target(self, theta: Tensor) -> Tensor:
-        if self.surrogate == "log":
-            share = torch.sigmoid(theta)
-            return -torch.stack([1.0 - share, share], 2).flatten(1) / self.T
-        # minus the scores, with the mean over the states of each part that every truth has
-        return -self.expand(theta) - 0.5 / self.T
-
-
 class Listed(Values):
     """Sums and maxima over listed labels; L(c, y) and f_c = ⟨F_c, θ⟩ of each."""
 
@@ -315,65 +256,6 @@ class Listed(Values):
         if self.by_truth:
             return self._probabilities(theta) @ self.held("offsets", theta.dtype)
         return super().expected_offset(theta)
-
-
-class Separate(Values):
-    """Log loss, hinge and softmax-margin of the Hamming loss with one score per part and state."""
-
-    loss: Hamming
-
-    def __init__(self, loss: Hamming, surrogate: str) -> None:
-        super().__init__(loss, loss.score_space)
-        assert loss.T is not None
-        self.T, self.s, self.surrogate = loss.T, loss.n_states, surrogate
-
-    @property
-    def has_link(self) -> bool:
-        return self.surrogate == "log"
-
-    @property
-    def probabilistic(self) -> bool:
-        return self.surrogate == "log"
-
-    def values(self, theta: Tensor, true: Tensor) -> Tensor:
-        parts = theta.unflatten(1, (self.T, self.s))
-        right = one_hot(true, self.s, theta.dtype)
-        own = (parts * right).sum((1, 2))
-        if self.surrogate == "log":
-            return torch.logsumexp(parts, 2).sum(1) - own
-        raised = parts + (1.0 - right) / self.T
-        if self.surrogate == "hinge":
-            return raised.max(2).values.sum(1) - own
-        return torch.logsumexp(raised, 2).sum(1) - own
-
-    def expected_target(self, theta: Tensor) -> Tensor:
-        return -torch.softmax(theta.unflatten(1, (self.T, self.s)), 2).flatten(1) / self.T
-
-
-class Linked(Separate):
-    """The same three with chain scores: unary scores of the parts, then one matrix per edge."""
-
-    def __init__(self, loss: Hamming, space: Chain, surrogate: str) -> None:
-        super().__init__(loss, surrogate)
-        self.space = space
-
-    def split(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """Unary (B, T, s) and edge (B, T − 1, s, s) scores."""
-        n_unary = self.T * self.s
-        edges = theta[:, n_unary:].reshape(len(theta), self.T - 1, self.s, self.s)
-        return theta[:, :n_unary].unflatten(1, (self.T, self.s)), edges
-
-    def values(self, theta: Tensor, true: Tensor) -> Tensor:
-        unary, edges = self.split(theta)
-        own = chain_score(unary, edges, true)
-        if self.surrogate != "log":
-            unary = unary + (1.0 - one_hot(true, self.s, theta.dtype)) / self.T
-        if self.surrogate == "hinge":
-            return chain_score(unary, edges, chain_viterbi(unary, edges)) - own
-        return chain_log_partition(unary, edges) - own
-
-    def expected_target(self, theta: Tensor) -> Tensor:
-        return -chain_marginals(*self.split(theta))[0].flatten(1) / self.T
 
 
 class _Index(Constants):

@@ -175,7 +175,6 @@ class Ridge(FitsMoments, TargetModel):
     ) -> Self:
         """Choose features and penalty, solve."""
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
-        refuse_idle(self, "device", self.device is not None, ("precision",))
         if self.solver == MOMENTS:
             if self.device is not None:
                 raise ValueError(
@@ -273,6 +272,7 @@ class Ridge(FitsMoments, TargetModel):
         self, X: Any, truths: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
         refuse_idle_features(self)
+        refuse_idle(self, "device", self.device is not None, ("precision",))
         return choose_features(
             FeatureOptions(
                 features=self.features,
