@@ -18,7 +18,7 @@ ALPHA = 1e-6
 def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Smooth functions of 50 inputs decide the class: apt for a kernel."""
     rng = np.random.default_rng(seed)
-    directions = np.random.default_rng(99).standard_normal((FEATURES, CLASSES)) / 3.0
+    directions = np.random.default_rng(99).standard_normal((FEATURES, CLASSES)) / 6.0
     X = rng.standard_normal((n, FEATURES), dtype=np.float32)
     scores = np.sin(X @ directions.astype(np.float32))
     return X, (scores + 0.2 * rng.standard_normal((n, CLASSES))).argmax(axis=1)
