@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 
 import numpy as np
 from scipy.optimize import minimize
@@ -150,22 +149,12 @@ def tuned_thresholds(metric: Metric, fit: Fitted) -> np.ndarray:
     return found
 
 
-def xcolumns_labels(metric: Metric, fit: Fitted) -> np.ndarray:
-    """Frank–Wolfe of xcolumns on left-out rows, without a budget, its settings by default."""
-    from xcolumns.frank_wolfe import find_classifier_optimizing_macro_f1_score_using_fw as find
-
-    rule = find(fit.y.astype(np.float64), fit.left, 0, seed=0, alpha_uniform_search_step=0.01)
-    return np.asarray(rule.predict(fit.test, seed=0)).astype(int)
-
-
 LABEL_RECIPES: dict[str, Recipe] = {
     OURS: our_labels,
     "at ½": half,
     "class weights": weighted_half,
     "tuned thresholds": tuned_thresholds,
 }
-if find_spec("xcolumns") is not None:
-    LABEL_RECIPES["xcolumns"] = xcolumns_labels
 
 
 # --- precision at a required recall --------------------------------------------------------------
