@@ -105,7 +105,7 @@ class Custom(Oracle):
 
     def feasible(self, decisions: FloatArray) -> np.ndarray:
         if self.check is None:
-            return np.isfinite(decisions).all(axis=1)
+            return np.asarray(np.isfinite(decisions).all(axis=1))
         good = np.asarray(self.check(decisions), dtype=bool)
         if good.shape != (len(decisions),):
             raise ConsistructError(
