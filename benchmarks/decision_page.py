@@ -66,7 +66,7 @@ def page(rows: list[dict[str, Any]], seeds: tuple[int, ...], marketing: Any = No
     counts = sorted({len(figures.seeds(cell)) for cell in run})
     pieces = [
         "# Decisions: regret of predict-then-optimise",
-        "Made by `python -m benchmarks.decisions --write`; do not edit. The numbers are in "
+        "Made by `python -m benchmarks.decisions` and `--stored --write`; do not edit. Numbers: "
         "[decisions.csv](decisions.csv).",
         f"Machine: {machine()}. {_counts(counts, seeds)}"
         + (f" Not run: {', '.join(missing)}." if missing else ""),
