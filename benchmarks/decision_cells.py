@@ -70,7 +70,23 @@ def make_task(cell: str, seed: int) -> Task:
     loss, X, costs = draw(noise)
     mean = draw(0.0)[2].astype(np.float64)  # the same draw without noise
     costs = costs.astype(np.float64)
+    if name.startswith("knapsack") and noise:
+        mean = knapsack_means(n, p, int(name.removeprefix("knapsack")), int(degree), seed)
     if kind == ["additive"]:
         half = NOISE * float(np.abs(mean).mean())
         costs = mean + half * np.random.default_rng(seed).uniform(-1.0, 1.0, mean.shape)
     return Task(loss, X[:TRAIN], costs[:TRAIN], X[TRAIN:], costs[TRAIN:], mean[TRAIN:])
+
+
+def knapsack_means(n: int, p: int, items: int, degree: int, seed: int) -> np.ndarray:
+    """Expected values: PyEPO rounds them up, which adds one half on average.
+
+    The numbers are drawn as its generator draws them; its values without noise are rounded too, and
+    too coarse to decide by.
+    """
+    draws = np.random.RandomState(seed)
+    draws.choice(range(300, 800), size=(1, items))
+    B = draws.binomial(1, 0.5, (items, p))
+    x = draws.normal(0, 1, (n, p))
+    means = 5.0 * ((x @ B.T / np.sqrt(p) + 3) ** degree + 1) / 3.5**degree
+    return np.asarray(means + 0.5)

@@ -66,7 +66,7 @@ def page(rows: list[dict[str, Any]], seeds: tuple[int, ...], marketing: Any = No
     counts = sorted({len(figures.seeds(cell)) for cell in run})
     pieces = [
         "# Decisions: regret of predict-then-optimise",
-        "Made by `python -m benchmarks.decisions --write`; do not edit. The numbers are in "
+        "Made by `python -m benchmarks.decisions` and `--stored --write`; do not edit. Numbers: "
         "[decisions.csv](decisions.csv).",
         f"Machine: {machine()}. {_counts(counts, seeds)}"
         + (f" Not run: {', '.join(missing)}." if missing else ""),
@@ -177,7 +177,9 @@ def ortools(rows: list[dict[str, Any]]) -> str:
         if len(seconds) == 2:
             ratios.append(f"{cell}: 1/{seconds['SPO+ linear'] / seconds[OURS]:.0f}")
     head = ("cell", "method", "regret", "processor s", "calls")
-    said = f"Ours takes, of the time of SPO+: {'; '.join(ratios)}."
+    said = "The run of SPO+ did not end."
+    if ratios:
+        said = f"Ours takes, of the processor time of SPO+: {'; '.join(ratios)}."
     return f"## With OR-Tools as the oracle, one seed\n\n{said}\n\n" + table(head, lines)
 
 

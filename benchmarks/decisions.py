@@ -208,6 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=[*CELLS, *EXTRA], help="these cells")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), help="these methods")
     parser.add_argument("--marketing", action="store_true", help="only the budget of calls")
+    parser.add_argument("--stored", action="store_true", help="run nothing: what is stored")
     parser.add_argument("--write", action="store_true", help="write the page and the CSV file")
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -218,7 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
         marketing.parent.mkdir(exist_ok=True)
         marketing.write_text(json.dumps(measure_marketing()), encoding="utf-8")
         print(marketing_section(json.loads(marketing.read_text(encoding="utf-8"))))
-    else:
+    elif not chosen.stored:
         cells = chosen.only or [*CELLS, *EXTRA]
         run(cells, SEEDS[: chosen.seeds], not chosen.only, chosen.methods)
     if chosen.write:
