@@ -24,8 +24,9 @@ PARTS = ("real", "peers", "scale")
 
 REAL = """## Levels promised and risks measured
 
-Half of the rows fit the model, a quarter calibrates, a quarter tests; drawn anew for each of
-{splits} splits (both parts of yeast and imclef07a together, all rows of the tables). *Mean test
+Half of the rows fit the model, a quarter calibrates, a quarter tests; drawn anew for each split,
+whose number stands under *splits above* (both parts of yeast and imclef07a together, all rows of
+the tables). *Mean test
 risk* ± its standard error over the splits; *splits above* counts test risks above the level,
 where the test rows themselves have noise: a promise on average is kept if the mean is at most the
 level within its error, a promise with 90 % if the true risk is above the level in at most one
