@@ -18,6 +18,7 @@ from consistruct.losses import (
     Kendall,
     Mixed,
     Ordinal,
+    PrecisionAt,
     ZeroOne,
 )
 from consistruct.scores import Blocks, Chain, Dense
@@ -33,7 +34,7 @@ CASES = {
     "mixed": (Mixed((2, 3), 0.2), "full"),
     "mixed blocks": (Mixed((2, 2, 2), 0.3), Blocks((2, 2, 2))),
     "hamming full": (Hamming(5), "full"),
-    "oracle": (3 * Hamming(13), None),
+    "oracle": (PrecisionAt(13, 3), None),
     "zero-one": (ZeroOne(4), None),
     "one truth": (CostMatrix([[0.0], [1.0], [0.5]]), "full"),
 }

@@ -264,7 +264,7 @@ def test_verbose_speaks_through_logging(caplog):
     [
         ({"surrogate": "log", "decoding": "max"}, "decoding must be"),
         ({"surrogate": "newest"}, "surrogate must be one of"),
-        ({"solver": "newton"}, "solver must be 'auto', one of closed_form, sgd"),
+        ({"solver": "newton"}, "solver must be 'auto', 'moments', one of closed_form, cg, sgd"),
         ({"regularizer": "l1"}, "regularizer must be one of"),
         ({"solver": "sgd", "regularizer": "weights"}, "needs solver='closed_form'"),
         ({"time_limit": 5.0}, "time_limit is kept by model='auto'"),

@@ -25,7 +25,7 @@ DETERMINISTIC = [
     classifier(solver=ClosedForm(selection="surrogate"), bandwidth="median"),
     classifier("abstain::0.4", features="linear"),
     cs.TaskLossClassifier(model=LOGISTIC),
-    cs.TaskLossClassifier("ordinal", Stack([LOGISTIC, Ridge("linear")], cv=3)),
+    cs.TaskLossClassifier("ordinal", Stack([LOGISTIC, Ridge("linear")]), cv=3),
     predictor(bandwidth="median"),
     predictor("zero_one", features="linear"),
     predictor("ordinal", features="linear", surrogate="logistic", alpha=1e-2),

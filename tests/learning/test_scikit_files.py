@@ -69,6 +69,7 @@ from consistruct.learning.files.scikit_checks import check_content
 from consistruct.learning.files.scikit_parts import join_parts, split_parts
 from consistruct.learning.models import (
     Chain,
+    Costs,
     Items,
     Linear,
     Prepared,
@@ -191,6 +192,7 @@ ESTIMATORS = {
     "torch": (TaskLossClassifier("fbeta", Torch((4,), max_epochs=2, device="cpu")), (X, SETS)),
     "chain": (cs.StructuredPredictor("hamming", Chain(max_epochs=2)), SEQUENCES),
     "items": (cs.StructuredPredictor("ndcg", Items("ridge")), QUERIES),
+    "costs": (cs.StructuredPredictor("path:2x2", Costs(n_landmarks=20)), (X, np.abs(np.hstack([X, X]))[:, :4])),
     "stack": (
         TaskLossClassifier(
             model=Stack([Ridge("linear"), Probabilities(ExtraTreesClassifier(5))]),

@@ -34,7 +34,7 @@ SETTINGS = {
     ),
     "dense scores": (losses.Ordinal(4), np.vander(np.arange(4.0), 2), {}),
     "sets": (losses.FBeta(4), None, {}),
-    "sets, bounds only": (losses.FBeta(13), None, {}),
+    "sets, bounds only": (2 * losses.FBeta(13), None, {}),
     "chain": (losses.Hamming(9), scores.Chain(9, 2), {}),
     "sure labels": (losses.Ordinal(3), None, {"distributions": "noise:0.1"}),
     "permutations": (losses.Kendall(4), None, {}),

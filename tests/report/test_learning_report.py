@@ -345,7 +345,7 @@ def test_more_truths_than_predictions():
     X, y = rng.normal(size=(80, 3)), rng.integers(4, size=80)
     model = classifier(loss=loss, alpha=0.1, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y, X_train=X, y_train=y, **QUICK)
-    assert len(report.scores) == 4
+    assert len(report.scores) == 6
     assert sum(map(sum, confusion(report).cost)) == pytest.approx(report.scores[0].mean)
 
 

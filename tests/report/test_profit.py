@@ -44,7 +44,7 @@ def report(customers):
         "n_test": 3000, "max_value": 9.0, "alpha": None, "contrast": 1.0, "scores": (score,),
         "criterion": None, "confusion": None, "rank_correlation": None,
         "reasons": (("path", "none"), ("confusion", "none"), ("expected_loss", "none")),
-        "profit": profit_of(*customers), "selective": None,
+        "profit": profit_of(*customers), "selective": None, "decisions": None,
     }  # fmt: skip
     return LearningReport(**fields)
 

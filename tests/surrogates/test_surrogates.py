@@ -281,6 +281,8 @@ def test_default_scores_are_those_of_the_analysis():
     """Squared ordinal loss has rank 3: what needs one score per label gets it."""
     loss = Ordinal(5, 2.0)
     for name, entry in SURROGATES.items():
+        if name in ("spo-plus", "perturbed-fenchel-young"):  # of decisions only
+            continue
         assert make_surrogate(name, loss).score_space == entry.cls.default_scores(loss)
         assert make_surrogate(name, loss).score_space.rank == (3 if name == "quadratic" else 5)
     assert make_surrogate("log", Hamming(3)).score_space == Hamming(3).score_space

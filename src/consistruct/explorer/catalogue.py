@@ -59,6 +59,11 @@ OFFERS: dict[str, Offer] = {
         "hamming:{}x{}",
         (Field("parts", "10"), Field("states per part", "2")),
     ),
+    "label-costs": Offer(
+        "Label costs: a missed label is dearer than a false one",
+        "label-costs:{}:{}",
+        (Field("labels", "10"), Field("cost of a missed label", "2", "number")),
+    ),
     "ordinal": Offer(
         "Ordinal: distance between levels",
         "ordinal:{}:{}",

@@ -13,7 +13,7 @@ from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.policies.class_sets import _greedy
 from consistruct.guarantees.risk.views import View
 from consistruct.losses import LOSSES
-from tests.guarantees.risk.populations import DEFER_COST, model_and_rows, population, served
+from tests.guarantees.risk.populations import DEFER_COST, NAMES, model_and_rows, population, served
 
 SERVED = served()
 
@@ -27,8 +27,8 @@ def family_of(name, policy, rows=60):
 
 
 def test_every_loss_has_a_policy_and_auto_finds_one():
-    assert {name for name, _ in SERVED} == set(LOSSES)
-    for name in LOSSES:
+    assert {name for name, _ in SERVED} == set(NAMES)
+    for name in NAMES:
         estimator, X, y = model_and_rows(name)
         loss = estimator.loss_
         assert loss.safer in POLICIES
@@ -54,7 +54,7 @@ def test_ladders_are_what_policies_say_of_them(name, policy):
     assert ladder.losses[:, -1].min() >= safest - 1e-12
 
 
-@pytest.mark.parametrize("name", sorted(LOSSES))
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_abstaining_answers_with_the_loss_itself(name):
     estimator, family, y = family_of(name, "abstain")
     losses = family.losses(y)

@@ -25,7 +25,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.coordinates import WIDTH_LIMIT, coordinates_of
 from consistruct.learning.models.regressor import Regressor
 from consistruct.learning.statistics import ClassProbabilities, TargetValues, finest_statistic
-from consistruct.losses import CostMatrix, CostVectors, FBeta, Hamming, Kendall, ZeroOne
+from consistruct.losses import CostMatrix, CostVectors, Decision, FBeta, Hamming, Kendall, ZeroOne
 from consistruct.losses.base import dense_target
 from tests.learning.models.cells import MEMBERS, cell_means, cells, short, truths_of
 
@@ -47,7 +47,8 @@ def test_a_full_tree_finds_the_mean_of_every_cell(loss, kind):
     means = cell_means(statistic, X, truths)
     # scores of every prediction agree: Ḡ-norm, so that what F cannot see does not count
     assert statistic.squared_error(found - means).max() < 1e-16
-    np.testing.assert_allclose(statistic.offset(found), statistic.offset(means), atol=1e-12)
+    if not isinstance(loss, Decision):  # best values would have to be solved for
+        np.testing.assert_allclose(statistic.offset(found), statistic.offset(means), atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", MEMBERS, ids=short)

@@ -146,7 +146,11 @@ def _is_table(X: Any) -> bool:
     """Whether X is a table with columns of several types, which only some models take."""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         return any(getattr(kind, "kind", "O") not in "biuf" for kind in X.dtypes)
-    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS"
+    if not isinstance(X, np.ndarray) or X.ndim != 2:
+        return False
+    if X.dtype.kind == "O":  # numbers alone are numbers, whatever the array is called
+        return any(isinstance(value, str) or value is None for value in X.ravel())
+    return X.dtype.kind in "US"
 
 
 def refuse_groups(groups: Any) -> None:

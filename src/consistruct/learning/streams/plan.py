@@ -102,7 +102,10 @@ class Plan:
         named = hasattr(self.estimator, "feature_names_in_")
         if plain and not checked and not named and X.shape[1] == self.estimator.n_features_in_:
             return X
-        return table_inputs(self.estimator, X, self.model, reset=False)
+        try:
+            return table_inputs(self.estimator, X, self.model, reset=False)
+        except ValueError as error:  # scikit-learn goes on for lines about missing values
+            raise ValueError(str(error).partition("\n")[0]) from None
 
     def read(self, given: Any, *, checked: bool = True) -> Examined:
         """Inputs, codes and weights of a batch, without rows of no weight."""

@@ -79,7 +79,7 @@ class Costs(TargetModel):
     >>> C = np.exp(X @ rng.normal(size=(3, 12)) / 3) * rng.uniform(0.5, 1.5, (200, 12))
     >>> loss = cs.losses.Decision(cs.oracles.GridPath(3, 3))
     >>> model = cs.StructuredPredictor(loss, cs.models.Costs(), random_state=0).fit(X, C)
-    >>> model.predict(X[:1]).sum()   # four steps
+    >>> float(model.predict(X[:1]).sum())  # four steps
     4.0
     """
 

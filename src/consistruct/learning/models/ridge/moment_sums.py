@@ -230,4 +230,5 @@ def dense_product(target: Target, features: Any) -> FloatArray:
     if is_sparse(target) or is_sparse(features):
         product = target.T @ features  # (width, m): a sparse target meets the features row by row
         return np.asarray(to_dense(product)).T
-    return np.asarray(features.T @ target)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told of the sums
+        return np.asarray(features.T @ target)
