@@ -183,6 +183,7 @@ def test_tables_of_mixed_types_come_back(model, tmp_path):
 
 SEQUENCES = [RNG.normal(size=(4, 3)) for _ in range(10)], [[0, 1, 1, 0] for _ in range(10)]
 QUERIES = [RNG.normal(size=(5, 3)) for _ in range(12)], [RNG.integers(0, 3, 5) for _ in range(12)]
+PRICES = np.abs(np.hstack([X, X]))[:, :4]
 ESTIMATORS = {
     "ridge": (TaskLossClassifier(model=Ridge(StandardScaler())), (X, Y)),
     "linear": (TaskLossClassifier(model=Linear("log")), (X, Y)),
@@ -192,7 +193,7 @@ ESTIMATORS = {
     "torch": (TaskLossClassifier("fbeta", Torch((4,), max_epochs=2, device="cpu")), (X, SETS)),
     "chain": (cs.StructuredPredictor("hamming", Chain(max_epochs=2)), SEQUENCES),
     "items": (cs.StructuredPredictor("ndcg", Items("ridge")), QUERIES),
-    "costs": (cs.StructuredPredictor("path:2x2", Costs(n_landmarks=20)), (X, np.abs(np.hstack([X, X]))[:, :4])),
+    "costs": (cs.StructuredPredictor("path:2x2", Costs(n_landmarks=20)), (X, PRICES)),
     "stack": (
         TaskLossClassifier(
             model=Stack([Ridge("linear"), Probabilities(ExtraTreesClassifier(5))]),
