@@ -35,7 +35,7 @@ nitpicky = True
 # parameter types in words ("array", "optional") and what other packages document
 nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|scipy|sklearn|matplotlib|collections|typing|numba|pandas|pathlib)\..*"),
-    (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly|starlette|sympy|datetime|os)\..*"),
+    (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly|starlette|sympy|datetime|os|torch|dask)\..*"),
     (r"py:class", r"(ArrayLike|NDArray|Generator|RandomState|optional|Axes|Expr)"),
     (r"py:class", r"dict\[str"),  # an annotation that autodoc cuts at its comma
     (r"py:class", r"BaseScoreSpace"),  # what score spaces share; its members are documented
