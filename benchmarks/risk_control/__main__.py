@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from importlib.metadata import version
 
 from benchmarks.measure import RESULTS, machine
 from benchmarks.risk_control.peers import peers
 from benchmarks.risk_control.real import real
 from benchmarks.risk_control.scale import ROWS, scale
+from benchmarks.tabular.measured import versions
 
 SPLITS = 20
 PEER_SPLITS = 5  # MAPIE takes its time
@@ -91,7 +91,7 @@ def write_part(part: str, text: str) -> None:
     opening = [
         "# Risk control",
         "Made by `python -m benchmarks.risk_control --write` (a part: `--only PART`); do not edit.",
-        f"Machine: {machine()}, MAPIE {version('mapie')}.",
+        f"Machine: {machine()}, {versions(('mapie',))}.",
     ]
     parts = {**known, part: text}
     kept = [parts[name] for name in PARTS if name in parts]
