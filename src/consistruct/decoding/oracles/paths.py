@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -26,9 +27,9 @@ class _Paths(Oracle):
     n_nodes: int
 
     @property
+    @abstractmethod
     def _edges(self) -> IntArray:
         """(d, 2): tail and head of each edge."""
-        raise NotImplementedError
 
     @property
     def n_costs(self) -> int:
