@@ -219,3 +219,13 @@ def test_neither_solvers_nor_charts_are_needed():
     script = BLOCKED.format(blocked=blocked)
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_the_callers_tensor_is_not_rounded():
+    """Linear features without an intercept are the caller's rows themselves."""
+    rows = torch.as_tensor(X, dtype=torch.float32)
+    before = rows.clone()
+    solver = DeviceClosedForm("cpu", "single")
+    score_map = ScoreMap(LinearFeatures(4), fit_intercept=False)
+    solver.solve(STATISTIC, score_map, rows, CLASSES, rng=np.random.default_rng(0))
+    assert torch.equal(rows, before)

@@ -33,7 +33,8 @@ class Constants(nn.Module):
 
     def held(self, name: str, dtype: torch.dtype) -> Tensor:
         """A held array in the precision that goes with scores of `dtype`."""
-        found: Tensor = getattr(self, f"{name}_64" if dtype == torch.float64 else f"{name}_32")
+        found = self._buffers[f"{name}_64" if dtype == torch.float64 else f"{name}_32"]
+        assert found is not None
         return found
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

@@ -146,15 +146,16 @@ class TaskLoss(nn.Module):
         mask: Tensor | None,
         weight: Tensor | None,
     ) -> Tensor:
-        if theta.ndim != 2 or theta.shape[1] != body.width:
+        n, width = theta.shape if theta.ndim == 2 else (-1, -1)
+        if width != body.width:
             raise ValueError(
                 f"input must have shape (B, {body.width}) for {body.truths.text}, "
                 f"got {tuple(theta.shape)}"
             )
-        if len(true) != len(theta):
-            raise ValueError(f"target must have one row per row of input, got {len(true)}")
+        if true.ndim == 0 or true.shape[0] != n:
+            raise ValueError(f"target must have one row per row of input ({n}), got {list(true.shape)}")
         if mask is not None:
-            _check_mask(mask, (len(theta),))
+            _check_mask(mask, (n,))
             theta = torch.where(mask[:, None], theta, 0.0)
         body.truths.check(true, mask)
         if mask is not None:

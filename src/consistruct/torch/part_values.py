@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, mse_loss
+from torch.nn.functional import logsigmoid
 
 from consistruct.losses.hamming import Hamming
 from consistruct.scores import Chain
 from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
 from consistruct.torch.truths import one_hot
-from consistruct.torch.values import Values
+from consistruct.torch.values import Values, mean_square
 
 __all__ = ["Linked", "Logits", "Separate"]
 
@@ -32,6 +32,8 @@ class Logits(Values):
         super().__init__(loss, loss.score_space)
         assert loss.T is not None
         self.T, self.surrogate = loss.T, surrogate
+        self.hold("lowest", -1.0 / self.T)
+        self.hold("least", 0.125)
 
     @property
     def width(self) -> int:
@@ -52,10 +54,13 @@ class Logits(Values):
         return torch.nn.functional.softplus(1.0 / self.T - margin).sum(1)
 
     def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
-        if self.surrogate != "quadratic" or len(theta) == 0:
+        dtype = theta.dtype
+        if self.surrogate != "quadratic" or theta.shape[0] == 0:
             return None
-        wanted = true.to(theta.dtype) * (2.0 / self.T) - 1.0 / self.T
-        return (0.125 * self.T) * mse_loss(theta, wanted) + 0.125
+        # sums with a factor: one kernel for what would be two
+        wanted = torch.add(self.held("lowest", dtype), true.to(dtype), alpha=2.0 / self.T)
+        square = mean_square(theta, wanted)
+        return torch.add(self.held("least", dtype), square, alpha=0.125 * self.T)
 
     @property
     def has_link(self) -> bool:

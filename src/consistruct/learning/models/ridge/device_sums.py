@@ -8,7 +8,9 @@ what they add to: blocks of columns below the diagonal only.
 Single precision is TF32 on GPUs that have it: factors with ten bits behind the point, which the
 hardware cuts off. Cutting would pull every sum towards zero, so features are rounded to these ten
 bits first. Products of what is left are exact, the sums are those of slightly other features, and
-only the float32 additions within a chunk err.
+only the float32 additions within a product err. Tensor cores cut these off as well, so sums of
+positive numbers drift: features are centred first where there is an intercept, products are short,
+and what remains is measured.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["DeviceFeatures", "DeviceSums", "accumulate_on", "single_products"]
 
 CHUNK_NUMBERS = 2**28  # features of one chunk: a gigabyte in float32
-CHUNK_ROWS = 2**16  # at most: float32 sums within a chunk, float64 between chunks
+CHUNK_ROWS = 2**16  # at most
+PRODUCT_ROWS = 2**12  # of one product in single precision: longer sums are float64
 BLOCK = 2048  # columns of one product
 
 
@@ -173,9 +176,13 @@ def accumulate_on(
         part = slice(start, min(start + rows, n))
         with single_products(False):  # exponents of kernels need their digits
             phi = features(as_tensor(inputs[part], device, dtype))
-        if isinstance(features.map, LinearFeatures) and fit_intercept:
+        if fit_intercept:
             shift = phi.mean(0) if shift is None else shift
-            phi = phi - shift
+        own = not isinstance(features.map, LinearFeatures)  # may be the caller's rows themselves
+        if shift is not None:
+            phi = phi.sub_(shift) if own else phi - shift
+        elif not own and dtype != torch.float64:
+            phi = phi.clone()  # rounded in place below
         y = targets_on(statistic, true, part, device, dtype)
         w = torch.as_tensor(np.array(weight[part])).to(device, dtype)
         root = w.sqrt()[:, None]
@@ -184,9 +191,11 @@ def accumulate_on(
             scaled = round_to_tf32(scaled)
             phi = scaled if uniform else scaled / root
         with single_products(True):
-            _add_square(second, scaled)
+            short = len(scaled) if dtype == torch.float64 else PRODUCT_ROWS
+            for rows_of in scaled.split(short):
+                _add_square(second, rows_of)
         if start == 0 and dtype != torch.float64:
-            noise = _noise(scaled) * n
+            noise = _noise(scaled[:PRODUCT_ROWS]) * n
         with single_products(False):
             weighted = y * w[:, None]
             cross += (phi.T @ weighted).double()
@@ -247,7 +256,6 @@ def round_to_tf32(features: Tensor) -> Tensor:
 
 def _noise(rows: Tensor) -> float:
     """‖fl(RᵀR) − RᵀR‖₂ per row, by a few power iterations on the difference."""
-    rows = rows[:4096]
     exact = rows.double()
     with single_products(True):
         difference = (rows.T @ rows).double()
