@@ -51,6 +51,7 @@ CASES = [*((loss, "quadratic") for loss in LOSSES_TRIED if loss not in SOME), *c
 QUICK = [
     *((loss, "quadratic") for loss in SOME),
     *cases([LOSSES["abstain"].examples[1], LOSSES["fbeta"].examples[2]]),
+    *((loss, "member-log") for loss in LOSSES["fbeta"].examples[:3]),
 ]
 
 

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import consistruct as cs
+from consistruct.losses import FBeta, Hamming
+from consistruct.losses.base import dense_target
 from consistruct.scores import Centred, Chain, Orthonormalised, Separable
 from consistruct.torch import Decoder, Head, TaskLoss
 from tests.torch.comparisons import compare_with_numpy
@@ -113,3 +115,41 @@ def test_heads_have_the_width_and_the_units_of_the_criterion():
     assert Head(5, Decoder("fbeta:3"), bias=False).linear.bias is None
     assert Head(5, TaskLoss("zero-one:3", "log")).scale == 1
     assert Head(5, TaskLoss(cs.losses.Hamming(None, 4)))(torch.ones(2, 7, 5)).shape == (2, 7, 4)
+
+
+@pytest.mark.parametrize(
+    "loss", [FBeta(3), FBeta(3, 2.0, empty=0.5), FBeta(4, sizes=(1, 2, 4))], ids=repr
+)
+def test_members_and_sizes_tell_the_expected_target(loss):
+    """At the logarithms of the true probabilities the slope is zero, and decisions are Bayes'."""
+    rng = np.random.default_rng(0)
+    sets = loss.truths.enumerate()
+    law = rng.dirichlet(np.ones(len(sets)))
+    criterion = TaskLoss(loss, "member-log", reduction="none")
+    blocks = [s for s in loss.truths.allowed_sizes if 0 < s < loss.T]
+    if loss.T in loss.truths.allowed_sizes:
+        blocks.append(loss.T)
+    size = sets.sum(1)
+    scores = []
+    for t in range(loss.T):
+        present = [law[(sets[:, t] == 1) & (size == s)].sum() for s in blocks]
+        scores += list(np.log([1.0 - sum(present), *present]))
+    if 0 in loss.truths.allowed_sizes:
+        empty = law[size == 0].sum()
+        scores.append(np.log(empty / (1.0 - empty)))
+    theta = torch.tensor([scores], dtype=torch.float64, requires_grad=True)
+    assert theta.shape[1] == criterion.width
+    values = criterion(theta.expand(len(sets), -1), torch.as_tensor(sets))
+    (values @ torch.as_tensor(law)).backward()
+    np.testing.assert_allclose(theta.grad.numpy(), 0.0, atol=1e-12)
+    target = law @ dense_target(loss.target(sets))
+    np.testing.assert_allclose(criterion.expected_target(theta)[0].detach(), target, atol=1e-12)
+    every = loss.predictions.enumerate()
+    risk = [(law * loss(np.tile(c, (len(sets), 1)), sets)).sum() for c in every]
+    decided = criterion.decode(theta)[0].numpy()
+    np.testing.assert_array_equal(decided, every[int(np.argmin(risk))])
+
+
+def test_members_and_sizes_are_for_f_measures():
+    with pytest.raises(ValueError, match="is for F-measures"):
+        TaskLoss(Hamming(3), "member-log")

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 __all__ = ["Constants", "autocast_off", "can_check", "ensure", "working"]
 
 
+NOTHING = nullcontext()  # holds no state: one serves all
+
+
 class Constants(nn.Module):
     """A module that holds arrays known from the loss and nothing that is learned.
 
@@ -57,7 +60,7 @@ def autocast_off(scores: Tensor) -> AbstractContextManager[Any]:
     """Products in here are not to be rounded to half, whatever surrounds them."""
     kind = scores.device.type
     if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
-        return nullcontext()
+        return NOTHING
     return torch.autocast(device_type=kind, enabled=False)
 
 

@@ -1,23 +1,25 @@
-"""Surrogates of the Hamming loss on the device, part by part.
+"""Surrogates that come apart into the parts of a label.
 
-Logits      quadratic, log, hinge and softmax-margin from one score per two-state part
-Separate    log, hinge and softmax-margin from one score per part and state
+Logits      Hamming loss: quadratic, log, hinge and softmax-margin, one score per two-state part
+Separate    Hamming loss: log, hinge and softmax-margin, one score per part and state
 Linked      the same three with chain scores
+MemberLog   F-measure: log loss of each label, present in a set of some size or absent
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
 
+from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
 from consistruct.scores import Chain
 from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
-from consistruct.torch.truths import one_hot
-from consistruct.torch.values import Values, mean_square
+from consistruct.torch.truths import SetsBySize, one_hot
+from consistruct.torch.values import Values, half_mean_square
 
-__all__ = ["Linked", "Logits", "Separate"]
+__all__ = ["Linked", "Logits", "MemberLog", "Separate"]
 
 
 class Logits(Values):
@@ -55,12 +57,12 @@ class Logits(Values):
 
     def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
         dtype = theta.dtype
-        if self.surrogate != "quadratic" or theta.shape[0] == 0:
+        if self.surrogate != "quadratic":
             return None
         # sums with a factor: one kernel for what would be two
         wanted = torch.add(self.held("lowest", dtype), true.to(dtype), alpha=2.0 / self.T)
-        square = mean_square(theta, wanted)
-        return torch.add(self.held("least", dtype), square, alpha=0.125 * self.T)
+        half = half_mean_square(theta, wanted)
+        return torch.add(self.held("least", dtype), half, alpha=0.25 * self.T)
 
     @property
     def has_link(self) -> bool:
@@ -139,3 +141,57 @@ class Linked(Separate):
 
     def expected_target(self, theta: Tensor) -> Tensor:
         return -chain_marginals(*self.split(theta))[0].flatten(1) / self.T
+
+
+class MemberLog(Values):
+    """Log loss of what the F-measure needs of a set y: for each label t, (y_t, |y|).
+
+    Every label has one outcome "absent" and one "present, in a set of s" for each size s that
+    occurs; a score of its own tells the empty set. The best scores are logarithms of P(y_t = 1,
+    |y| = s | x), of which the expected target consists, so decisions are consistent.
+    """
+
+    loss: FBeta
+    truths: SetsBySize
+
+    def __init__(self, loss: FBeta) -> None:
+        super().__init__(loss, loss.score_space)
+        space = loss.score_space
+        self.T, self.n_blocks = loss.T, len(space.block_sizes)
+        self.has_full, self.has_empty = space.has_full, space.has_empty
+        self.n_outcomes = 1 + self.n_blocks + self.has_full
+
+    @property
+    def width(self) -> int:
+        return self.T * self.n_outcomes + self.has_empty
+
+    @property
+    def probabilistic(self) -> bool:
+        return True
+
+    def _labels(self, theta: Tensor) -> Tensor:
+        """Scores of the outcomes of each label, (B, T, outcomes)."""
+        return theta[:, : self.T * self.n_outcomes].unflatten(1, (self.T, self.n_outcomes))
+
+    def values(self, theta: Tensor, true: Tensor) -> Tensor:
+        size = true.sum(1).long().clamp(0, self.T)
+        block = self.truths.block_of(size)
+        if self.has_full:
+            block = torch.where(size == self.T, self.n_blocks, block)
+        outcome = torch.where(true != 0, block[:, None] + 1, 0)
+        scores = self._labels(theta).transpose(1, 2)
+        total = cross_entropy(scores, outcome, reduction="none").sum(1)
+        if self.has_empty:
+            empty = (size == 0).to(theta.dtype)
+            total = total + binary_cross_entropy_with_logits(theta[:, -1], empty, reduction="none")
+        return total / self.T
+
+    def expected_target(self, theta: Tensor) -> Tensor:
+        share = torch.softmax(self._labels(theta), 2)
+        columns = [share[:, :, 1 : 1 + self.n_blocks].transpose(1, 2).flatten(1)]
+        if self.has_full:  # every label says it: their mean
+            columns.append(share[:, :, -1].mean(1, keepdim=True))
+        if self.has_empty:
+            columns.append(self.loss.empty * torch.sigmoid(theta[:, -1:]))
+        columns.append(torch.zeros_like(theta[:, :1]))
+        return -torch.cat(columns, 1)

@@ -233,10 +233,14 @@ class SetsBySize(Truths):
         self.hold_index("block", block)
         self.hold_index("allowed", allowed)
 
+    def block_of(self, sizes: Tensor) -> Tensor:
+        """Number of the block of each set size, −1 where it has none."""
+        block: Tensor = self.block  # type: ignore[assignment]
+        return block.index_select(0, sizes)
+
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         counts = true.sum(1).long().clamp(0, self.loss.T)
-        block: Tensor = self.block  # type: ignore[assignment]
-        here = one_hot(block.index_select(0, counts), self.n_blocks, dtype)
+        here = one_hot(self.block_of(counts), self.n_blocks, dtype)
         columns = [(here[:, :, None] * true.to(dtype)[:, None, :]).flatten(1)]
         if self.has_full:
             columns.append((counts == self.loss.T).to(dtype)[:, None])

@@ -27,9 +27,10 @@ from consistruct.torch.constants import Constants
 from consistruct.torch.forms import Diagonal, form_of
 from consistruct.torch.truths import Truths, truths_of
 
-__all__ = ["LISTED", "MARGINS", "Listed", "Quadratic", "Values", "mean_square"]
+__all__ = ["BY_MEMBER", "LISTED", "MARGINS", "Listed", "Quadratic", "Values", "half_mean_square"]
 
 MARGINS = ("log", "hinge", "softmax-margin")
+BY_MEMBER = "member-log"  # F-measure only
 LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MARGINS)
 
 
@@ -107,7 +108,7 @@ class Quadratic(Values):
         own = loss.score_space
         self.form = form_of(space)
         common = self.form.common if isinstance(self.form, Diagonal) else None
-        self._scale = None if common is None else 0.5 * common * self.width
+        self._scale = None if common is None else common * self.width
         self.other = space != own
         self.padded = 0
         if not self.other:
@@ -145,9 +146,10 @@ class Quadratic(Values):
         return value
 
     def mean(self, theta: Tensor, true: Tensor) -> Tensor | None:
-        if self._scale is None or theta.shape[0] == 0:
+        if self._scale is None:
             return None
-        return self._scale * mean_square(theta, self.wanted(true, theta.dtype))
+        half = half_mean_square(theta, self.wanted(true, theta.dtype))
+        return half if self._scale == 1.0 else self._scale * half
 
     def expected_target(self, theta: Tensor) -> Tensor:
         if not self.other:
@@ -259,12 +261,13 @@ class Listed(Values):
         return super().expected_offset(theta)
 
 
-def mean_square(theta: Tensor, wanted: Tensor) -> Tensor:
-    """Mean of (θ − w)² over all entries, in one kernel each way.
+def half_mean_square(theta: Tensor, wanted: Tensor) -> Tensor:
+    """½ mean of (θ − w)² over all entries, in one kernel each way.
 
-    The operator itself: `mse_loss` of `torch.nn.functional` takes twice as long to call.
+    Huber's loss, quadratic up to where squares overflow, has the ½ inside; the operator itself is
+    called because `torch.nn.functional` takes as long again to reach it.
     """
-    found: Tensor = torch.ops.aten.mse_loss.default(theta, wanted, 1)
+    found: Tensor = torch.ops.aten.huber_loss.default(theta, wanted, 1, 1e30)
     return found
 
 

@@ -38,9 +38,9 @@ class Torch(TargetModel):
     """Train a network of your own with a criterion of `consistruct.torch`.
 
     With the quadratic surrogate the network estimates the expected target of any loss; with "log"
-    it estimates probabilities (of classes; of the states of each part for the Hamming loss), from
-    which the expected target follows. A tenth of the rows is not trained on: the epoch with the
-    least task loss there is kept.
+    it estimates probabilities (of classes; of the states of each part for the Hamming loss), with
+    "member-log" those that F-measures need; the expected target follows from them. A tenth of the
+    rows is not trained on: the epoch with the least task loss there is kept.
 
     Parameters
     ----------
@@ -49,8 +49,9 @@ class Torch(TargetModel):
         (B, n_outputs) scores; or the sizes of the hidden layers of a plain network, (128, 128) if
         not given. A function at the top of a module can be pickled, a lambda cannot.
     surrogate : str
-        "quadratic", or another one of `consistruct.torch.TaskLoss`; those that only rank labels
-        ("hinge", "softmax-margin") decide without estimating.
+        "auto" is "log" for classes, the Hamming loss and few label sets, "member-log" for other
+        F-measures, "quadratic" elsewhere. Or one of those of `consistruct.torch.TaskLoss`; such as
+        only rank labels ("hinge", "softmax-margin") decide without estimating.
     standardize : bool
         Whether inputs are standardised first.
     learning_rate, weight_decay : float
@@ -69,7 +70,7 @@ class Torch(TargetModel):
     Attributes
     ----------
     statistic_ : Statistic
-        What `expected` estimates: class probabilities with "log", else targets.
+        What `expected` estimates: class probabilities where these were learnt, else targets.
     weights_ : dict of arrays
         The network's state_dict.
     path_ : dict
@@ -100,7 +101,7 @@ class Torch(TargetModel):
         self,
         module_factory: Any = None,
         *,
-        surrogate: str = "quadratic",
+        surrogate: str = "auto",
         standardize: bool = True,
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
@@ -232,9 +233,13 @@ class Torch(TargetModel):
     def _criterion(self, statistic: Statistic) -> Any:
         """The criterion, or None where it is the cross-entropy of classes."""
         from consistruct.torch import TaskLoss
+        from consistruct.torch.criteria import preferred_surrogate
 
-        task = TaskLoss(statistic.loss, self.surrogate, reduction="none")
         classes = isinstance(statistic, ClassProbabilities)
+        name = self.surrogate
+        if name == "auto":
+            name = "log" if classes else preferred_surrogate(statistic.loss)
+        task = TaskLoss(statistic.loss, name, reduction="none")
         return None if classes and task.surrogate == "log" else task
 
     # --- the network ---
