@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -25,6 +26,8 @@ __all__ = [
     "check_theta",
     "check_weights",
     "integer_labels",
+    "is_tensor",
+    "on_host",
     "read_integer",
     "read_number",
 ]
@@ -295,3 +298,14 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
             f"{name} must have shape ({expected}), one row per example, got {array.shape}"
         )
     return array
+
+
+def is_tensor(values: object) -> bool:
+    """Whether this is a tensor of PyTorch, which is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def on_host(values: Any) -> Any:
+    """A tensor as a NumPy array, anything else as it is."""
+    return values.detach().cpu().numpy() if is_tensor(values) else values

@@ -23,6 +23,7 @@ from consistruct.learning.models.features.kernels import Kernel
 from consistruct.learning.models.ridge import device, device_sums
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm
+from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import FBeta, ZeroOne
@@ -229,3 +230,71 @@ def test_the_callers_tensor_is_not_rounded():
     score_map = ScoreMap(LinearFeatures(4), fit_intercept=False)
     solver.solve(STATISTIC, score_map, rows, CLASSES, rng=np.random.default_rng(0))
     assert torch.equal(rows, before)
+
+
+@pytest.mark.parametrize("weight", [WEIGHT, np.ones(300)], ids=["weights", "uniform"])
+def test_moments_of_the_device_are_those_of_the_host(weight, tmp_path):
+    """The same object: they merge with each other's rows and go to the same files."""
+    features = RandomFeatures(KERNEL, 4, 20, np.random.default_rng(0))
+    on = device_sums.DeviceFeatures(features, torch.device("cpu"), torch.float64)
+    parts = [
+        device_sums.accumulate_on(
+            on, STATISTIC, X[part], CLASSES[part], weight[part], keep=np.arange(0)
+        ).moments
+        for part in (slice(0, 170), slice(170, 300))
+    ]
+    whole = Moments.of(features.transform(X), np.eye(3)[CLASSES], weight)
+    merged = parts[0] + parts[1]
+    assert isinstance(merged.second_moment, torch.Tensor)
+    (merged - parts[1]).save(tmp_path / "first")
+    merged.save(tmp_path / "all")
+    found = Moments.load(tmp_path / "all")
+    for name in ("second_moment", "cross_moment", "mean_feature", "mean_target"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-10)
+    np.testing.assert_allclose(found.target_squares, whole.target_squares)
+    assert found.n_rows == 300
+    first = Moments.load(tmp_path / "first")
+    np.testing.assert_allclose(first.second_moment, parts[0].second_moment, atol=1e-10)
+
+
+@pytest.mark.parametrize("features", ["linear", "nystroem", "random"])
+def test_tensors_go_through_the_estimators(features):
+    """The same model as from arrays; class labels may be tensors too."""
+    size = {} if features == "linear" else {"n_components": 30, "bandwidth": 1.5}
+    model = Ridge(features, device="cpu", precision="double", **size)
+    plain = cs.TaskLossClassifier("zero_one", model, random_state=0).fit(X, CLASSES)
+    rows, labels = torch.as_tensor(X), torch.as_tensor(CLASSES)
+    given = cs.TaskLossClassifier("zero_one", model, random_state=0).fit(rows, labels)
+    if features == "linear":  # landmarks and frequencies are drawn after other draws
+        np.testing.assert_allclose(given.expected_target(rows), plain.expected_target(X))
+    np.testing.assert_allclose(given.expected_target(rows), given.expected_target(X), atol=1e-12)
+    assert (given.predict(rows) == given.predict(X)).all()
+    assert given.score(rows, CLASSES) > plain.score(X, CLASSES) - 0.1
+    sets = cs.StructuredPredictor("fbeta", model, random_state=0).fit(rows, torch.as_tensor(SETS))
+    assert sets.predict(rows).shape == SETS.shape
+
+
+def test_bad_tensors_are_refused_in_one_line():
+    model = Ridge("linear", device="cpu")
+    estimator = cs.TaskLossClassifier("zero_one", model)
+    rows = torch.as_tensor(X)
+    with pytest.raises(ValueError, match="must not hold NaN or infinity"):
+        estimator.fit(rows.clone().index_fill_(0, torch.tensor([3]), torch.nan), CLASSES)
+    with pytest.raises(ValueError, match="must have shape"):
+        estimator.fit(rows[:, 0], CLASSES)
+    with pytest.raises(ValueError, match="must have rows and columns"):
+        estimator.fit(rows[:0], CLASSES[:0])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        estimator.fit(rows, CLASSES[:-1])
+    estimator.fit(rows, CLASSES)
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        estimator.predict(rows[:, :2])
+    with pytest.raises(ValueError, match=r"X is on meta, and Ridge computes on the processor"):
+        cs.TaskLossClassifier("zero_one", Ridge("linear")).fit(rows.to("meta"), CLASSES)
+
+
+def test_tensors_on_the_host_are_arrays_to_other_models():
+    model = Ridge("linear", alpha=0.1)
+    plain = cs.TaskLossClassifier("zero_one", model).fit(X, CLASSES)
+    given = cs.TaskLossClassifier("zero_one", model).fit(torch.as_tensor(X), CLASSES)
+    np.testing.assert_array_equal(given.predict(torch.as_tensor(X)), plain.predict(X))

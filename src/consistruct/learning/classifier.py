@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
+from consistruct._validation import on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import has_probabilities, streams
 from consistruct.learning.encoding.costs import cost_tensor, example_costs, loss_with_rows
@@ -244,6 +245,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         return self
 
     def _checked_labels(self, X: Any, y: Any) -> Any:
+        y = on_host(y)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from consistruct._validation import on_host
 from consistruct.learning.availability import streams
 from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
 from consistruct.learning.encoding.labels import (
@@ -240,6 +241,7 @@ class StructuredPredictor(TargetEstimator):
         return marginals.values if groups is not None else list(marginals)
 
     def _checked_labels(self, X: Any, y: Any) -> Any:
+        y = on_host(y)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"

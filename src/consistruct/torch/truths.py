@@ -235,8 +235,7 @@ class SetsBySize(Truths):
 
     def block_of(self, sizes: Tensor) -> Tensor:
         """Number of the block of each set size, −1 where it has none."""
-        block: Tensor = self.block  # type: ignore[assignment]
-        return block.index_select(0, sizes)
+        return self.block.index_select(0, sizes)  # type: ignore[operator]
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         counts = true.sum(1).long().clamp(0, self.loss.T)
@@ -246,14 +245,13 @@ class SetsBySize(Truths):
             columns.append((counts == self.loss.T).to(dtype)[:, None])
         if self.has_empty:
             columns.append(self.loss.empty * (counts == 0).to(dtype)[:, None])
-        columns.append(torch.zeros_like(here[:, :1]) if self.n_blocks else _zeros(true, 1, dtype))
+        columns.append(torch.zeros((len(true), 1), dtype=dtype, device=true.device))
         return torch.cat(columns, 1)
 
     def valid(self, true: Tensor) -> Tensor:
         binary = ((true == 0) | (true == 1)).all(1)
-        allowed: Tensor = self.allowed  # type: ignore[assignment]
         counts = true.sum(1).long().clamp(0, self.loss.T)
-        return binary & (allowed.index_select(0, counts) == 1)
+        return binary & (self.allowed.index_select(0, counts) == 1)  # type: ignore[operator]
 
     def _allowed(self) -> str:
         return "0/1 vectors whose size is one of `sizes`"
@@ -398,7 +396,3 @@ def class_count(loss: Loss, limit: int | None = None) -> int:
 def one_hot(columns: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     """[column = j] over a new last axis; a column outside 0..width−1 gives zeros."""
     return (columns[..., None] == torch.arange(width, device=columns.device)).to(dtype)
-
-
-def _zeros(like: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    return torch.zeros((len(like), width), dtype=dtype, device=like.device)

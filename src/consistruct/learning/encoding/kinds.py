@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import validate_data
 
+from consistruct._validation import is_tensor, on_host
 from consistruct.learning.encoding.finite_inputs import known_finite
 from consistruct.learning.encoding.labels import LabelEncoding
 from consistruct.learning.encoding.magnitudes import input_scale, scaled_inputs
@@ -112,6 +113,10 @@ class Rows(Kind):
         return table_inputs(estimator, X, estimator.model_, reset=False)
 
     def take(self, inputs: Any, rows: Any) -> Any:
+        if is_tensor(inputs):
+            from consistruct.learning.encoding.tensors import take_tensor
+
+            return take_tensor(inputs, rows)
         return _safe_indexing(inputs, rows)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
@@ -126,6 +131,17 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
 
     Extreme magnitudes are divided by a power of two, the same one for fit and prediction.
     """
+    if is_tensor(X):
+        if model.takes_tensors:
+            from consistruct.learning.encoding.tensors import device_inputs
+
+            return device_inputs(estimator, X, reset=reset)
+        if X.device.type != "cpu":
+            raise ValueError(
+                f"X is on {X.device}, and {type(model).__name__} computes on the processor: give "
+                f"X.cpu(), or a model with device=, such as Ridge(device={X.device.type!r})"
+            )
+        X = on_host(X)
     if model.raw_inputs and _is_table(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X

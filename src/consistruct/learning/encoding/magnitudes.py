@@ -10,7 +10,7 @@ import numpy as np
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.protocols import FloatArray
 
-__all__ = ["column_units", "input_scale", "scaled_inputs"]
+__all__ = ["check_magnitude", "column_units", "input_scale", "scale_for", "scaled_inputs"]
 
 SMALLEST, LARGEST = 1e-150, 1e150  # of the entry with the greatest magnitude
 ORDINARY = 2.0**300  # up to here, and from its inverse, squares and their sums are safe
@@ -26,9 +26,11 @@ def input_scale(X: Any) -> float:
     >>> input_scale(np.array([[3.0, -5.0]])), input_scale(np.array([[2.0**400]])) == 2.0**400
     (1.0, True)
     """
-    if _surely_ordinary(X):
-        return 1.0
-    largest = _greatest_magnitude(X)
+    return 1.0 if _surely_ordinary(X) else scale_for(_greatest_magnitude(X))
+
+
+def scale_for(largest: float) -> float:
+    """The same from the greatest magnitude."""
     if largest == 0.0:
         return 1.0
     if largest < SMALLEST or largest > LARGEST:
@@ -43,12 +45,18 @@ def input_scale(X: Any) -> float:
 
 def scaled_inputs(X: Any, scale: float) -> Any:
     """Inputs of a prediction, divided like those of the fit."""
-    if not _surely_ordinary(X) and _greatest_magnitude(X) > LARGEST:
-        raise ValueError(
-            f"the largest magnitude in X must be at most {LARGEST:g}, got "
-            f"{_greatest_magnitude(X):g}; is it in the units of the training data?"
-        )
+    if not _surely_ordinary(X):
+        check_magnitude(_greatest_magnitude(X))
     return X if scale == 1.0 else X / scale
+
+
+def check_magnitude(largest: float) -> None:
+    """Refuse inputs of a prediction that are out of range."""
+    if largest > LARGEST:
+        raise ValueError(
+            f"the largest magnitude in X must be at most {LARGEST:g}, got {largest:g}; is it in "
+            f"the units of the training data?"
+        )
 
 
 def column_units(X: Any) -> FloatArray | None:

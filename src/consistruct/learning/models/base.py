@@ -51,6 +51,8 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         numbers, checked, otherwise.
     takes_missing : bool
         Whether NaN in X is welcome.
+    takes_tensors : bool
+        Whether X may be a tensor that stays on its device.
     can_stream : bool
         Whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``.
     uses_cv : bool
@@ -63,6 +65,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     kinds: ClassVar[tuple[str, ...]] = ("rows",)
     raw_inputs: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    takes_tensors: ClassVar[bool] = False
     can_stream: ClassVar[bool] = False
     uses_cv: ClassVar[bool] = False
     shrinks: ClassVar[bool] = False

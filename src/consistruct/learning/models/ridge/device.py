@@ -20,7 +20,7 @@ from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.ridge.closed_form import RidgeFit
 from consistruct.learning.models.ridge.device_sums import (
     DeviceFeatures,
-    DeviceSums,
+    DevicePass,
     accumulate_on,
     as_tensor,
     single_products,
@@ -37,7 +37,7 @@ from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["DeviceClosedForm", "predict_on"]
+__all__ = ["DeviceClosedForm", "predict_on", "some_rows"]
 
 logger = logging.getLogger(__name__)
 
@@ -149,15 +149,15 @@ class _Problem:
         return _Problem(
             self.statistic,
             self.score_map,
-            self.inputs[_index(self.inputs, rows)],
-            self.true[_index(self.true, rows)],
+            some_rows(self.inputs, rows),
+            some_rows(self.true, rows),
             self.weight[rows],
             self.alpha,
             self.device,
         )
 
     def host_truths(self, rows: IntArray) -> Any:
-        found = self.true[_index(self.true, rows)]
+        found = some_rows(self.true, rows)
         return found.cpu().numpy() if hasattr(found, "cpu") else found
 
     def fit(self, kept: IntArray, precision: str, criterion: str) -> RidgeFit:
@@ -165,22 +165,19 @@ class _Problem:
 
         dtype = torch.float64 if precision == "double" else torch.float32
         features = DeviceFeatures(self.score_map.features, self.device, dtype)
-        sums = accumulate_on(
-            features,
-            self.statistic,
-            self.inputs,
-            self.true,
-            self.weight,
-            fit_intercept=self.score_map.fit_intercept,
-            keep=kept,
+        found = accumulate_on(
+            features, self.statistic, self.inputs, self.true, self.weight, keep=kept
         )
+        if not self.score_map.fit_intercept:
+            found = found.about_zero()
         alike = self.weight.strides == (0,)  # every row counts once
         share = np.ones(len(kept)) if alike else left_out_share(self.weight)[kept]
         left = JudgedRows(self.statistic, self.host_truths(kept), self.weight[kept], share)
-        path = _Path(sums, features.penalty(), self.score_map.fit_intercept, left)
+        path = _Path(found, features.penalty(), self.score_map.fit_intercept, left)
         alpha, compared = path.choose(self.alpha, criterion)
         coef, estimates = path.solution(alpha)
         coef = coef.cpu().numpy()
+        sums = found.moments
         intercept = sums.mean_target.cpu().numpy() - sums.mean_feature.cpu().numpy() @ coef
         weights = np.vstack([coef, intercept]) if self.score_map.fit_intercept else coef
         return RidgeFit(weights, alpha, compared, LeftOut(kept, estimates))
@@ -190,16 +187,18 @@ class _Path:
     """Solutions for any penalty from the sums, each by one Cholesky factor on the device."""
 
     def __init__(
-        self, sums: DeviceSums, penalty: Any, fit_intercept: bool, left: JudgedRows
+        self, found: DevicePass, penalty: Any, fit_intercept: bool, left: JudgedRows
     ) -> None:
         import torch
 
+        sums: Any = found.moments
+        self.kept_rows = found.kept_rows
         self.sums, self.penalty, self.fit_intercept, self.left = sums, penalty, fit_intercept, left
         self.size = sums.second_moment.shape[0]
         diagonal = sums.second_moment.diagonal()
         self.trace = float(diagonal.sum())
         # rounding of the sums, and of the factorisation itself
-        self.floor = 2.0 * sums.noise + 10.0 * DOUBLE * self.trace
+        self.floor = 2.0 * found.noise + 10.0 * DOUBLE * self.trace
         y = torch.as_tensor(left.target(slice(None))).to(sums.cross_moment)
         self.target = y - sums.mean_target
 
@@ -294,11 +293,11 @@ class _Path:
 
         factor, sums = self._factor(alpha), self.sums
         coef = torch.cholesky_solve(sums.cross_moment, factor)
-        half = torch.linalg.solve_triangular(factor, sums.kept_rows.T, upper=False)
+        half = torch.linalg.solve_triangular(factor, self.kept_rows.T, upper=False)
         leverage = half.square().sum(0) + float(self.fit_intercept) / sums.total_weight
         weight = torch.as_tensor(self.left.share * self.left.weight).to(leverage)
         part = 1.0 - (weight * leverage).clamp(max=LEVERAGE_LIMIT)
-        fitted = sums.kept_rows @ coef
+        fitted = self.kept_rows @ coef
         estimates = self.target - (self.target - fitted) / part[:, None] + sums.mean_target
         return coef, estimates.cpu().numpy()
 
@@ -340,9 +339,10 @@ def predict_on(
     return np.concatenate(parts)
 
 
-def _index(values: Any, rows: IntArray) -> Any:
+def some_rows(values: Any, rows: IntArray) -> Any:
+    """Rows of an array or a tensor, where it is."""
     import torch
 
     if isinstance(values, torch.Tensor):
-        return torch.as_tensor(rows).to(values.device)
-    return rows
+        return values[torch.as_tensor(rows).to(values.device)]
+    return values[rows]

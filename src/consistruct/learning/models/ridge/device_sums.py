@@ -9,8 +9,8 @@ Single precision is TF32 on GPUs that have it: factors with ten bits behind the 
 hardware cuts off. Cutting would pull every sum towards zero, so features are rounded to these ten
 bits first. Products of what is left are exact, the sums are those of slightly other features, and
 only the float32 additions within a product err. Tensor cores cut these off as well, so sums of
-positive numbers drift: features are centred first where there is an intercept, products are short,
-and what remains is measured.
+positive numbers drift: features are centred first, products are short, and what remains is
+measured.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from consistruct.learning.models.features.feature_maps import (
     LinearFeatures,
     RandomFeatures,
 )
+from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
@@ -37,7 +38,7 @@ from consistruct.protocols import FloatArray, IntArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DeviceFeatures", "DeviceSums", "accumulate_on", "single_products"]
+__all__ = ["DeviceFeatures", "DevicePass", "accumulate_on", "single_products"]
 
 CHUNK_NUMBERS = 2**28  # features of one chunk: a gigabyte in float32
 CHUNK_ROWS = 2**16  # at most
@@ -113,23 +114,22 @@ class DeviceFeatures:
         return exact.kernel(exact.centres, exact.centres)
 
 
-@dataclass(eq=False)
-class DeviceSums:
-    """Weighted sums over the examples on the device, in float64; centred if there is an intercept.
+@dataclass(frozen=True, eq=False)
+class DevicePass:
+    """What one pass over the rows leaves on the device, in float64.
 
-    The attributes are those of `consistruct.learning.models.ridge.moments.Moments`. `noise` is the
-    size of the rounding errors in the second moment: their spectral norm in some rows, as if they
-    added up over all of them.
+    `noise` is the size of the rounding errors in the second moment: their spectral norm in some
+    rows, as if they added up over all of them.
     """
 
-    second_moment: Any  # (m, m)
-    cross_moment: Any  # (m, width)
-    mean_feature: Any  # (m,)
-    mean_target: Any  # (width,)
-    target_squares: float
-    total_weight: float
+    moments: Moments  # of tensors
     noise: float
-    kept_rows: Any  # (n_kept, m)
+    kept_rows: Any  # (n_kept, m), about the mean
+
+    def about_zero(self) -> DevicePass:
+        """The same for a fit without intercept."""
+        kept = self.kept_rows + self.moments.mean_feature
+        return DevicePass(self.moments.about_zero(), self.noise, kept)
 
 
 @contextmanager
@@ -152,9 +152,8 @@ def accumulate_on(
     true: Any,
     weight: FloatArray,
     *,
-    fit_intercept: bool,
     keep: IntArray,
-) -> DeviceSums:
+) -> DevicePass:
     """One pass over the inputs, arrays or tensors; memory is one chunk and the sums.
 
     Products are in the precision of the features: float64, or float32 with TF32 factors where the
@@ -168,7 +167,8 @@ def accumulate_on(
     cross = torch.zeros((size, statistic.width), **double)
     feature_sum, target_sum = torch.zeros(size, **double), torch.zeros(statistic.width, **double)
     squares, mass = torch.zeros((), **double), torch.zeros((), **double)
-    kept, noise, shift = [], 0.0, None
+    kept, noise = [], 0.0
+    shift: Any = None
     n = inputs.shape[0]
     uniform = weight.strides == (0,) or bool((weight == weight[0]).all())
     rows = max(1, min(CHUNK_ROWS, CHUNK_NUMBERS // size))
@@ -176,13 +176,8 @@ def accumulate_on(
         part = slice(start, min(start + rows, n))
         with single_products(False):  # exponents of kernels need their digits
             phi = features(as_tensor(inputs[part], device, dtype))
-        if fit_intercept:
-            shift = phi.mean(0) if shift is None else shift
-        own = not isinstance(features.map, LinearFeatures)  # may be the caller's rows themselves
-        if shift is not None:
-            phi = phi.sub_(shift) if own else phi - shift
-        elif not own and dtype != torch.float64:
-            phi = phi.clone()  # rounded in place below
+        shift = phi.mean(0) if shift is None else shift
+        phi = phi - shift if isinstance(features.map, LinearFeatures) else phi.sub_(shift)
         y = targets_on(statistic, true, part, device, dtype)
         w = torch.as_tensor(np.array(weight[part])).to(device, dtype)
         root = w.sqrt()[:, None]
@@ -215,25 +210,20 @@ def accumulate_on(
     # float64 rounds too, relative to the sums before they are centred
     noise = factor * noise + torch.finfo(torch.float64).eps * float(second.diagonal().sum())
     total = n * factor if uniform else float(mass)  # of the weights as they were used
-    kept_rows = torch.cat(kept)
-    mean_feature, mean_target = torch.zeros(size, **double), torch.zeros_like(target_sum)
-    if fit_intercept:
-        gap, mean_target = feature_sum / total, target_sum / total
-        second.addmm_(gap[:, None], gap[None, :], alpha=-total)
-        cross.addmm_(gap[:, None], mean_target[None, :], alpha=-total)
-        squares = squares - total * mean_target.square().sum()
-        kept_rows -= gap
-        mean_feature = gap if shift is None else gap + shift.double()
-    return DeviceSums(
+    gap, mean_target = feature_sum / total, target_sum / total
+    second.addmm_(gap[:, None], gap[None, :], alpha=-total)
+    cross.addmm_(gap[:, None], mean_target[None, :], alpha=-total)
+    moments = Moments(
         second,
         cross,
-        mean_feature,
+        gap + shift.double(),
         mean_target,
-        float(squares),
+        float(squares - total * mean_target.square().sum()),
         total,
-        noise,
-        kept_rows,
+        n if uniform else int(np.count_nonzero(weight)),
+        float(torch.finfo(dtype).eps),
     )
+    return DevicePass(moments, noise, torch.cat(kept) - gap)
 
 
 def _add_square(second: Tensor, rows: Tensor) -> None:

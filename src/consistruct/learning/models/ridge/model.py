@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._validation import is_tensor, on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
@@ -21,7 +22,7 @@ from consistruct.learning.models.features.feature_options import (
     FeatureOptions,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
-from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
+from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on, some_rows
 from consistruct.learning.models.ridge.kernel_cg import KernelCG
 from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
@@ -37,6 +38,7 @@ __all__ = ["Ridge"]
 FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
 SOLVERS = {"closed_form": ClosedForm, "cg": KernelCG, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
 MOMENTS = "moments"
+CHOICE_ROWS = 2**15  # of a tensor, from which features are chosen
 
 
 class Ridge(FitsMoments, TargetModel):
@@ -87,7 +89,8 @@ class Ridge(FitsMoments, TargetModel):
         Kernels that are compared at a time, one thread each.
     device : str, optional
         Solve and predict on a device of PyTorch ("cuda"): the closed form only, with a penalty
-        chosen by generalised cross-validation.
+        chosen by generalised cross-validation. X may then be a tensor, which does not leave its
+        device; scales, bandwidth and landmarks come from 32,768 of its rows.
     precision : {"auto", "double", "single"}
         Of the products on the device; "single" is TF32 where the GPU has it. "auto" takes it where
         a trial on some rows finds no worse task loss (`precision_` says which it was).
@@ -158,6 +161,10 @@ class Ridge(FitsMoments, TargetModel):
     n_iter_: int
     precision_: str  # of the products on a device
     sgd_state_: SGDState  # of partial_fit
+
+    @property
+    def takes_tensors(self) -> bool:  # type: ignore[override]
+        return self.device is not None
 
     @property
     def can_stream(self) -> bool:  # type: ignore[override]
@@ -273,6 +280,10 @@ class Ridge(FitsMoments, TargetModel):
     ) -> FeatureMap:
         refuse_idle_features(self)
         refuse_idle(self, "device", self.device is not None, ("precision",))
+        if is_tensor(X):  # scales, bandwidths and landmarks from some rows, on the host
+            size = min(X.shape[0], max(CHOICE_ROWS, self.n_components or 0))
+            rows = np.sort(rng.choice(X.shape[0], size=size, replace=False))
+            X, truths, weight = on_host(some_rows(X, rows)), truths[rows], weight[rows]
         return choose_features(
             FeatureOptions(
                 features=self.features,

@@ -55,6 +55,11 @@ class Moments:
     key : str
         What features and targets these are sums of; sums with different keys do not mix.
 
+    Notes
+    -----
+    The arrays are NumPy's, or float64 tensors on a device of PyTorch where the pass was made there
+    (`Ridge(device=…)`); files hold the same either way.
+
     Examples
     --------
     >>> import numpy as np
@@ -67,10 +72,10 @@ class Moments:
     4
     """
 
-    second_moment: FloatArray
-    cross_moment: FloatArray
-    mean_feature: FloatArray
-    mean_target: FloatArray
+    second_moment: Any  # arrays of NumPy, or tensors
+    cross_moment: Any
+    mean_feature: Any
+    mean_target: Any
     target_squares: float
     total_weight: float
     n_rows: int
@@ -123,8 +128,8 @@ class Moments:
             )
         share = -other.total_weight / rest
         result = self._combined(other, -1.0, rest, share, self.total_weight * share)
-        floor = -LOST_DIGITS * np.diag(self.second_moment)
-        if (np.diag(result.second_moment) < np.minimum(floor, 0.0)).any():
+        floor = -LOST_DIGITS * abs(self.second_moment.diagonal())
+        if (result.second_moment.diagonal() < floor).any():
             raise ConsistructError(
                 "the rows to be taken out are not among those summed: a sum of squares would be "
                 "negative; subtract moments that were added before"
@@ -138,9 +143,9 @@ class Moments:
         feature_gap = other.mean_feature - self.mean_feature
         target_gap = other.mean_target - self.mean_target
         second = self.second_moment + sign * other.second_moment
-        second += np.outer(coupling * feature_gap, feature_gap)
+        second += coupling * _outer(feature_gap, feature_gap)
         cross = self.cross_moment + sign * other.cross_moment
-        cross += np.outer(coupling * feature_gap, target_gap)
+        cross += coupling * _outer(feature_gap, target_gap)
         squares = self.target_squares + sign * other.target_squares
         return Moments(
             second,
@@ -170,17 +175,17 @@ class Moments:
         features, target, total = self.mean_feature, self.mean_target, self.total_weight
         return dataclasses.replace(
             self,
-            second_moment=self.second_moment + total * np.outer(features, features),
-            cross_moment=self.cross_moment + total * np.outer(features, target),
-            mean_feature=np.zeros_like(features),
-            mean_target=np.zeros_like(target),
+            second_moment=self.second_moment + total * _outer(features, features),
+            cross_moment=self.cross_moment + total * _outer(features, target),
+            mean_feature=0.0 * features,
+            mean_target=0.0 * target,
             target_squares=self.target_squares + total * float(target @ target),
         )
 
     def mapped(self, matrix: FloatArray) -> Moments:
         """Moments of the features φᵀ·matrix, (m, p); a vector scales each feature."""
         if matrix.ndim == 1:
-            second = self.second_moment * np.outer(matrix, matrix)
+            second = self.second_moment * _outer(matrix, matrix)
             cross, mean = self.cross_moment * matrix[:, None], self.mean_feature * matrix
         else:
             second = matrix.T @ self.second_moment @ matrix
@@ -200,7 +205,7 @@ class Moments:
     def save(self, path: str | Path) -> None:
         """Write the sums to a file (safetensors with a checksum), whole or not at all."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        arrays = {name: getattr(self, name) for name in ARRAYS}
+        arrays = {name: _on_host(getattr(self, name)) for name in ARRAYS}
         write_checkpoint(path, Checkpoint(arrays, {"form": FORM, **numbers}, self.key))
 
     @classmethod
@@ -214,6 +219,14 @@ class Moments:
         numbers = {name: found.numbers[name] for name in NUMBERS}
         arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
         return cls(**arrays, **numbers, key=found.fingerprint)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    return a[:, None] * b[None, :]
+
+
+def _on_host(array: Any) -> FloatArray:
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
 def _shape(moments: Moments) -> str:
