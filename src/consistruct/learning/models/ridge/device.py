@@ -3,8 +3,9 @@
 With A the centred second moment, M the penalty matrix (the identity, or K_mm of Nyström centres)
 and λ = Nα, the weights are (A + λM + νI)⁻¹m. ν is twice the rounding noise of A: it damps the
 directions that the sums could not resolve and nothing else, so that single precision is safe
-wherever what is damped does not matter. Whether it matters is tried, not assumed: on some rows, in
-both precisions, judged by the task loss of rows left out.
+wherever what is damped does not matter. Whether it matters is tried, not assumed: first on some
+rows, in both precisions, judged by the task loss of rows left out; then on all, by damping twice as
+much, since more rows resolve more directions.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ __all__ = ["DeviceClosedForm", "predict_on", "some_rows"]
 logger = logging.getLogger(__name__)
 
 PILOT_ROWS = 2**15  # rows on which both precisions are tried
+DAMPED = 0.005  # of the explained variance: more than that lost to twice the damping matters
 FEW = 5  # grid points that are tried first; the rest around the best of them
 DOUBLE = float(np.finfo(np.float64).eps)
 
@@ -57,7 +59,8 @@ class DeviceClosedForm(Member):
     precision : {"auto", "double", "single"}
         Of the products. "single" is TF32 on GPUs that have it, float32 elsewhere; factors and
         solutions are float64 always. "auto" takes "single" where a trial on some rows finds the
-        same left-out task loss within its standard error, "double" otherwise and on the host.
+        same left-out task loss within its standard error and rounding takes nothing from the fit on
+        all rows, "double" otherwise and on the host.
     selection : {"gcv", "surrogate", "task_loss"}
         How one of several penalties is chosen: generalised cross-validation, or left-out rows.
 
@@ -104,7 +107,17 @@ class DeviceClosedForm(Member):
         kept = np.arange(min(n, SELECTION_ROWS))
         if n > SELECTION_ROWS:
             kept = np.sort(rng.choice(n, size=SELECTION_ROWS, replace=False))
-        return problem.fit(kept, precision, self.selection), precision
+        fit, lost = problem.fit(kept, precision, self.selection)
+        if self.precision == "auto" and precision == "single" and lost > DAMPED:
+            logger.info(
+                "closed form on %s: rounding costs %.2g of the explained variance: once more in "
+                "double precision",
+                self.device,
+                lost,
+            )
+            precision = "double"
+            fit, _ = problem.fit(kept, precision, self.selection)
+        return fit, precision
 
     def _tried(self, problem: _Problem, rng: np.random.Generator) -> str:
         """The cheaper precision that is as good, by the task loss of rows left out."""
@@ -114,7 +127,7 @@ class DeviceClosedForm(Member):
         kept = np.arange(min(len(rows), SELECTION_ROWS))
         losses = []
         for precision in ("double", "single"):
-            left = part.fit(kept, precision, self.selection).left_out
+            left = part.fit(kept, precision, self.selection)[0].left_out
             pred = problem.statistic.decode(left.expected)
             losses.append(problem.statistic.loss(pred, part.host_truths(kept)))
         gap = losses[1] - losses[0]
@@ -160,7 +173,8 @@ class _Problem:
         found = some_rows(self.true, rows)
         return found.cpu().numpy() if hasattr(found, "cpu") else found
 
-    def fit(self, kept: IntArray, precision: str, criterion: str) -> RidgeFit:
+    def fit(self, kept: IntArray, precision: str, criterion: str) -> tuple[RidgeFit, float]:
+        """The fit, and what share of the explained variance twice the damping would take."""
         import torch
 
         dtype = torch.float64 if precision == "double" else torch.float32
@@ -180,7 +194,8 @@ class _Problem:
         sums = found.moments
         intercept = sums.mean_target.cpu().numpy() - sums.mean_feature.cpu().numpy() @ coef
         weights = np.vstack([coef, intercept]) if self.score_map.fit_intercept else coef
-        return RidgeFit(weights, alpha, compared, LeftOut(kept, estimates))
+        lost = 0.0 if precision == "double" else path.lost_to_damping(alpha)
+        return RidgeFit(weights, alpha, compared, LeftOut(kept, estimates)), lost
 
 
 class _Path:
@@ -286,6 +301,16 @@ class _Path:
         )
         share = max(1.0 - (freedom + self.fit_intercept) / sums.total_weight, 1e-10)
         return max(remaining, 0.0) / sums.total_weight / share**2
+
+    def lost_to_damping(self, alpha: float) -> float:
+        """Share of the explained variance that twice the damping would take."""
+        own = self._score(alpha, "gcv")
+        explained = self.sums.target_squares / self.sums.total_weight - own
+        once = self.floor
+        self.floor = 2.0 * once
+        lost = self._score(alpha, "gcv") - own
+        self.floor = once
+        return lost / explained if explained > 0 else 0.0
 
     def solution(self, alpha: float) -> tuple[Any, FloatArray]:
         """Weights of the features, (m, width), and exact left-out estimates of the kept rows."""

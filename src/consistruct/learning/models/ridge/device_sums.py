@@ -42,7 +42,8 @@ __all__ = ["DeviceFeatures", "DevicePass", "accumulate_on", "single_products"]
 
 CHUNK_NUMBERS = 2**28  # features of one chunk: a gigabyte in float32
 CHUNK_ROWS = 2**16  # at most
-PRODUCT_ROWS = 2**12  # of one product in single precision: longer sums are float64
+FLOAT_ROWS = 2**12  # rows summed in float32; longer sums are float64
+PRODUCT_ROWS = 2**9  # rows of one product in single precision: tensor cores cut each addition off
 BLOCK = 2048  # columns of one product
 
 
@@ -186,11 +187,11 @@ def accumulate_on(
             scaled = round_to_tf32(scaled)
             phi = scaled if uniform else scaled / root
         with single_products(True):
-            short = len(scaled) if dtype == torch.float64 else PRODUCT_ROWS
+            short = len(scaled) if dtype == torch.float64 else FLOAT_ROWS
             for rows_of in scaled.split(short):
                 _add_square(second, rows_of)
         if start == 0 and dtype != torch.float64:
-            noise = _noise(scaled[:PRODUCT_ROWS]) * n
+            noise = _noise(scaled[:FLOAT_ROWS]) * n
         with single_products(False):
             weighted = y * w[:, None]
             cross += (phi.T @ weighted).double()
@@ -227,13 +228,21 @@ def accumulate_on(
 
 
 def _add_square(second: Tensor, rows: Tensor) -> None:
-    """second += rowsᵀ rows, blocks at and below the diagonal."""
+    """second += rowsᵀ rows, blocks of rows at and below the diagonal; float32 in short products.
+
+    The additions between the products round to nearest, which those within them do not.
+    """
+    import torch
+
     size = rows.shape[1]
+    parts = rows.split(len(rows) if rows.dtype == torch.float64 else PRODUCT_ROWS)
     for top in range(0, size, BLOCK):
-        high = rows[:, top : top + BLOCK].T
-        for left in range(0, top + 1, BLOCK):
-            product = high @ rows[:, left : left + BLOCK]
-            second[top : top + BLOCK, left : left + BLOCK] += product
+        columns = slice(top, top + BLOCK)
+        width = min(top + BLOCK, size)
+        total = parts[0][:, columns].T @ parts[0][:, :width]
+        for part in parts[1:]:
+            total.addmm_(part[:, columns].T, part[:, :width])
+        second[columns, :width] += total
 
 
 def round_to_tf32(features: Tensor) -> Tensor:
@@ -247,9 +256,10 @@ def round_to_tf32(features: Tensor) -> Tensor:
 def _noise(rows: Tensor) -> float:
     """‖fl(RᵀR) − RᵀR‖₂ per row, by a few power iterations on the difference."""
     exact = rows.double()
+    difference = exact.new_zeros(rows.shape[1], rows.shape[1])
     with single_products(True):
-        difference = (rows.T @ rows).double()
-    difference -= exact.T @ exact
+        _add_square(difference, rows)
+    difference = difference.tril().add_(difference.tril(-1).T).sub_(exact.T @ exact)
     vector = difference.new_ones(difference.shape[0]) / difference.shape[0] ** 0.5
     norm = 0.0
     for _ in range(8):
