@@ -190,7 +190,13 @@ def binary_peers(splits: int) -> list[list[str]]:
             rows: Any = calibrate,
             new: Any = test,
         ) -> Any:
-            control = Controller(both, risk, TARGETS[risk], CONFIDENCE, fwer_method=method)
+            # a threshold that calls nothing positive has no precision, and MAPIE then finds none;
+            # sequences go from the safest threshold on
+            tried = np.arange(0.9, -0.005, -0.01) if risk == "precision" else np.arange(0, 1, 0.01)
+            control = Controller(
+                both, risk, TARGETS[risk], CONFIDENCE, list_predict_params=np.maximum(tried, 0.0),
+                fwer_method=method,
+            )  # fmt: skip
             if method == "split_fixed_sequence":
                 learn, rows = rows[: len(rows) // 5], rows[len(rows) // 5 :]
                 control.learn_fixed_sequence_order(X[learn], y[learn])

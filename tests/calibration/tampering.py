@@ -18,6 +18,7 @@ from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.chain import ChainMethod
 from consistruct.calibration.methods.oracle import OracleMethod
 from consistruct.calibration.methods.sets import SetMethod
+from consistruct.exceptions import ConsistructError
 from consistruct.losses import (
     NDCG,
     CostMatrix,
@@ -101,7 +102,7 @@ def genuine(seed):
         eps = (H.consistency_level + H.max_eps) / 2
     try:
         certificate: Any = H.certificate(eps)
-    except cs.ConsistructError:  # no pair that was tried differs by ε
+    except ConsistructError:  # no pair that was tried differs by ε
         return None
     return json.loads(certificate.to_json())
 

@@ -6,8 +6,16 @@ import time
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 from sklearn.metrics import f1_score, jaccard_score
 
+from consistruct.learning.rules.label_powers import (
+    FLOOR,
+    OFFSET_PENALTY,
+    SLOPE_PENALTY,
+    fit_powers,
+)
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
 from consistruct.losses.metrics import Constrained, FlaggedAtMost, FScore, parse_metric
 from tests.learning.rules.drawn import drawn_labels
@@ -40,12 +48,13 @@ def test_macro_f1_cuts_at_half_of_the_best_f1():
 def test_micro_f1_cuts_all_labels_alike():
     chances, truths = drawn_labels(3000, 8, 1)
     costs, decisions = found("micro-f1", chances, truths)
-    assert np.ptp(thresholds(costs)) < 1e-9
+    powers = fit_powers(chances, truths, np.ones(3000))
+    assert np.ptp(powers(thresholds(costs)[None])) < 1e-9  # one threshold on right probabilities
     best = max(
         f1_score(truths, chances > level, average="micro") for level in np.linspace(0.05, 0.8, 30)
     )
     assert f1_score(truths, decisions, average="micro") > best - 0.005
-    assert thresholds(costs)[0] == pytest.approx(best / 2, abs=0.02)
+    assert thresholds(costs).mean() == pytest.approx(best / 2, abs=0.02)
 
 
 def test_macro_jaccard():
@@ -91,3 +100,37 @@ def test_thousands_of_labels_take_seconds():
     start = time.process_time()
     found("macro-f1", chances, truths)
     assert time.process_time() - start < 10
+
+
+def test_powers_are_penalised_logistic_regressions_of_each_label():
+    chances, truths = drawn_labels(300, 3, 5)
+    chances = chances**2  # wrong
+    weight = np.random.default_rng(0).uniform(0.5, 1.5, 300)
+    powers = fit_powers(chances, truths, weight)
+    logits = np.log(np.clip(chances, FLOOR, 1 - FLOOR) / (1 - np.clip(chances, FLOOR, 1 - FLOOR)))
+    share = weight * 300 / weight.sum()
+    for label in range(3):
+
+        def lost(free, z=logits[:, label], y=truths[:, label]):
+            scores = free[0] * z + free[1]
+            logs = np.logaddexp(0.0, scores) - y * scores
+            shrunk = SLOPE_PENALTY * (free[0] - 1) ** 2 + OFFSET_PENALTY * free[1] ** 2
+            return share @ logs + 0.5 * shrunk
+
+        slow = minimize(lost, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-8}).x
+        assert [powers.slope[label], powers.offset[label]] == pytest.approx(slow, abs=1e-3)
+
+
+def test_thresholds_are_those_of_right_probabilities():
+    """A model that is too sure, and on the low side, gets the decisions of one that is right."""
+    chances, truths = drawn_labels(4000, 5, 6)
+    _, right = found("macro-f1", chances, truths)
+    wrong = expit(1.7 * logit(chances) - 0.8)
+    costs, decisions = found("macro-f1", wrong, truths)
+    assert np.mean(right != decisions) < 0.005
+    powers = fit_powers(wrong, truths, np.ones(4000))
+    level = thresholds(costs)
+    np.testing.assert_allclose(powers.undone(powers(level[None])[0]), level, atol=1e-9)
+    np.testing.assert_array_equal(
+        powers.undone(np.array([0.0, 1.0, 0.0, 1.0, 1.0])), [0, 1, 0, 1, 1]
+    )

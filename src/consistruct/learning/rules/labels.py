@@ -1,5 +1,7 @@
 """Label sets: a threshold for every label that makes a metric of all of them large.
 
+All of them start from probabilities that are right on left-out rows (`label_powers`).
+
 macro    each label alone: the best cut of its own rows, then the costs there (F*/2 for F1)
 micro    one threshold for all: the same fixed point, on pooled counts
 budgets  one price for every predicted label, found by bisection: it couples the labels
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.exceptions import ConsistructError
+from consistruct.learning.rules.label_powers import fit_powers
 from consistruct.losses.metrics import Constrained, Metric, RatioMetric
 from consistruct.protocols import FloatArray, IntArray
 
@@ -34,13 +37,26 @@ def search_labels(
     *,
     evidence: int | None = None,  # rows that the margins of constraints go by; n if None
 ) -> FloatArray:
-    """Costs of every label, (T, 2, 2): rows are predictions, in units of the metric."""
+    """Costs of every label, (T, 2, 2): rows are predictions, in units of the metric.
+
+    They are for the probabilities as they are given; those that are right on left-out rows find
+    them, and their thresholds are carried back.
+    """
+    powers = fit_powers(chances, truths, weight)
+    chances = powers(chances)
     confusions = _cuts(chances, truths, weight)
     if isinstance(metric, Constrained):
         n = evidence or len(truths)
-        return _within_budget(metric, confusions, chances, truths, weight, n)
-    chosen = _climb(metric, confusions)
-    return _costs(metric, _picked(confusions, chosen))
+        costs = _within_budget(metric, confusions, chances, truths, weight, n)
+    else:
+        costs = _costs(metric, _picked(confusions, _climb(metric, confusions)))
+    false, missed = costs[:, 1, 0] - costs[:, 0, 0], costs[:, 0, 1] - costs[:, 1, 1]
+    total = false + missed
+    plain = (false >= 0) & (missed >= 0) & (total > 0)  # a threshold within [0, 1]
+    threshold = powers.undone(np.divide(false, total, where=plain, out=np.ones_like(total)))
+    carried = np.zeros_like(costs)
+    carried[:, 1, 0], carried[:, 0, 1] = threshold * total, (1.0 - threshold) * total
+    return np.where(plain[:, None, None], carried, costs)
 
 
 def decide_labels(costs: FloatArray, chances: FloatArray) -> NDArray[np.bool_]:

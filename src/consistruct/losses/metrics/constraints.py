@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 CONFIDENCE = 0.9
+# new rows for each left-out one. On parts of the left-out rows of four tables (200 splits in three,
+# recall of at least 0.9) this is missed in 9.8 % of the splits; 1.0 in 11.2 %, 0.5 in 7.2 %.
+NEW_SHARE = 0.75
 
 
 class Constraint(Member, ABC):
@@ -247,8 +250,8 @@ class Constrained(Metric):
     confidence : float
         How probable it is to be that each condition holds on a set of new rows.
     new_rows : int, optional
-        How many new rows the conditions are judged on; as many as were left out if None. The fewer
-        they are, the wider the margin.
+        How many new rows the conditions are judged on; three quarters of those that were left out
+        if None. The fewer they are, the wider the margin.
 
     Examples
     --------
@@ -330,6 +333,6 @@ class Constrained(Metric):
         """Slack beyond the margin, as counted on n rows, (m,): new rows meet it where positive."""
         from scipy.special import ndtri
 
-        new = n if self.new_rows is None else self.new_rows
+        new = NEW_SHARE * n if self.new_rows is None else self.new_rows
         margins = [part.margin(confusions, n, new) for part in self.constraints]
         return np.asarray(self.slack(confusions) - ndtri(self.confidence) * np.concatenate(margins))
