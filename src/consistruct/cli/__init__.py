@@ -12,13 +12,13 @@ from typing import Any
 
 import typer
 
-from consistruct import __version__
 from consistruct.cli import (
     advise,
     analyze,
     audit,
     check,
     demo,
+    doctor,
     evaluate,
     explore,
     figures,
@@ -53,6 +53,8 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
+        from consistruct import __version__
+
         typer.echo(__version__)
         raise typer.Exit
 
@@ -78,6 +80,7 @@ learning.register(app)
 evaluate.register(app)
 report.register(app)
 explore.register(app)
+doctor.register(app)
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from consistruct import __version__
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["BAD_INPUT", "BUG", "INTERRUPTED", "Commands", "end_output", "one_line", "tell"]
@@ -146,6 +145,8 @@ def _is_usage(error: Exception) -> bool:
 
 def _tell_bug(error: Exception) -> int:
     """Keep the trace in a file: it is for us, the line is for the user."""
+    from consistruct import __version__
+
     kind = one_line(f"{type(error).__name__}: {error}")[:200]
     text = "".join(traceback.format_exception(error))
     try:

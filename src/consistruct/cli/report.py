@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from consistruct.cli.model_data import read_like_training
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
@@ -53,6 +52,8 @@ def report(
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
     """
+    from rich.console import Console
+
     from consistruct.learning.files.persistence import read_model
     from consistruct.report import (
         chart_picture,
