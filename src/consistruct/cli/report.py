@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from consistruct.cli.model_data import read_like_training
+from consistruct.cli.model_data import read_like_training, using
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
@@ -71,7 +71,7 @@ def report(
     if train is not None:
         rows, _ = read_like_training(stored, model, train, target, train_part, format)
         options = {"X_train": rows.X, "y_train": rows.y}
-    with progress_bar("fits for the report") as step:
+    with progress_bar("fits for the report") as step, using(model):
         found = learning_report(
             stored.estimator,
             examples.X,
