@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.explorer_load import started
 
-__all__ = ["ask", "check_explorer", "started"]
+__all__ = ["check_explorer"]
 
-ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 LOSSES = ("hamming:6", "ordinal:5", "zero-one:7", "mixed:2x3:0.4", "map:4", "kendall:4")
 
@@ -28,8 +24,8 @@ def check_explorer(number: int, folder: Path) -> str:
     """Start it, give it work, end it; its workers end too, and it starts again on the same port."""
     rng = np.random.default_rng([31, number])
     how = SIGNALS[number % len(SIGNALS)]
-    process, address = started(folder, 0)
-    port = int(address.rstrip("/").rpartition(":")[2])
+    process, address = started(folder)
+    port = int(address.rpartition(":")[2])
     for place in range(int(rng.integers(1, 6))):
         spec = LOSSES[(number + place) % len(LOSSES)]
         with contextlib.suppress(urllib.error.HTTPError):  # as busy as it may be
@@ -51,37 +47,11 @@ def check_explorer(number: int, folder: Path) -> str:
     return f"explorer, {how.name}: {len(workers)} workers ended"
 
 
-def started(folder: Path, port: int) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of its own, and its address once it says it."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    )
-    stdout, stderr = folder / "stdout", folder / "stderr"
-    with stdout.open("wb") as out, stderr.open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "consistruct", "explore", "--no-browser", "--port", str(port)],
-            cwd=folder,
-            env=environment,
-            stdout=out,
-            stderr=err,
-        )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = re.search(r"http://\S+", stdout.read_text(encoding="utf-8"))
-        if found:
-            return process, found[0]
-        assert process.poll() is None, stderr.read_text(encoding="utf-8")
-        time.sleep(0.05)
-    process.kill()
-    raise AssertionError("the explorer did not start within a minute")
-
-
 def ask(address: str, path: str, data: Any = None) -> bytes:
     """One request, as the page sends it."""
     body = None if data is None else json.dumps(data).encode()
-    request = urllib.request.Request(address.rstrip("/") + path, data=body)
-    request.add_header("origin", address.rstrip("/"))
+    request = urllib.request.Request(address + path, data=body)
+    request.add_header("origin", address)
     request.add_header("content-type", "application/json")
     with urllib.request.urlopen(request, timeout=30) as reply:
         content: bytes = reply.read()
