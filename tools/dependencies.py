@@ -51,6 +51,11 @@ def closure(
     return dict(sorted(found.items()))
 
 
+def entry(one: Distribution, name: str) -> str:
+    """A field of the metadata; empty where there is none."""
+    return str(one.metadata[name]) if name in one.metadata else ""
+
+
 # words of a licence by which its text is known
 TEXTS = (
     ("Permission is hereby granted, free of charge", "MIT"),
@@ -66,10 +71,10 @@ def licence(one: Distribution) -> str:
     The expression if there is one, else one line of free text, else the classifiers, else what the
     text of its licence file is known by.
     """
-    expression = one.metadata.get("License-Expression")
+    expression = entry(one, "License-Expression")
     if expression:
-        return str(expression)
-    text = str(one.metadata.get("License") or "").strip()
+        return expression
+    text = entry(one, "License").strip()
     if text and len(text) <= 60 and "\n" not in text and text.upper() != "UNKNOWN":
         return text
     kinds = [
@@ -91,10 +96,10 @@ def licence(one: Distribution) -> str:
 def homepage(one: Distribution) -> str:
     """Where the project lives, if it says so."""
     links = {}
-    for entry in one.metadata.get_all("Project-URL") or []:
-        label, _, address = entry.partition(",")
+    for link in one.metadata.get_all("Project-URL") or []:
+        label, _, address = link.partition(",")
         links[re.sub(r"[^a-z]", "", label.lower())] = address.strip()
     for label in ("homepage", "home", "source", "sourcecode", "repository", "github"):
         if label in links:
             return links[label]
-    return str(one.metadata.get("Home-page") or "")
+    return entry(one, "Home-page")

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from packaging.requirements import Requirement  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
-from tools.dependencies import closure, homepage, installed, licence  # noqa: E402
+from tools.dependencies import closure, entry, homepage, installed, licence  # noqa: E402
 
 
 def bill(environment: dict[str, Distribution], artefact: Path | None = None) -> dict[str, Any]:
@@ -75,9 +75,9 @@ def component(name: str, one: Distribution, kind: str) -> dict[str, Any]:
 
 def licences(one: Distribution) -> list[dict[str, Any]]:
     """An SPDX expression where the package has one, else the name that it gives."""
-    expression = one.metadata.get("License-Expression")
+    expression = entry(one, "License-Expression")
     if expression:
-        return [{"expression": str(expression)}]
+        return [{"expression": expression}]
     return [{"license": {"name": licence(one)}}]
 
 

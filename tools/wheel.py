@@ -23,6 +23,7 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,14 +31,18 @@ DIST = ROOT / "dist"
 # bytes of the wheel; the aim of 1 MB is missed: 560 files of plain source, compressed one by one
 LARGEST = 1_500_000
 VERSIONS = range(11, 20)  # of Python 3
+TOGETHER = 2  # environments at a time
 # the package is found where it was installed, never in the source tree
 CLEAN = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
-    """Run a program; stop with its exit code where it fails."""
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env=CLEAN, check=False)
+    """Run a program; where it fails, show what it said and stop."""
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=CLEAN, check=False, capture_output=True, text=True
+    )
     if done.returncode:
+        sys.stderr.write(done.stdout + done.stderr)
         raise SystemExit(f"wheel: failed with {done.returncode}: {' '.join(map(str, command))}")
 
 
@@ -136,7 +141,7 @@ def check_wheel(wheel: Path) -> None:
 
 def pythons() -> list[Path]:
     """Every Python 3.11 or newer that starts here, on the path or kept by pyenv, oldest first."""
-    found = {}
+    found: dict[int, Path] = {}
     for minor in VERSIONS:
         candidates = [shutil.which(f"python3.{minor}")]
         keeper = shutil.which("pyenv")
@@ -161,21 +166,24 @@ def starts(python: str) -> bool:
 def newest(*, everywhere: bool) -> None:
     """The wheel with the newest versions of what it needs."""
     wheel, _ = built()
-    found = pythons()
-    for number, python in enumerate(found):
-        last = number == len(found) - 1
+    *older, last = pythons()
+
+    def on(python: Path) -> None:
         start = time.monotonic()
         with environment(python) as there:
             pip(there, "install", wheel)
             check(there)
-            if last or everywhere:
+            if python == last or everywhere:
                 run(there, ROOT / "tools" / "run_page.py", ROOT / "README.md")
-            if last:
+            if python == last:
                 bill(there, wheel)
                 pip(there, "install", f"{wheel}[io,explorer]")
                 run(there, ROOT / "tools" / "check_extras.py")
                 types(there)
-        told(python, "newest versions", last or everywhere, start)
+        told(python, "newest versions", python == last or everywhere, start)
+
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        list(pool.map(on, [last, *older]))  # the longest first
 
 
 def floors() -> None:
