@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long nightly floors browser docs walk size clean
+.PHONY: demo test lint types unit long nightly dist wheel floors browser docs walk size clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -32,9 +32,17 @@ long: $(VENV)/.test
 nightly: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) tools/nightly.py
 
-# the README at the oldest versions that pyproject.toml allows, in an environment of its own
-floors:
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 tools/floors.sh
+# what is uploaded: source distribution and wheel in dist/
+dist:
+	$(PYTHON) tools/wheel.py build
+
+# the wheel in empty environments with the newest versions, on every Python found; the README from it
+wheel: dist
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tools/wheel.py newest
+
+# the same with the oldest versions that pyproject.toml allows
+floors: dist
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tools/wheel.py floors
 
 # headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
 browser: $(VENV)/.test

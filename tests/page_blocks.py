@@ -75,15 +75,16 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
-def run_command(command: str, folder: Path, source: Path) -> str:
-    """Run in a shell that finds this interpreter's programs and the source tree first."""
+def run_command(command: str, folder: Path, source: Path | None = None) -> str:
+    """Run in a shell that finds this interpreter's programs, and a source tree, first."""
     tools = str(Path(sys.executable).parent)
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([tools, os.environ.get("PATH", "")]),
-        "PYTHONPATH": os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")]),
         "COLUMNS": "100",
     }
+    if source is not None:
+        environment["PYTHONPATH"] = os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
         cwd=folder,

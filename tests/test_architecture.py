@@ -49,6 +49,7 @@ LEVEL = {
     "report": 8,
     "audit": 9,
     "explorer": 10,
+    "doctor": 10,  # tries a little of everything
     "cli": 11,  # starts the explorer
 }
 NOBODY_IMPORTS = {"testing", "torch", "cli"}

@@ -39,15 +39,19 @@ def test_a_run_that_pytest_refuses_is_a_failure():
 
 
 def test_the_page_says_what_was_left_out():
-    reduced = nightly.page([outcome()], ["certified", "--blocks 1"], full=False, blocks=1)
+    reduced = nightly.page(
+        [outcome()], ["certified", "--blocks 1"], full=False, share=nightly.Share(1)
+    )
     assert "**Reduced run**: counts of CI" in reduced
     assert "blocks: certified 1 of 40;" in reduced
     assert "not run: audit" in reduced
     assert "- certified: a[1]" in reduced
     passed = "<testsuites><testcase name='b'/></testsuites>"
     everything = [outcome(passed, suite) for suite in nightly.SUITES]
-    assert "Full counts of every suite." in nightly.page(everything, [], full=True, blocks=None)
-    assert "## Failures" not in nightly.page(everything, [], full=True, blocks=None)
+    assert "Full counts of every suite." in nightly.page(
+        everything, [], full=True, share=nightly.Share()
+    )
+    assert "## Failures" not in nightly.page(everything, [], full=True, share=nightly.Share())
 
 
 @pytest.mark.parametrize("suite", sorted(nightly.SUITES))
@@ -60,3 +64,14 @@ def test_blocks_are_named_where_there_are_some():
     assert len(nightly.tests_of("random_problems", 3)) == 3
     assert nightly.tests_of("random_problems", 3)[2].endswith("_definition[2]")
     assert nightly.tests_of("audit", 3) == nightly.tests_of("audit", None)
+
+
+def test_one_suite_may_have_blocks_of_its_own():
+    share = nightly.share_of(["2", "fuzzing=6"])
+    assert (share.of("fuzzing"), share.of("certified"), share.of("audit")) == (6, 2, None)
+    assert nightly.share_of(["fuzzing=20"]).of("fuzzing") is None  # all of them
+    page = nightly.page([outcome(suite="fuzzing")], [], full=True, share=share)
+    assert "blocks: fuzzing 6 of 20;" in page
+    for wrong in ("0", "x", "audit=2", "none=1", "fuzzing="):
+        with pytest.raises(ValueError, match="--blocks"):
+            nightly.share_of([wrong])

@@ -11,6 +11,7 @@ import pytest
 from consistruct import _compile
 from consistruct._compile import compiled
 
+HEAVY = ("numpy", "scipy", "consistruct.losses", "consistruct.decoding")
 SLOW = ("numba", "sklearn", "matplotlib", "scipy.optimize", "scipy.sparse", "scipy.special")
 SCRIPT = """
 import sys
@@ -34,6 +35,33 @@ def test_commands_that_solve_nothing_import_nothing_slow(arguments):
     script = SCRIPT.format(arguments=arguments, slow=SLOW)
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def imported_by(code, *arguments):
+    """Modules that a program has imported when it ends."""
+    script = f"import sys\nsys.argv = {['consistruct', *arguments]!r}\n{code}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_imports_nothing_else():
+    found = imported_by("import consistruct")
+    assert not found & set(HEAVY)
+    assert {name for name in found if name.startswith("consistruct")} == {"consistruct"}
+
+
+def test_every_public_name_is_found_on_use():
+    script = "import consistruct as cs\nfor name in cs.__all__: getattr(cs, name)\nassert cs.losses"
+    assert "consistruct.learning" in imported_by(script)
+
+
+def test_help_waits_for_no_loss_and_no_table():
+    script = "from consistruct import cli\ntry:\n    cli.main()\nexcept SystemExit: pass"
+    found = imported_by(script, "--help")
+    assert "typer" in found
+    unneeded = {"consistruct.losses", "consistruct.scores", "rich.progress", "joblib", *SLOW}
+    assert not found & unneeded
 
 
 @compiled

@@ -3,6 +3,7 @@
     python tools/nightly.py                          # all suites, full counts
     python tools/nightly.py certified tampered       # some of them
     python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
+    python tools/nightly.py --blocks 2 --blocks fuzzing=6      # one suite otherwise
 
 Writes benchmarks/results/nightly.md, which is committed. Exit code 1 if anything failed. A suite
 that checks many problems in one test reports their number as the property "cases".
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +67,40 @@ def blocks_of(suite: str) -> int | None:
     """How many blocks the suite is cut into; None if it is not."""
     found = BLOCKS.search(SUITES[suite].read_text(encoding="utf-8"))
     return None if found is None else int(found[1])
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many blocks of suites in blocks are run: all, some, or so many of each suite."""
+
+    common: int | None = None
+    single: tuple[tuple[str, int], ...] = ()
+
+    def of(self, suite: str) -> int | None:
+        """Blocks of one suite; None for all that there are."""
+        total = blocks_of(suite)
+        wanted = dict(self.single).get(suite, self.common)
+        return None if total is None or wanted == total else wanted
+
+
+def share_of(words: list[str]) -> Share:
+    """Read the options --blocks: a number, or suite=number.
+
+    >>> share_of(["2", "fuzzing=6"]).of("fuzzing")
+    6
+    """
+    common, single = None, {}
+    for word in words:
+        suite, _, number = word.rpartition("=")
+        if not re.fullmatch(r"[1-9][0-9]*", number):
+            raise ValueError(f"--blocks must be at least 1, or suite=number, got {word!r}")
+        if not suite:
+            common = int(number)
+        elif suite not in SUITES or blocks_of(suite) is None:
+            raise ValueError(f"--blocks {word}: {suite} is no suite in blocks")
+        else:
+            single[suite] = int(number)
+    return Share(common, tuple(single.items()))
 
 
 def tests_of(suite: str, blocks: int | None) -> list[str]:
@@ -117,16 +153,16 @@ def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
     return Outcome(suite, cases, passed, tuple(failed), skipped, seconds)
 
 
-def page(outcomes: list[Outcome], arguments: list[str], *, full: bool, blocks: int | None) -> str:
+def page(outcomes: list[Outcome], arguments: list[str], *, full: bool, share: Share) -> str:
     """The results page."""
     command = " ".join(["python tools/nightly.py", *arguments])
     reduced = []
     if not full:
         reduced.append("counts of CI in place of those of the night")
-    if blocks is not None:
-        shares = [(one.suite, blocks_of(one.suite)) for one in outcomes]
-        some = ", ".join(f"{name} {blocks} of {total}" for name, total in shares if total)
-        reduced.append(f"blocks: {some}" if some else "no suite in blocks")
+    parts_of = [(one.suite, share.of(one.suite), blocks_of(one.suite)) for one in outcomes]
+    some = ", ".join(f"{name} {part} of {total}" for name, part, total in parts_of if part)
+    if some:
+        reduced.append(f"blocks: {some}")
     missing = [suite for suite in SUITES if suite not in {one.suite for one in outcomes}]
     if missing:
         reduced.append(f"not run: {', '.join(missing)}")
@@ -165,23 +201,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", nargs="*", help=f"of {', '.join(SUITES)}; all if none is named")
     parser.add_argument("--sample", action="store_true", help="counts of CI, not of the night")
-    parser.add_argument("--blocks", type=int, help="only so many blocks of suites in blocks")
+    parser.add_argument(
+        "--blocks", action="append", default=[], help="only so many blocks: number, suite=number"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="suites at a time")
     parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
     options = parser.parse_args()
     unknown = sorted(set(options.suite) - set(SUITES))
     if unknown:
         parser.error(f"no suite {unknown[0]}; suites are {', '.join(SUITES)}")
-    if options.blocks is not None and options.blocks < 1:
-        parser.error(f"--blocks must be at least 1, got {options.blocks}")
-    full, outcomes = not options.sample, []
-    for suite in options.suite or SUITES:
-        outcomes.append(run(suite, full=full, blocks=options.blocks))
-        last = outcomes[-1]
+    try:
+        share = share_of(options.blocks)
+    except ValueError as error:
+        parser.error(str(error))
+    full = not options.sample
+
+    def report(suite: str) -> Outcome:
+        last = run(suite, full=full, blocks=share.of(suite))
         sys.stdout.write(f"{suite}: {last.cases} cases, {last.verdict}, {last.seconds:.0f} s\n")
         sys.stdout.flush()
+        return last
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = list(pool.map(report, options.suite or SUITES))
     shown = [*options.suite, *(["--sample"] if options.sample else [])]
-    shown += [] if options.blocks is None else [f"--blocks {options.blocks}"]
-    text = page(outcomes, shown, full=full, blocks=options.blocks)
+    shown += [f"--blocks {word}" for word in options.blocks]
+    shown += [] if options.jobs == 1 else [f"--jobs {options.jobs}"]
+    text = page(outcomes, shown, full=full, share=share)
     options.out.write_text(text, encoding="utf-8")
     sys.exit(any(one.failed for one in outcomes))
 

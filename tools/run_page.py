@@ -2,7 +2,8 @@
 
     python tools/run_page.py README.md
 
-Unlike tests/test_docs.py it needs no test tools, so it runs where only the package is installed.
+The package is the one that this interpreter finds, not the source tree beside the page. Unlike
+tests/test_docs.py it needs no test tools, so it runs where only the package is installed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def run(page: Path) -> None:
                 for command, shown in commands(block):
                     sys.stdout.write(f"$ {command}\n")
                     sys.stdout.flush()
-                    check_output(command, shown, run_command(command, folder, ROOT / "src"))
+                    check_output(command, shown, run_command(command, folder))
         os.chdir(ROOT)
 
 

@@ -1,13 +1,23 @@
 """consistruct: train for the loss you are judged by, and know beforehand how hard it is."""
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
-from consistruct import decoding, exceptions, labels, losses, oracles, scores, surrogates
-
-if _TYPE_CHECKING:
-    from consistruct import audit, calibration, distributed, guarantees, learning
+if _typing.TYPE_CHECKING:
+    from consistruct import (
+        audit,
+        calibration,
+        decoding,
+        distributed,
+        exceptions,
+        guarantees,
+        labels,
+        learning,
+        losses,
+        oracles,
+        scores,
+        surrogates,
+    )
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, sample_complexity
     from consistruct.guarantees.risk import RiskControl
@@ -20,7 +30,7 @@ if _TYPE_CHECKING:
     )
     from consistruct.report import learning_report
 
-__version__ = "0.1.0.dev0"
+    __version__: str
 
 __all__ = [
     "RiskControl",
@@ -48,22 +58,29 @@ __all__ = [
     "surrogates",
 ]
 
-# scikit-learn and the solvers take longer to import than everything else: only on use
+# everything on first use: whoever asks for a loss does not wait for scikit-learn and the solvers
 _LAZY = {
     "advise": ("consistruct.guarantees", "advise"),
     "audit": ("consistruct.audit", None),
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
+    "compare": ("consistruct.learning", "compare"),
+    "decoding": ("consistruct.decoding", None),
     "distributed": ("consistruct.distributed", None),
+    "exceptions": ("consistruct.exceptions", None),
     "guarantees": ("consistruct.guarantees", None),
+    "labels": ("consistruct.labels", None),
     "learning": ("consistruct.learning", None),
     "learning_report": ("consistruct.report", "learning_report"),
+    "losses": ("consistruct.losses", None),
     "metrics": ("consistruct.metrics", None),
     "models": ("consistruct.models", None),
-    "compare": ("consistruct.learning", "compare"),
+    "oracles": ("consistruct.oracles", None),
     "RiskControl": ("consistruct.guarantees.risk", "RiskControl"),
     "sample_complexity": ("consistruct.guarantees", "sample_complexity"),
+    "scores": ("consistruct.scores", None),
     "StructuredPredictor": ("consistruct.learning", "StructuredPredictor"),
+    "surrogates": ("consistruct.surrogates", None),
     "TaskLossClassifier": ("consistruct.learning", "TaskLossClassifier"),
 }
 
@@ -78,12 +95,26 @@ def import_types(prefix: str) -> None:
         _import_module(_TYPES[prefix])
 
 
-def __getattr__(name: str) -> _Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    found = _import_module(module)
-    return found if attribute is None else getattr(found, attribute)
+def _installed_version() -> str:
+    """The version that was built from the tags; a bare source tree on the path has none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("consistruct")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+if not _typing.TYPE_CHECKING:  # type checkers know the names above, and find misspelt ones
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name == "__version__":
+            return _installed_version()
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _LAZY[name]
+        found = _import_module(module)
+        return found if attribute is None else getattr(found, attribute)
 
 
 def __dir__() -> list[str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import update_wrapper
+from pathlib import Path
 from threading import RLock
 from types import CodeType, FunctionType
 from typing import Any, TypeVar, cast
 
-__all__ = ["compiled"]
+__all__ = ["cache_folder", "compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _lock = RLock()
@@ -34,14 +35,30 @@ class _CompiledLater:
         """The function under Numba, and so every other one that its code names."""
         with _lock:
             if self._dispatcher is None:
-                import numba
-
-                self._dispatcher = numba.njit(cache=True, nogil=True)(self._function)
+                self._dispatcher = _njit(self._function)
                 names = self._function.__globals__
                 for name in _names(self._function.__code__):
                     if isinstance(names.get(name), _CompiledLater):
                         names[name] = names[name].dispatcher()  # Numba looks callees up by name
         return self._dispatcher
+
+
+def _njit(function: FunctionType) -> Callable[..., Any]:
+    """Under Numba, kept on disk wherever it finds a folder that can be written."""
+    import numba
+
+    try:
+        found = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no such folder: a read-only installation without a home
+        found = numba.njit(nogil=True)(function)
+    return cast(Callable[..., Any], found)
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Where Numba keeps what it made of a compiled function; None if it is kept nowhere."""
+    dispatcher = function.dispatcher() if isinstance(function, _CompiledLater) else function
+    kept: str | None = dispatcher.stats.cache_path  # type: ignore[attr-defined]
+    return None if kept is None else Path(kept)
 
 
 def _names(code: CodeType) -> Iterator[str]:

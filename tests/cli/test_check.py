@@ -54,11 +54,18 @@ def test_half_a_certificate_is_refused(certificate, tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "No such file"), ("{", "Expecting property name"), ("[1]", "is not a certificate")],
+    [
+        (None, "No such file"),
+        ("{", "Expecting property name"),
+        ("[1]", "is not a certificate"),
+        (b"\xff\xfe{}", "is not JSON: 'utf-8' codec"),
+    ],
 )
 def test_other_files(tmp_path, text, message):
     path = tmp_path / "certificate.json"
-    if text is not None:
+    if isinstance(text, bytes):
+        path.write_bytes(text)
+    elif text is not None:
         path.write_text(text)
     done = run(path)
     assert done.exit_code == 2

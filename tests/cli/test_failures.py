@@ -219,3 +219,48 @@ def test_options_have_one_too(monkeypatch, capsys, arguments, message):
     assert main(monkeypatch, *arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+def test_what_is_logged_as_a_warning_is_told_like_one():
+    """Without a handler Python prints the bare message."""
+    script = (
+        "import logging, sys\n"
+        "from consistruct import cli\n"
+        "from consistruct.cli import check\n"
+        "sys.argv = ['consistruct', 'check', 'none']\n"
+        "try:\n    cli.main()\nexcept SystemExit: pass\n"
+        "logging.getLogger('consistruct.learning').warning('step halved\\nto %g', 2)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == "consistruct: warning: step halved to 2"
+
+
+def test_parts_of_a_model_that_do_not_fit_are_the_fault_of_its_file(tmp_path):
+    """The checksum of a file made by hand can be right."""
+    from consistruct.cli.model_data import using
+    from consistruct.exceptions import ModelFileError
+
+    told = pytest.raises(ModelFileError, match=r"m cannot be used.*AttributeError: .*score_space")
+    with told, using(Path("m")):
+        "loss".score_space  # noqa: B018
+    with pytest.raises(OSError, match="gone"), using(Path("m")):
+        raise OSError("gone")
+    with pytest.raises(LossSpecError, match="told"), using(Path("m")):
+        raise LossSpecError("told")
+
+
+@pytest.mark.parametrize("moment", ["import", "commands"])
+def test_control_c_before_a_command_has_begun(moment, tmp_path):
+    """While modules are imported, and while typer builds the commands."""
+    place = {
+        "import": "import builtins\nold = builtins.__import__\n"
+        "def fail(name, *rest, **more):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return old(name, *rest, **more)\nbuiltins.__import__ = fail\n",
+        "commands": "import typer.main\n"
+        "def fail(*_): raise KeyboardInterrupt\ntyper.main.get_command = fail\n",
+    }[moment]
+    script = f"{place}import sys\nsys.argv = ['consistruct', '--help']\n"
+    script += "from consistruct.__main__ import main\nmain()\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "consistruct: interrupted\n")

@@ -8,6 +8,7 @@ from sklearn.datasets import dump_svmlight_file
 import consistruct as cs
 from consistruct.distributed import Folder, evaluate_folder, fit_folder, predict_folder
 from consistruct.distributed import jobs as jobs_module
+from consistruct.distributed.batches import batches_of
 from consistruct.exceptions import DataFileError
 from consistruct.learning.models import Ridge
 
@@ -209,3 +210,21 @@ def test_a_target_that_is_not_there(tmp_path):
     with pytest.raises(DataFileError, match="no column 'sort'"):
         Folder(write(tmp_path / "data", []), target=["sort"])
     assert jobs_module.EVERY == 60.0
+
+
+def test_classes_beyond_64_bits_are_refused_not_wrapped(tmp_path):
+    (tmp_path / "data").mkdir()
+    kinds = np.array([1, 2**63 + 5] * 5, dtype=np.uint64)
+    frame = pd.DataFrame({"a": np.arange(10.0), "kind": kinds})
+    frame.to_parquet(tmp_path / "data" / "part.parquet", index=False)
+    with pytest.raises(DataFileError, match="holds 9223372036854775813, more than 64 bits"):
+        fit_folder(estimator(), read(tmp_path / "data"))
+
+
+def test_svmlight_classes_that_are_no_whole_numbers_any_more_are_not_wrapped(tmp_path):
+    file = tmp_path / "part.svm"
+    file.write_text("".join(f"{label} 1:{row}\n" for row, label in enumerate(["1", "1e300"] * 5)))
+    folder = Folder(tmp_path, n_features=1)
+    batches = batches_of(file, "svmlight", folder.columns, 100)
+    truths = np.concatenate([y for _, y in batches])
+    assert set(truths.tolist()) == {1.0, 1e300}

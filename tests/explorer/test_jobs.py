@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+import consistruct
 from consistruct import calibration_function
 from consistruct.explorer import Limits, create_app
 from consistruct.explorer.files import FILES
@@ -231,3 +234,24 @@ def test_two_results_in_the_same_axes(visitor):
     failed = visitor.analyse(loss="no-such-loss:3")
     answer = visitor.get("/api/compare", params={"a": a["id"], "b": failed["id"]})
     assert answer.status_code == 409
+
+
+def test_a_worker_whose_server_is_gone_ends_without_a_word():
+    """Nobody reads its answer: a broken pipe, which is no failure of the worker."""
+    program = [sys.executable, "-P", "-m", "consistruct.explorer.worker", str(4 * 2**30), "100"]
+    source = str(Path(consistruct.__file__).parents[1])
+    worker = subprocess.Popen(
+        program,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": source},
+    )
+    assert worker.stdout is not None
+    worker.stdout.close()  # before it is ready
+    assert worker.wait(60) == 0
+    assert worker.stderr is not None
+    assert worker.stderr.read() == b""
+    worker.stderr.close()
+    assert worker.stdin is not None
+    worker.stdin.close()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-KILLS = 20 if os.environ.get("CONSISTRUCT_NIGHTLY") else 3
+KILLS = 20 if os.environ.get("CONSISTRUCT_NIGHTLY") == "1" else 3
 FILES, ROWS = 24, 4000
 
 

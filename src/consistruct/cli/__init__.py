@@ -6,19 +6,20 @@ and no traceback (`failures`).
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from typing import Any
 
 import typer
 
-from consistruct import __version__
 from consistruct.cli import (
     advise,
     analyze,
     audit,
     check,
     demo,
+    doctor,
     evaluate,
     explore,
     figures,
@@ -29,6 +30,7 @@ from consistruct.cli import (
 )
 from consistruct.cli.failures import (
     BAD_INPUT,
+    INTERRUPTED,
     Commands,
     end_output,
     one_line,
@@ -53,6 +55,8 @@ app = typer.Typer(
 
 def _version(show: bool) -> None:
     if show:
+        from consistruct import __version__
+
         typer.echo(__version__)
         raise typer.Exit
 
@@ -78,11 +82,13 @@ learning.register(app)
 evaluate.register(app)
 report.register(app)
 explore.register(app)
+doctor.register(app)
 
 
 def main() -> None:
     """Entry point; `Commands` has told what failed, bad usage and a full disk are told here."""
     warnings.showwarning = _show_warning
+    logging.lastResort = _Told(logging.WARNING)  # nobody else listens to the package's loggers
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
@@ -90,9 +96,18 @@ def main() -> None:
         # without arguments it is the whole help text
         typer.echo(message if "\n" in message else f"consistruct: {message}", err=True)
         code = BAD_INPUT
+    except KeyboardInterrupt:  # before a command has begun
+        code = tell("interrupted", INTERRUPTED)
     sys.exit(end_output(code if isinstance(code, int) else 0))
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning in one line, without the place in the source."""
     tell(f"warning: {one_line(message)}", 0)
+
+
+class _Told(logging.Handler):
+    """What the package logs as a warning, told like one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(f"warning: {one_line(record.getMessage())}", 0)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from consistruct._budgets import SPECS
 from consistruct._validation import read_number
@@ -18,13 +17,11 @@ from consistruct.cli.plan import read_loss
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 from consistruct.exceptions import LossSpecError
-from consistruct.losses import CostMatrix, parse_metric, read_cost_csv
-from consistruct.losses.base import Loss
-from consistruct.scores.spec import parse_scores
 
-# imported inside the functions: other commands must not wait for the engine
+# imported inside the functions: other commands must not wait for losses and the engine
 if TYPE_CHECKING:
     from consistruct.calibration import CalibrationFunction
+    from consistruct.losses.base import Loss
 
 __all__ = ["analyze", "register"]
 
@@ -86,6 +83,8 @@ def analyze(
 
     Example: consistruct analyze hamming:10 --scores full --html report.html
     """
+    from rich.console import Console
+
     from consistruct.report import (
         calibration_charts,
         calibration_html,
@@ -128,6 +127,8 @@ def analyze(
 
 def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
     """The cost matrix that a metric is, to first order, at a confusion."""
+    from consistruct.losses import CostMatrix, parse_metric, read_cost_csv
+
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
     table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
@@ -143,6 +144,7 @@ def _curve(
     Own scores are those that the surrogate is trained with.
     """
     from consistruct.calibration import LabelOrderWarning, calibration_function
+    from consistruct.scores.spec import parse_scores
 
     space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:

@@ -30,10 +30,10 @@ def check(
     from consistruct.calibration.proofs import KINDS, from_json
     from consistruct.exceptions import CertificateError
 
-    text = certificate.read_text(encoding="utf-8")
     try:
+        text = certificate.read_text(encoding="utf-8")
         document = json.loads(text)
-    except ValueError as error:
+    except ValueError as error:  # not UTF-8, or not JSON
         raise ValueError(f"{certificate} is not JSON: {error}") from None
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind not in KINDS:

@@ -10,7 +10,6 @@ import numpy as np
 
 from consistruct._validation import read_integer
 from consistruct.cli.output import check_writable
-from consistruct.losses import parse_loss
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
     from consistruct.learning.files.data import DataSet
@@ -31,6 +30,8 @@ def choose_loss(spec: str, rows: str | None) -> Any:
     if rows not in (None, "pred", "true"):
         raise ValueError(f"--rows must be pred or true, got {rows!r}")
     if spec.partition(":")[0].strip().lower() == "cost":
+        from consistruct.losses import parse_loss
+
         return parse_loss(spec, rows=rows)  # type: ignore[arg-type]
     if rows is not None:
         raise ValueError(f"--rows is about cost files (cost:FILE.csv), the loss is {spec!r}")

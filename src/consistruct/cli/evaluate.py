@@ -13,7 +13,7 @@ import typer
 
 from consistruct.cli import folders, sequences
 from consistruct.cli.choices import query_arguments
-from consistruct.cli.model_data import read_like_training, shape_of
+from consistruct.cli.model_data import read_like_training, shape_of, using
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
 from consistruct.cli.output import show
 from consistruct.cli.progress import activity
@@ -59,13 +59,16 @@ def evaluate(
     if sequences.is_sequence_model(stored, model, data, format):
         allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
         sequences.refuse_options(context, allowed, reason)
-        result = sequences.evaluate_columns(stored, model, data)
+        with using(model):
+            result = sequences.evaluate_columns(stored, model, data)
         name, judged = "token error", result["token_error"]
     elif data.is_dir():
-        result = folders.evaluate_folder(context, stored, model, data, target)
+        with using(model):
+            result = folders.evaluate_folder(context, stored, model, data, target)
         name, judged = "mean loss", result["mean_loss"]
     else:
-        result = _evaluate_rows(stored, model, data, target, part, format)
+        with using(model):
+            result = _evaluate_rows(stored, model, data, target, part, format)
         name, judged = "mean loss", result["mean_loss"]
     if at_least is not None and "metric_value" not in result:
         raise ValueError("--at-least is about metrics (macro-f1, …); this model is for a loss")

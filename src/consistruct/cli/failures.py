@@ -18,10 +18,19 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from consistruct import __version__
 from consistruct.exceptions import ConsistructError
 
-__all__ = ["BAD_INPUT", "BUG", "INTERRUPTED", "Commands", "end_output", "one_line", "tell"]
+__all__ = [
+    "BAD_INPUT",
+    "BUG",
+    "INTERRUPTED",
+    "Commands",
+    "end_output",
+    "is_told",
+    "is_usage",
+    "one_line",
+    "tell",
+]
 
 BAD_INPUT, BUG, INTERRUPTED = 2, 70, 130
 CLOSED_PIPE = 141  # what shells report of a program whose reader went away
@@ -67,7 +76,7 @@ def told() -> Iterator[None]:
             tell(f"not enough memory ({detail}); use smaller sizes or fewer rows", BAD_INPUT)
         ) from None
     except Exception as error:
-        if _is_usage(error):
+        if is_usage(error):
             raise
         if is_told(error):
             raise typer.Exit(tell(one_line(error), BAD_INPUT)) from None
@@ -138,7 +147,7 @@ def _file_error(error: OSError) -> str:
     return one_line(f"{error.filename}: {reason}" if error.filename is not None else reason)
 
 
-def _is_usage(error: Exception) -> bool:
+def is_usage(error: Exception) -> bool:
     """Whether typer itself handles the error: bad options, or the exit that a command asks for."""
     base: type[Exception] = typer.BadParameter.__bases__[0]
     return isinstance(error, base | typer.Exit)
@@ -146,6 +155,8 @@ def _is_usage(error: Exception) -> bool:
 
 def _tell_bug(error: Exception) -> int:
     """Keep the trace in a file: it is for us, the line is for the user."""
+    from consistruct import __version__
+
     kind = one_line(f"{type(error).__name__}: {error}")[:200]
     text = "".join(traceback.format_exception(error))
     try:

@@ -30,6 +30,7 @@ from consistruct.cli.model_data import (
     of_metric,
     read_like_training,
     shape_of,
+    using,
 )
 from consistruct.cli.options import (
     AsJson,
@@ -295,11 +296,13 @@ def predict(
     if sequences.is_sequence_model(stored, model, data, format):
         allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
         sequences.refuse_options(context, allowed, reason)
-        text, predictions = sequences.predict_columns(stored, model, data)
+        with using(model):
+            text, predictions = sequences.predict_columns(stored, model, data)
     elif data.is_dir():
-        result = folders.predict_folder(
-            context, stored, model, data, out, expected_loss, predictions_csv
-        )
+        with using(model):
+            result = folders.predict_folder(
+                context, stored, model, data, out, expected_loss, predictions_csv
+            )
         show(result, as_json)
         return
     else:
@@ -309,12 +312,12 @@ def predict(
                 data, format=format or format_of(layout, data), part=part, like=layout,
                 with_target=False,
             )  # fmt: skip
-        with activity(f"predicting {shape_of(examples)}"):
+        with activity(f"predicting {shape_of(examples)}"), using(model):
             queries = query_arguments(stored.estimator, examples)
             predictions = np.asarray(stored.estimator.predict(examples.X, **queries))
             if expected_loss:
                 expected = stored.estimator.predict_expected_loss(examples.X)
-        text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
+            text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
     if out is not None:
         with atomic_write(out) as stream:
             stream.write(text.encode())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from consistruct.cli.failures import is_told, is_usage, one_line
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
     from consistruct.learning.files.data import DataSet, Layout
     from consistruct.learning.files.persistence import ModelFile
 
-__all__ = ["format_of", "layout_of", "of_metric", "read_like_training", "shape_of"]
+__all__ = ["format_of", "layout_of", "of_metric", "read_like_training", "shape_of", "using"]
 
 
 def read_like_training(
@@ -33,6 +36,27 @@ def read_like_training(
             like=layout,
         )  # fmt: skip
     return examples, layout
+
+
+@contextmanager
+def using(model: Path) -> Iterator[None]:
+    """Whatever a loaded model stumbles over is told as the file's fault.
+
+    Its checksum says that it is whole, not that its parts fit together: a file made by hand can
+    hold anything that the types allow.
+    """
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        if is_told(error) or is_usage(error):
+            raise
+        raise ModelFileError(
+            f"{model} cannot be used, its parts do not fit together "
+            f"({one_line(f'{type(error).__name__}: {error}')[:200]}); if `consistruct fit` wrote "
+            f"it, this is a bug of ours: please report it"
+        ) from error
 
 
 def layout_of(stored: ModelFile, path: Path) -> Layout:

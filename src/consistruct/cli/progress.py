@@ -7,18 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 __all__ = ["activity", "byte_bar", "progress_bar"]
 
 PATIENCE = 2.0  # seconds
@@ -27,6 +15,15 @@ PATIENCE = 2.0  # seconds
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function (done, total) to call after each step; the bar appears after two seconds."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     # in a log file even an empty bar would leave a line
@@ -52,6 +49,9 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def byte_bar(label: str) -> Iterator[Callable[[int, int, int], None]]:
     """Yield a function (bytes done, bytes in all, rows done): a bar with rows and time left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -70,6 +70,9 @@ def byte_bar(label: str) -> Iterator[Callable[[int, int, int], None]]:
 @contextmanager
 def activity(what: str) -> Iterator[None]:
     """A spinner with the time, on stderr, that also shows the package's progress messages."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

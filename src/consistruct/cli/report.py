@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from consistruct.cli.model_data import read_like_training
+from consistruct.cli.model_data import read_like_training, using
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
@@ -53,6 +52,8 @@ def report(
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
     """
+    from rich.console import Console
+
     from consistruct.learning.files.persistence import read_model
     from consistruct.report import (
         chart_picture,
@@ -70,7 +71,7 @@ def report(
     if train is not None:
         rows, _ = read_like_training(stored, model, train, target, train_part, format)
         options = {"X_train": rows.X, "y_train": rows.y}
-    with progress_bar("fits for the report") as step:
+    with progress_bar("fits for the report") as step, using(model):
         found = learning_report(
             stored.estimator,
             examples.X,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from consistruct.exceptions import DataFileError
-from consistruct.learning.files.data.base import Layout, Request, bad
+from consistruct.learning.files.data.base import Layout, Request, bad, safe_integers
 from consistruct.learning.files.data.columns import choose_columns
 
 __all__ = ["Columns", "batches_of"]
@@ -157,7 +157,7 @@ def _truths(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArr
             column, kind = column.dictionary_decode(), kind.value_type
         values = column.to_numpy(zero_copy_only=False)
         if kinds.is_integer(kind) or kinds.is_boolean(kind):
-            found.append(values.astype(np.int64))
+            found.append(safe_integers(file, f"column {name!r}", values))
         elif kinds.is_floating(kind):
             found.append(values.astype(np.float64))
         elif kinds.is_string(kind) or kinds.is_large_string(kind):
@@ -189,5 +189,6 @@ def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, ND
             except ValueError as error:
                 raise bad(file, f"is no svmlight file with these columns ({error})") from None
             if X.shape[0]:
-                whole = (y == np.rint(y)).all()
+                # beyond 2^53 a double is no longer one whole number
+                whole = (y == np.rint(y)).all() and (np.abs(y) < 2.0**53).all()
                 yield X, y.astype(np.int64) if whole else y

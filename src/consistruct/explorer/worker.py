@@ -178,8 +178,11 @@ def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dic
 
 
 def _send(replies: BinaryIO, message: dict[str, Any]) -> None:
-    replies.write(json.dumps(message, allow_nan=False).encode() + b"\n")
-    replies.flush()
+    try:
+        replies.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+        replies.flush()
+    except BrokenPipeError:  # the server is gone: nobody waits for an answer
+        os._exit(0)
 
 
 def _requests(lines: BinaryIO) -> Iterable[dict[str, Any]]:

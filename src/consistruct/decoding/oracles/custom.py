@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from consistruct._validation import check_count, check_number
 from consistruct.decoding.oracles.base import Oracle
@@ -83,6 +82,8 @@ class Custom(Oracle):
         if self.batch:
             answers = self.function(given.copy())
         else:
+            from joblib import Parallel, delayed
+
             answers = Parallel(n_jobs=self.n_jobs)(delayed(self.function)(row) for row in given)
         try:
             found = np.asarray(answers, dtype=np.float64)

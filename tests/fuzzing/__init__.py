@@ -1,0 +1,1 @@
+"""Hostile and damaged inputs, made from seeds, against the real entry points (tests/long)."""
