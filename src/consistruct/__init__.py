@@ -9,7 +9,7 @@ from consistruct import decoding, exceptions, labels, losses, oracles, scores, s
 if _TYPE_CHECKING:
     from consistruct import audit, calibration, distributed, guarantees, learning
     from consistruct.calibration import calibration_function
-    from consistruct.guarantees import advise, sample_complexity
+    from consistruct.guarantees import advise, forecast, sample_complexity
     from consistruct.guarantees.risk import RiskControl
     from consistruct.learning import (
         StructuredPredictor,
@@ -35,6 +35,7 @@ __all__ = [
     "decoding",
     "distributed",
     "exceptions",
+    "forecast",
     "guarantees",
     "labels",
     "learning",
@@ -55,6 +56,7 @@ _LAZY = {
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
     "distributed": ("consistruct.distributed", None),
+    "forecast": ("consistruct.guarantees", "forecast"),
     "guarantees": ("consistruct.guarantees", None),
     "learning": ("consistruct.learning", None),
     "learning_report": ("consistruct.report", "learning_report"),
