@@ -13,10 +13,9 @@ from consistruct.guarantees import Forecast, RowsNeeded, SampleComplexity
 from consistruct.report.guarantees import plan_dict
 from consistruct.report.magnitudes import count_text
 from consistruct.report.schema import SCHEMA_VERSION
+from consistruct.report.wording import WORST_CASE
 
-__all__ = ["WORST_CASE", "forecast_dict", "forecast_text"]
-
-WORST_CASE = "Worst-case guarantee, over all distributions: no forecast for these data"
+__all__ = ["forecast_dict", "forecast_text"]
 
 
 def forecast_dict(
@@ -69,7 +68,7 @@ def forecast_text(
             style="dim",
         )
     )
-    parts.append(Text(f"\n{WORST_CASE}", style="bold"))
+    parts.append(Text(f"\n{WORST_CASE}: no forecast for these data", style="bold"))
     parts += [Text(line, style="dim") for line in _worst(worst)]
     return Group(*parts)
 

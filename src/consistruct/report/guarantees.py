@@ -20,6 +20,7 @@ from consistruct.guarantees import (
     SurrogateAdvice,
 )
 from consistruct.report.calibration import SCHEMA_VERSION
+from consistruct.report.wording import WORST_CASE
 
 __all__ = [
     "advice_dict",
@@ -103,7 +104,7 @@ def plan_text(plan: SampleComplexity) -> Group:
     table.add_row("D·M", *(_magnitude(c.log_D + c.log_M) for c in columns))
     table.add_row("step", *(f"{c.step:.4g}" for c in columns))
     table.add_row("N*, examples", *(_magnitude(c.log_iterations) for c in columns))
-    heading = Text("Worst-case guarantee, over all distributions", style="bold")
+    heading = Text(WORST_CASE, style="bold")
     parts: list[Table | Text] = [heading, facts, Text(""), table]
     for name, column in (("paper", plan.paper), ("sharp", plan.sharp)):
         parts.append(Text(f"\n{name} rests on", style="bold"))
