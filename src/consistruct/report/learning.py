@@ -311,6 +311,16 @@ class LearningReport:
     selective: Selective | None = None
     forecast: CurveForecast | None = None
 
+    def _repr_html_(self) -> str:
+        from consistruct.report.card import report_card
+        from consistruct.report.learning_charts import learning_charts
+        from consistruct.report.learning_wording import learning_sections
+
+        chart = next((c for c in learning_charts(self) if c.key == "learning_curve"), None)
+        facts = (("loss", self.loss), ("model", f"{self.estimator}, {self.model}"))
+        sections = learning_sections(self)
+        return report_card("How good is this model on its loss?", facts, sections, chart)
+
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""
         return dict(self.reasons).get(part)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from consistruct._html import Line, card, lines_svg, table
+from consistruct._progress import showing
 from consistruct._validation import check_number
 from consistruct.guarantees.forecasts.law import CurveData, PowerLaw
 from consistruct.learning.intervals import Interval
@@ -202,6 +204,30 @@ class Forecast:
             "rate": self.law.rate(),
         }
 
+    def _repr_html_(self) -> str:
+        name = "loss" if self.metric is None else self.metric
+        rows = [
+            (f"{n}{' (now)' if n == self.n else ''}", f"{at.estimate:.3g}", _between(at))
+            for n, at in self.table()
+        ]
+        rows.append(("floor of the law", f"{self.floor.estimate:.3g}", _between(self.floor)))
+        seen, ahead = self.measured(), [n * self.n for n in (1, 1.5, 2, 3, 4, 6, 10)]
+        found = [self.at(n) for n in ahead]
+        picture = lines_svg(
+            [
+                Line(ahead, [at.low for at in found], [at.high for at in found]),
+                Line([n for n, _ in seen], [at.estimate for _, at in seen], name="measured"),
+                Line(ahead, [at.estimate for at in found], name="forecast, with its interval"),
+            ],
+            "rows",
+            name,
+            x_log=True,
+            told=f"{name} over rows: measured, then forecast with its interval",
+        )
+        share = f"{self.confidence:.0%} interval"
+        title = f"Forecast of {self.loss}, from {self.n} rows"
+        return card(title, table(("rows", f"{name} expected", share), rows), picture)
+
     def __str__(self) -> str:
         name = "loss" if self.metric is None else self.metric
         lines = [f"{'rows':>10}  {name} [{self.confidence:.0%} interval]"]
@@ -256,9 +282,10 @@ def forecast(
     [150, 300, 600, 1500]
     """
     confidence = check_number(confidence, "confidence", low=0.5, high=0.999)
-    refits = nested_refits(
-        estimator, X, y, groups=groups, random_state=random_state, progress=progress
-    )
+    with showing("refits for a forecast") as told:
+        refits = nested_refits(
+            estimator, X, y, groups=groups, random_state=random_state, progress=progress or told
+        )
     law = PowerLaw(curve_data(refits))
     return Forecast(refits.n, law, refits.loss, refits.metric, confidence)
 
@@ -318,6 +345,10 @@ def curve_of_draws(
         row_variance=float(rows[-1].var()),
         low=bounds[0],
     )
+
+
+def _between(found: Interval) -> str:
+    return f"{found.low:.3g} to {found.high:.3g}"
 
 
 def _point(n: int, found: Interval) -> dict[str, Any]:
