@@ -34,6 +34,8 @@ LEVEL = {
     "_threads": 0,
     "_budgets": 0,
     "_csv": 0,
+    "_html": 0,
+    "_progress": 0,
     "labels": 1,
     "decoding": 2,
     "oracles": 3,  # the public door to decoding.oracles

@@ -19,7 +19,7 @@ if _typing.TYPE_CHECKING:
         surrogates,
     )
     from consistruct.calibration import calibration_function
-    from consistruct.guarantees import advise, sample_complexity
+    from consistruct.guarantees import advise, forecast, sample_complexity
     from consistruct.guarantees.risk import RiskControl
     from consistruct.learning import (
         StructuredPredictor,
@@ -45,6 +45,7 @@ __all__ = [
     "decoding",
     "distributed",
     "exceptions",
+    "forecast",
     "guarantees",
     "labels",
     "learning",
@@ -68,6 +69,7 @@ _LAZY = {
     "decoding": ("consistruct.decoding", None),
     "distributed": ("consistruct.distributed", None),
     "exceptions": ("consistruct.exceptions", None),
+    "forecast": ("consistruct.guarantees", "forecast"),
     "guarantees": ("consistruct.guarantees", None),
     "labels": ("consistruct.labels", None),
     "learning": ("consistruct.learning", None),

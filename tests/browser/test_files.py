@@ -70,7 +70,7 @@ def test_the_matrix_is_shared_by_the_address(explorer, open_page):
     again = open_page(page.url)
     again.locator("[data-key=worst_case]").filter(has_text=NAMES).wait_for()
     one, other = (
-        window.locator("[data-key=sample_size] .short").inner_text() for window in (page, again)
+        window.locator("[data-key=sample_size] .fold").text_content() for window in (page, again)
     )
     assert one == other
 

@@ -413,7 +413,7 @@ def test_reports_keep_the_schema_and_come_back(name, request):
     data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
     jsonschema.Draft202012Validator(report_schema("learning")).validate(data)
     assert LearningReport.from_dict(data) == report
-    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 2\.1; write it"):
+    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 2\.2; write it"):
         LearningReport.from_dict(data | {"schema_version": "0.9"})
     with pytest.raises(ConsistructError, match="kind 'calibration', not 'learning'"):
         LearningReport.from_dict(data | {"kind": "calibration"})
@@ -499,3 +499,21 @@ def test_a_metric_tells_what_its_decisions_changed(kind):
     assert "FScore(average='macro')" in section.answer
     assert section.facts
     assert "choosing decisions" in learning_html(report)
+
+
+def test_the_curve_goes_on_with_a_band(classes):
+    ahead = classes.forecast
+    last = [fit for fit in classes.learning_curve if fit.model == "this model"][-1]
+    sizes = [point.n_train for point in ahead.points]
+    assert sizes[0] == last.n_train
+    assert {2 * last.n_train, 4 * last.n_train, 10 * last.n_train} < set(sizes)
+    for point in ahead.points:
+        assert 0 <= point.low <= point.mean <= point.high
+    assert ahead.points[0].low <= last.mean <= ahead.points[0].high
+    chart = next(chart for chart in learning_charts(classes) if chart.key == "learning_curve")
+    band = next(series for series in chart.series if series.kind == "band")
+    assert band.name == "forecast, 90% interval"
+    assert band.upper == tuple(point.high for point in ahead.points)
+    section = next(s for s in learning_sections(classes) if s.key == "more_data")
+    assert section.answer.startswith(("Yes: now", "Little: now"))
+    assert f"at {10 * last.n_train} examples" in dict(section.facts)

@@ -126,3 +126,19 @@ def test_an_empty_page_and_hostile_parts():
         "td", "button", "footer", "script",
     }  # fmt: skip
     assert not re.search(r"<(q|a|d|n|v|t|h|c|f|k)>", "".join(page.text).replace("<", "&lt;"))
+
+
+def test_the_worst_case_is_behind_a_fold_that_says_what_it_is():
+    report = report_of("named")
+    section = next(s for s in calibration_sections(report) if s.key == "sample_size")
+    assert section.fold == "Worst-case guarantee, over all distributions"
+    assert section.answer.startswith("Your data tell: consistruct plan DATA")
+    assert "guarantee" in section.details[0]
+    page = calibration_html(report)
+    start = page.index('<section id="sample_size">')
+    part = page[start : page.index("</section>", start)]
+    fold = part.index(f"<details><summary>{section.fold}</summary>")
+    assert part.index(section.answer) < fold < part.index("N*, sharp constants")
+    assert fold < part.index('id="figure-sample_size"')
+    # and nothing of it is said before
+    assert "N*" not in page[page.index("<main>") : start + fold]

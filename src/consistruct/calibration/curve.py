@@ -73,6 +73,16 @@ class CalibrationFunction:
     def __repr__(self) -> str:
         return f"<calibration function of {self.loss!r} with {self.scores!r}, {self.method}>"
 
+    def _repr_html_(self) -> str:
+        from consistruct.calibration.card import calibration_card  # in notebooks only
+
+        return calibration_card(self)
+
+    @property
+    def computed(self) -> dict[float, CurvePoint]:
+        """The values that were computed so far, by ε."""
+        return dict(self._cache)
+
     @property
     def method(self) -> str:
         return self._method.name

@@ -1,12 +1,15 @@
-"""``consistruct plan``: how many examples a target accuracy takes, before any training."""
+"""``consistruct plan``: what more rows bring, from a pilot data set; or a loss's worst case."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
+from consistruct.cli.options import Format, Part, Target, Template
+from consistruct.cli.sequences import refuse_options
 from consistruct.exceptions import LossSpecError
 
 # solvers and tables take longer to import than `consistruct --help` may: inside the commands
@@ -15,6 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["plan", "read_loss", "register", "show"]
 
+WORST_CASE_OPTIONS = (
+    "subject",
+    "eps",
+    "scores",
+    "radius",
+    "q_bound",
+    "rows",
+    "table",
+    "json_output",
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -22,14 +36,38 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
-    loss: str = typer.Argument("", help="Loss spec, e.g. hamming:1000, mixed:4x25:0.4."),
+    context: typer.Context,
+    subject: str = typer.Argument(
+        "",
+        metavar="[DATA]",
+        help="Pilot data set (.csv, .parquet, .arff, .npz, .svm, .conll), with --loss. Without "
+        "--loss a loss spec, e.g. hamming:1000: its worst-case guarantee.",
+    ),
+    loss: str = typer.Option("", help="What predictions on DATA are judged by, as in `fit`."),
+    target: Target = None,
+    want: list[float] = typer.Option(
+        [], help="How many rows for this loss (of a metric: this value)? Repeatable."
+    ),
+    confidence: float = typer.Option(0.9, help="Of the intervals of the forecast."),
+    learner: str = typer.Option("auto", help="As in `fit`; auto chooses once, on all rows."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Setting of the learner, name=value, as in `fit`."
+    ),
+    groups: str | None = typer.Option(None, help="Column with query or group."),
+    ignore: list[str] = typer.Option([], help="Column to leave out."),
+    columns: list[str] = typer.Option([], help="What a column is, name=kind, as in `fit`."),
+    template: Template = None,
+    part: Part = None,
+    format: Format = None,  # noqa: A002
+    seed: int = typer.Option(0, help="Random seed."),
+    jobs: int | None = typer.Option(None, help="Parallel work."),
     eps: float | None = typer.Option(
         None,
-        help="Excess task risk over the best rule with the scores; if not given, a tenth of what "
-        "the best constant prediction loses.",
+        help="Of the worst case: excess task risk over the best rule with the scores; if not "
+        "given, a tenth of what the best constant prediction loses, on DATA where there are some.",
     ),
     scores: str = typer.Option(
-        "own", help="own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
+        "own", help="Of the worst case: own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
     q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
@@ -37,12 +75,47 @@ def plan(
     table: bool = typer.Option(False, "--table", help="The paper's losses over growing sizes."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """How many examples does this accuracy take, by the paper's constants and by sharp ones?
+    """What would more rows bring? Forecast the loss at 2, 4 and 10 times the rows of a pilot.
 
-    Example: consistruct plan hamming:1000 --eps 0.1
+    Example: consistruct plan pilot.csv --target kind --loss cost:costs.csv --rows true --want 0.2
+
+    Without data, the worst case over all distributions: consistruct plan hamming:1000 --eps 0.1
     """
-    if table == bool(loss):
-        raise LossSpecError("give a loss, for example hamming:1000, or --table for a comparison")
+    if loss:
+        if table or not subject:
+            raise LossSpecError("--loss goes with a pilot data set: consistruct plan DATA --loss …")
+        _plan_data(
+            Path(subject),
+            {"eps": eps, "scores": scores, "radius": radius, "q_bound": q_bound},
+            want,
+            confidence,
+            json_output,
+            loss=loss,
+            rows=rows or None,
+            target=target,
+            groups=groups,
+            ignore=ignore,
+            columns=columns,
+            template=template,
+            part=part,
+            format=format,
+            learner=learner,
+            settings=settings,
+            seed=seed,
+            jobs=jobs,
+        )
+        return
+    refuse_options(context, WORST_CASE_OPTIONS, "is about a pilot data set: give --loss too")
+    if table == bool(subject):
+        raise LossSpecError(
+            "give a pilot data set with --loss, or a loss, for example hamming:1000, or --table "
+            "for a comparison"
+        )
+    if subject and ":" not in subject and Path(subject).is_file():
+        raise LossSpecError(
+            f"{subject} is a file: say by --loss what predictions are judged by, for example "
+            f"--loss zero-one, and by --target which column is predicted"
+        )
     from consistruct.guarantees import plan_table, sample_complexity
     from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
     from consistruct.scores.spec import parse_scores
@@ -53,10 +126,29 @@ def plan(
         lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
         show(plan_table_dict(lines) if json_output else plan_table_text(lines))
         return
-    task = read_loss(loss, rows)
+    task = read_loss(subject, rows)
     family = parse_scores(scores, task)
     found = sample_complexity(task, family, eps=eps, radius=radius, q_bound=q_bound)
     show(plan_dict(found) if json_output else plan_text(found))
+
+
+def _plan_data(
+    data: Path,
+    worst_case: dict[str, Any],
+    want: list[float],
+    confidence: float,
+    json_output: bool,
+    **options: Any,
+) -> None:
+    from consistruct.cli.pilot import forecast_of, read_pilot, worst_case_of
+    from consistruct.report import forecast_dict, forecast_text
+
+    pilot = read_pilot(data, **options)
+    found = forecast_of(pilot, confidence, options["seed"])
+    needed = [found.rows_for(value) for value in want]
+    worst = worst_case_of(pilot, **worst_case)
+    render = forecast_dict if json_output else forecast_text
+    show(render(found, needed, worst))
 
 
 def read_loss(spec: str, rows: str) -> Loss:

@@ -27,6 +27,7 @@ __all__ = [
     "is_column_file",
     "is_sequence_model",
     "predict_columns",
+    "read_columns",
     "refuse_options",
 ]
 
@@ -110,16 +111,11 @@ def fit_columns(
 ) -> dict[str, Any]:
     """Fit a chain, save it with its layout, and say how it went."""
     from consistruct.learning import StructuredPredictor
-    from consistruct.learning.files.column_layout import ColumnLayout
     from consistruct.learning.files.persistence import save
     from consistruct.learning.sequence_metrics import token_error
 
-    if template is None:
-        raise ValueError(
-            "a column file needs --template FILE with one feature per line, such as w:%x[0,0]"
-        )
-    text = _template_text(template)
-    column = _tag_column(target)
+    text, column = _read_layout(template, target)
+    assert template is not None
     check_distinct(model=model, checkpoint=checkpoint)
     check_writable(model, data=data, template=template)
     if learner not in ("auto", "chain"):
@@ -130,12 +126,7 @@ def fit_columns(
     if epochs is not None:
         parameters["max_epochs"] = epochs
     chain = choose_model("chain", settings, None, None).set_params(**parameters)
-    file = _read(data)
-    file.column(column)  # refuses a number that the file does not have
-    try:
-        layout = ColumnLayout(text, column % file.n_columns, file.n_columns)
-    except ValueError as error:
-        raise ValueError(f"{template}: {error}") from None
+    file, layout = _laid_out(data, template, text, column)
     estimator = StructuredPredictor("hamming", chain, random_state=random_state)
     start = time.perf_counter()
     with activity(f"fitting {_size(file)}"):
@@ -206,6 +197,36 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
 
 
 # --- from files to objects -----------------------------------------------------------------------
+
+
+def read_columns(data: Path, template: Path | None, target: list[str] | None) -> tuple[Any, Any]:
+    """Features and tags of the sequences of a column file."""
+    text, column = _read_layout(template, target)
+    assert template is not None
+    file, layout = _laid_out(data, template, text, column)
+    return layout.features(file), layout.tags(file)
+
+
+def _read_layout(template: Path | None, target: list[str] | None) -> tuple[str, int]:
+    """The text of the template and the number of the column of tags."""
+    if template is None:
+        raise ValueError(
+            "a column file needs --template FILE with one feature per line, such as w:%x[0,0]"
+        )
+    return _template_text(template), _tag_column(target)
+
+
+def _laid_out(
+    data: Path, template: Path, text: str, column: int
+) -> tuple[ColumnFile, ColumnLayout]:
+    from consistruct.learning.files.column_layout import ColumnLayout
+
+    file = _read(data)
+    file.column(column)  # refuses a number that the file does not have
+    try:
+        return file, ColumnLayout(text, column % file.n_columns, file.n_columns)
+    except ValueError as error:
+        raise ValueError(f"{template}: {error}") from None
 
 
 def _read(data: Path) -> ColumnFile:

@@ -8,6 +8,7 @@ from consistruct.guarantees.data import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations
 from consistruct.guarantees.figure import Figure, Line, Panel
 from consistruct.guarantees.figure_data import FIGURES, figure_data
+from consistruct.guarantees.forecasts import Forecast, PowerLaw, RowsNeeded, forecast
 from consistruct.guarantees.plan_table import PlanRow, plan_table
 from consistruct.guarantees.simulation import (
     VARIANTS,
@@ -34,6 +35,7 @@ __all__ = [
     "Advice",
     "FamilyGuarantee",
     "Figure",
+    "Forecast",
     "GuaranteeColumn",
     "HardnessFit",
     "HardnessRow",
@@ -43,6 +45,8 @@ __all__ = [
     "Line",
     "Panel",
     "PlanRow",
+    "PowerLaw",
+    "RowsNeeded",
     "SampleComplexity",
     "SurrogateAdvice",
     "SurrogateGuarantee",
@@ -52,6 +56,7 @@ __all__ = [
     "crossing_point",
     "default_accuracy",
     "figure_data",
+    "forecast",
     "hardness_study",
     "learning_curve",
     "low_rank_truncations",

@@ -25,6 +25,7 @@ from consistruct.learning.encoding.weights import combined_weight
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.example_costs import ExampleCosts, checked_groups
 from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
+from consistruct.learning.models.base import TargetModel
 from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
@@ -173,12 +174,18 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             refuse_without_engine(costs=costs, groups=groups)
             engine.fit(self, X, y, sample_weight)
             return self
+        model, examples = self._training(X, y, sample_weight, costs, groups)
+        self._fit_model(model, examples, asked_metric(self.loss))
+        return self
+
+    def _training(
+        self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None
+    ) -> tuple[TargetModel, Examples]:
+        """The model to be fitted and what it is fitted on; an earlier fit is forgotten."""
         self._forget()
         model = self._model_for("rows")
         X = table_inputs(self, X, model, reset=True)
-        examples = self._examples(X, y, sample_weight, costs, groups)
-        self._fit_model(model, examples, asked_metric(self.loss))
-        return self
+        return model, self._examples(X, y, sample_weight, costs, groups)
 
     def _examples(
         self, X: Any, y: Any, sample_weight: Any, costs: Any, groups: Any = None

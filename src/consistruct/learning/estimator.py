@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._progress import showing
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import verbosity
@@ -70,6 +71,15 @@ class TargetEstimator(FromBatches, LossParameters):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _html_repr(self) -> str:
+        """What scikit-learn shows in notebooks, below what was learned."""
+        diagram: str = super()._html_repr()
+        if not hasattr(self, "model_"):
+            return diagram
+        from consistruct.learning.card import estimator_card  # in notebooks only
+
+        return f"{estimator_card(self)}{diagram}"
+
     # --- fitting ---
 
     def _forget(self) -> None:
@@ -101,7 +111,7 @@ class TargetEstimator(FromBatches, LossParameters):
             if model.uses_cv and cv is not given:
                 model = clone(model).set_params(cv=cv)
         statistic = examples.kind.statistic()
-        with verbosity(self.verbose):
+        with verbosity(self.verbose), showing(f"fitting {type(self).__name__}"):
             self.model_ = clone(model).fit(
                 examples.inputs,
                 examples.truths,

@@ -26,6 +26,7 @@ from consistruct.learning.encoding.sequences import (
 from consistruct.learning.encoding.weights import check_sample_weight
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.from_batches import engine_of, refuse_without_engine
+from consistruct.learning.models.base import TargetModel
 
 __all__ = ["StructuredPredictor"]
 
@@ -134,18 +135,23 @@ class StructuredPredictor(TargetEstimator):
             refuse_without_engine(groups=groups)
             engine.fit(self, X, y, sample_weight)
             return self
+        model, examples = self._training(X, y, sample_weight, groups=groups)
+        self._fit_model(model, examples)
+        return self
+
+    def _training(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> tuple[TargetModel, Examples]:
+        """The model to be fitted and what it is fitted on; an earlier fit is forgotten."""
         self._forget()
         if takes_sequences(self.loss, X, groups):
             model = self._model_for("sequences")
-            examples = read_sequences(self, model, X, y, groups, sample_weight)
-        elif takes_queries(self.loss, X, y, groups):
+            return model, read_sequences(self, model, X, y, groups, sample_weight)
+        if takes_queries(self.loss, X, y, groups):
             model = self._model_for("queries")
-            examples = read_queries(self, model, X, y, groups, sample_weight)
-        else:
-            model = self._model_for(self._row_kind())
-            examples = self._rows(model, X, y, sample_weight, groups)
-        self._fit_model(model, examples)
-        return self
+            return model, read_queries(self, model, X, y, groups, sample_weight)
+        model = self._model_for(self._row_kind())
+        return model, self._rows(model, X, y, sample_weight, groups)
 
     def _rows(self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Examples:
         X = table_inputs(self, X, model, reset=True)

@@ -68,6 +68,11 @@ class Loss(Member, ABC):
 
     # --- with a default ---
 
+    def _repr_html_(self) -> str:
+        from consistruct.losses.card import loss_card  # in notebooks only
+
+        return loss_card(self)
+
     @property
     def value_range(self) -> tuple[float, float]:
         """Least and largest value of the loss."""

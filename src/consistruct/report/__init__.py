@@ -13,6 +13,7 @@ from consistruct.report.calibration_charts import calibration_charts, comparison
 from consistruct.report.calibration_html import calibration_html
 from consistruct.report.charts import Chart, HeatMap, Mark, Series
 from consistruct.report.figures import figure_csv, figure_picture
+from consistruct.report.forecasts import forecast_dict, forecast_text
 from consistruct.report.guarantees import (
     advice_dict,
     advice_text,
@@ -25,6 +26,8 @@ from consistruct.report.learning import (
     BandwidthPoint,
     Confusion,
     CurveFit,
+    CurveForecast,
+    ForecastPoint,
     LearningReport,
     LossBin,
     ModelScore,
@@ -72,6 +75,8 @@ __all__ = [
     "Chart",
     "Confusion",
     "CurveFit",
+    "CurveForecast",
+    "ForecastPoint",
     "HeatMap",
     "LawEntry",
     "LearningReport",
@@ -102,6 +107,8 @@ __all__ = [
     "comparison_figures",
     "figure_csv",
     "figure_picture",
+    "forecast_dict",
+    "forecast_text",
     "hardness_dict",
     "hardness_text",
     "learning_charts",

@@ -301,6 +301,15 @@ class CalibrationReport:
     warnings: tuple[str, ...] = ()
     restriction: Restriction | None = None
 
+    def _repr_html_(self) -> str:
+        from consistruct.report.calibration_charts import calibration_charts
+        from consistruct.report.card import report_card
+        from consistruct.report.wording import calibration_sections
+
+        chart = next((c for c in calibration_charts(self) if c.key == "curve"), None)
+        facts = (("loss", self.loss), ("scores", self.scores))
+        return report_card("How hard is this loss?", facts, calibration_sections(self), chart)
+
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: big integers as decimal strings, infinities as null."""
         return {

@@ -20,6 +20,7 @@ from consistruct.guarantees import (
     SurrogateAdvice,
 )
 from consistruct.report.calibration import SCHEMA_VERSION
+from consistruct.report.wording import WORST_CASE
 
 __all__ = [
     "advice_dict",
@@ -103,11 +104,17 @@ def plan_text(plan: SampleComplexity) -> Group:
     table.add_row("D·M", *(_magnitude(c.log_D + c.log_M) for c in columns))
     table.add_row("step", *(f"{c.step:.4g}" for c in columns))
     table.add_row("N*, examples", *(_magnitude(c.log_iterations) for c in columns))
-    parts: list[Table | Text] = [facts, Text(""), table]
+    heading = Text(WORST_CASE, style="bold")
+    parts: list[Table | Text] = [heading, facts, Text(""), table]
     for name, column in (("paper", plan.paper), ("sharp", plan.sharp)):
         parts.append(Text(f"\n{name} rests on", style="bold"))
         parts += [Text(f"  {quantity}: {text}") for quantity, text in column.assumptions]
-    parts.append(Text("\nWorst-case bounds: they compare losses and scores, not data sets."))
+    parts.append(
+        Text(
+            "\nWorst-case bounds: they compare losses and scores, and forecast nothing. With a "
+            "pilot data set: consistruct plan DATA --target COLUMN --loss SPEC."
+        )
+    )
     return Group(*parts)
 
 

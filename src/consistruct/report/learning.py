@@ -16,7 +16,9 @@ __all__ = [
     "BandwidthPoint",
     "Confusion",
     "CurveFit",
+    "CurveForecast",
     "DecisionChange",
+    "ForecastPoint",
     "LearningReport",
     "LossBin",
     "ModelScore",
@@ -93,6 +95,37 @@ class CurveFit:
     n_train: int
     mean: float
     standard_error: float | None
+
+
+@dataclass(frozen=True)
+class ForecastPoint:
+    """What the loss is expected to be after training on so many examples, and between what."""
+
+    n_train: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class CurveForecast:
+    """How the learning curve goes on, see `consistruct.guarantees.Forecast`.
+
+    Attributes
+    ----------
+    confidence : float
+        Of the intervals.
+    points : tuple of ForecastPoint
+        From the training examples there are to ten times as many.
+    floor, floor_low, floor_high : float
+        What no number of examples gets below by the law.
+    """
+
+    confidence: float
+    points: tuple[ForecastPoint, ...]
+    floor: float
+    floor_low: float
+    floor_high: float
 
 
 @dataclass(frozen=True)
@@ -250,6 +283,8 @@ class LearningReport:
         Where the model is for a metric that is no mean over examples.
     selective : Selective or None
         Risk against coverage, where the model tells expected losses.
+    forecast : CurveForecast or None
+        How the learning curve goes on.
     """
 
     loss: str
@@ -274,6 +309,17 @@ class LearningReport:
     profit: Profit | None = None
     decisions: DecisionChange | None = None
     selective: Selective | None = None
+    forecast: CurveForecast | None = None
+
+    def _repr_html_(self) -> str:
+        from consistruct.report.card import report_card
+        from consistruct.report.learning_charts import learning_charts
+        from consistruct.report.learning_wording import learning_sections
+
+        chart = next((c for c in learning_charts(self) if c.key == "learning_curve"), None)
+        facts = (("loss", self.loss), ("model", f"{self.estimator}, {self.model}"))
+        sections = learning_sections(self)
+        return report_card("How good is this model on its loss?", facts, sections, chart)
 
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""
@@ -317,6 +363,10 @@ class LearningReport:
             if selective is not None:
                 shares = tuple(SelectivePoint(**point) for point in selective["points"])
                 fields["selective"] = Selective(**{**selective, "points": shares})
+            forecast = data["forecast"]
+            if forecast is not None:
+                ahead = tuple(ForecastPoint(**point) for point in forecast["points"])
+                fields["forecast"] = CurveForecast(**{**forecast, "points": ahead})
             fields["reasons"] = tuple(data["reasons"].items())
             return cls(**fields)
 

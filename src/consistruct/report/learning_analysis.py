@@ -18,6 +18,8 @@ from consistruct.report.example_costs import report_of_costs
 from consistruct.report.learning import (
     BandwidthPoint,
     CurveFit,
+    CurveForecast,
+    ForecastPoint,
     LearningReport,
     LossBin,
     ModelScore,
@@ -43,6 +45,8 @@ __all__ = ["learning_report"]
 LOGISTIC = "logistic regression, Bayes decisions"
 SIZES = 5  # of the learning curve: n, n/2, …, n/16
 SMALLEST = 16  # training examples
+FORECAST_REACH = 8  # sizes from n/8 on tell how the curve goes on
+FORECAST_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 BANDWIDTH_ROWS = 1000
 
@@ -120,6 +124,7 @@ def learning_report(
     reasons: dict[str, str] = {}
     scores = [score_of(MODEL, losses, losses, None, model.loss_)]
     fits: tuple[CurveFit, ...] = ()
+    forecast: CurveForecast | None = None
     candidates: tuple[BandwidthPoint, ...] = ()
     if X_train is None:
         for part in ("baselines", "learning_curve", "bandwidths"):
@@ -132,6 +137,7 @@ def learning_report(
         if why is not None:
             reasons["baselines"] = why
         fits = rows.learning_curve(losses) if learning_curve else ()
+        forecast = rows.forecast(losses) if fits else None
         candidates, why = rows.bandwidths() if bandwidths else ((), "not asked for")
         if why is not None:
             reasons["bandwidths"] = why
@@ -176,6 +182,7 @@ def learning_report(
         reasons=tuple(reasons.items()),
         decisions=decisions_of(model, X, truths, label_names),
         selective=selective,
+        forecast=forecast,
     )
 
 
@@ -260,6 +267,7 @@ class _Training:
             )
         self.seed, self._progress = seed, progress
         self._done, self._total = 0, 1
+        self.refits: list[FloatArray] = []  # by growing size, (draws, held-out rows)
 
     def plan(self, curve: bool, bandwidths: bool, repeats: int) -> None:
         """Count the steps ahead."""
@@ -309,7 +317,9 @@ class _Training:
                 if compared:
                     usual.append(self._logistic(rows))
                 self.step()
-            fits.append(CurveFit(MODEL, size, float(np.mean(ours)), error_of(np.array(ours))))
+            self.refits.append(np.array(ours))
+            means = self.refits[-1].mean(axis=1)
+            fits.append(CurveFit(MODEL, size, float(means.mean()), error_of(means)))
             if compared:
                 mean, error = float(np.mean(usual)), error_of(np.array(usual))
                 fits.append(CurveFit(LOGISTIC, size, mean, error))
@@ -317,6 +327,32 @@ class _Training:
         if self.usual is not None:
             fits.append(CurveFit(LOGISTIC, len(self.train), self.usual, None))
         return tuple(fits)
+
+    def forecast(self, losses: FloatArray) -> CurveForecast | None:
+        """How the curve of the model goes on; None where it has too few sizes near the end."""
+        from consistruct.guarantees import Forecast, PowerLaw
+        from consistruct.guarantees.forecasts import curve_of_draws
+
+        n = len(self.train)
+        near = [m for m, size in enumerate(reversed(self.sizes)) if size >= n // FORECAST_REACH]
+        if len(near) < 2:
+            return None
+        sizes = [sorted(self.sizes)[m] for m in near]
+        measured = [*(self.refits[m] for m in near), losses[None]]
+        low, high = self.loss.value_range
+        every = np.concatenate([found.ravel() for found in measured])
+        bounds = min(low, float(every.min())), max(high, float(every.max()))
+        data = curve_of_draws(np.array([*sizes, n], dtype=np.float64), measured, n, bounds)
+        found = Forecast(n, PowerLaw(data), repr(self.loss))
+        points = [(round(factor * n), found.at(factor * n)) for factor in FORECAST_FACTORS]
+        floor = found.floor
+        return CurveForecast(
+            found.confidence,
+            tuple(ForecastPoint(rows, at.estimate, at.low, at.high) for rows, at in points),
+            floor.estimate,
+            floor.low,
+            floor.high,
+        )
 
     def _same_settings(self, **changes: Any) -> Any:
         from sklearn.base import clone
@@ -326,11 +362,11 @@ class _Training:
             again.set_params(model=self.model.model_.settled(), cv=None, time_limit=None)
         return again
 
-    def _refitted(self, rows: LabelArray) -> float:
-        """Mean loss of the same settings on part of the data; on codes, so no class gets lost."""
+    def _refitted(self, rows: LabelArray) -> FloatArray:
+        """Losses of the same settings on part of the data; on codes, so no class gets lost."""
         model = self._same_settings()
         model.fit(self.X_train[rows], self.train[rows])
-        return float(model.task_losses(self.X_test, self.test).mean())
+        return np.asarray(model.task_losses(self.X_test, self.test))
 
     def _logistic(self, rows: LabelArray) -> float:
         kind = label_kind(self.loss, self.train)

@@ -126,13 +126,27 @@ def _learning_curve(report: LearningReport) -> Chart | None:
                 style=style,
             )
         )
+    caption = (
+        "Loss on the held-out examples after training on part of the data. Error bars: one "
+        "standard error over random draws of the training part."
+    )
+    if report.forecast is not None:
+        ahead = report.forecast.points
+        x = tuple(float(point.n_train) for point in ahead)
+        share = f"{report.forecast.confidence:.0%}"
+        series = [
+            Series(
+                f"forecast, {share} interval", x, tuple(point.low for point in ahead), "band",
+                upper=tuple(point.high for point in ahead), style=2,
+            ),
+            Series("forecast of this model", x, tuple(point.mean for point in ahead), style=2),
+            *series,
+        ]  # fmt: skip
+        caption += f" To the right: how the curve is forecast to go on, with a {share} band."
     return Chart(
         key="learning_curve",
         title="Learning curve",
-        caption=(
-            "Loss on the held-out examples after training on part of the data. Error bars: one "
-            "standard error over random draws of the training part."
-        ),
+        caption=caption,
         x_label="training examples",
         y_label=LOSS_AXIS,
         series=tuple(series),

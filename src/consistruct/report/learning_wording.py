@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from consistruct.report.learning import DecisionChange, LearningReport, ModelScore, Profit
+from consistruct.report.learning import (
+    DecisionChange,
+    ForecastPoint,
+    LearningReport,
+    ModelScore,
+    Profit,
+)
 from consistruct.report.wording import Section
 
 __all__ = ["learning_sections"]
 
+WORTH = 0.05  # of the loss, gained by twice the rows, is worth them
 CLEAR = 2.0  # standard errors of a paired difference that are no accident
 
 
@@ -232,24 +239,50 @@ def _more_data(report: LearningReport) -> Section:
         reason = report.reason("learning_curve") or "no curve was computed"
         return Section("more_data", question, f"Not known: {reason}.")
     last, before = ours[-1], ours[-2]
-    gain = before.mean - last.mean
-    if before.mean <= 0:
+    ahead = report.forecast
+    if last.mean <= 0:
         answer = "No: there is no loss left on the held-out examples."
-    elif gain > 0.05 * before.mean:
+    elif ahead is None:
+        gain = before.mean - last.mean
         answer = (
-            f"Yes: the last doubling of the data took the loss from {before.mean:.4g} to "
-            f"{last.mean:.4g}."
+            f"{'Yes' if gain > WORTH * before.mean else 'Little'}: the last doubling of the data "
+            f"took the loss from {before.mean:.4g} to {last.mean:.4g}."
         )
     else:
+        by_size = {point.n_train: point for point in ahead.points}
+        double, tenfold = by_size[2 * last.n_train], by_size[10 * last.n_train]
+        helps = last.mean - double.mean > WORTH * last.mean
         answer = (
-            f"Little: the last doubling of the data changed the loss from {before.mean:.4g} to "
-            f"{last.mean:.4g}."
+            f"{'Yes' if helps else 'Little'}: now {last.mean:.4g}; forecast for twice the rows "
+            f"{_ahead(double)}, for ten times {_ahead(tenfold)}."
         )
-    details = (
-        "The curve continues on average about as it ends; single points are noisy. What it tends "
-        "to is the noise in the data together with what these features cannot express.",
-    )
-    return Section("more_data", question, answer, details, (), ("learning_curve",))
+    details = [
+        "What the curve tends to is the noise in the data together with what these features cannot "
+        "express; single points are noisy.",
+    ]
+    facts: list[tuple[str, str]] = []
+    if ahead is not None:
+        details.append(
+            f"The forecast continues the curve by a law a + b·n^−c. Its {ahead.confidence:.0%} "
+            f"intervals count the few examples that judge, the examples that happened to be "
+            f"drawn, and every law that fits; they take new examples to be like these."
+        )
+        facts = [
+            (f"at {point.n_train} examples", _ahead(point))
+            for point in ahead.points
+            if point.n_train > last.n_train
+        ]
+        facts.append(
+            (
+                "floor of the law",
+                f"{ahead.floor:.3g} ({ahead.floor_low:.3g} to {ahead.floor_high:.3g})",
+            )
+        )
+    return Section("more_data", question, answer, tuple(details), tuple(facts), ("learning_curve",))
+
+
+def _ahead(point: ForecastPoint) -> str:
+    return f"{point.mean:.3g} ({point.low:.3g} to {point.high:.3g})"
 
 
 def _errors(report: LearningReport) -> Section:

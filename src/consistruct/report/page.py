@@ -107,13 +107,18 @@ def report_page(
 def _section(
     section: Section, charts: Mapping[str, Chart | HeatMap], tables: Sequence[DataTable]
 ) -> str:
-    parts = [
-        f'<section id="{escape(section.key)}"><h2>{escape(section.question)}</h2>',
-        f'<p class="answer">{escape(section.answer)}</p>',
+    inner = [
         *(f"<p>{escape(detail)}</p>" for detail in section.details),
         _facts(section.facts),
         *(_figure(charts[key]) for key in section.charts if key in charts),
         *(_table(table) for table in tables),
+    ]
+    if section.fold:
+        inner = [f"<details><summary>{escape(section.fold)}</summary>", *inner, "</details>"]
+    parts = [
+        f'<section id="{escape(section.key)}"><h2>{escape(section.question)}</h2>',
+        f'<p class="answer">{escape(section.answer)}</p>',
+        *inner,
         "</section>",
     ]
     return "".join(parts)

@@ -29,7 +29,7 @@ Kind = Literal["calibration", "learning"]
 
 SCHEMA_VERSION = "1.1"  # of plans and advice; 1.1: gap and eps_reason
 CALIBRATION_SCHEMA = "2.1"  # 2.1: at_reason, gaps, restriction; 2.0: bounds, cases, sizes
-LEARNING_SCHEMA = "2.1"  # 2.1: intervals, selective, decisions; 2.0: any model, the portfolio
+LEARNING_SCHEMA = "2.2"  # 2.2: forecast; 2.1: intervals, selective, decisions; 2.0: portfolio
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
 COMMANDS = {"calibration": "consistruct analyze", "learning": "consistruct report"}

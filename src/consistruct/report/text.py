@@ -39,6 +39,8 @@ def sections_text(
     for section in sections:
         parts.append(Text(f"\n{section.question}", style="bold"))
         parts.append(Padding(Text(section.answer), (0, 0, 0, 2)))
+        if section.fold:  # a terminal has none: what is in it has a heading of its own
+            parts.append(Padding(Text(section.fold, style="italic"), (0, 0, 0, 2)))
         parts += [Padding(Text(detail, style="dim"), (0, 0, 0, 2)) for detail in section.details]
         if section.facts:
             facts = Table.grid(padding=(0, 2))

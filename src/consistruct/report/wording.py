@@ -14,10 +14,11 @@ from consistruct.report.easier import easier
 from consistruct.report.label_names import label_text, pair_difference
 from consistruct.report.magnitudes import count_text, log_text
 
-__all__ = ["Section", "calibration_sections"]
+__all__ = ["WORST_CASE", "Section", "calibration_sections"]
 
 PROVED = ("exact", "certified", "rounding")
 MANY_CLASSES = 100
+WORST_CASE = "Worst-case guarantee, over all distributions"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Section:
         Numbers, with their names.
     charts : tuple of str
         Keys of the charts that belong here.
+    fold : str
+        What stands on the fold that hides all but question and answer; "" for no fold.
     """
 
     key: str
@@ -44,6 +47,7 @@ class Section:
     details: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     charts: tuple[str, ...] = ()
+    fold: str = ""
 
 
 def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
@@ -174,14 +178,6 @@ def _hardness(report: CalibrationReport) -> Section:
             f"loss over {size} classes. It compares calibration only: it leaves out how large the "
             f"functions to be learnt are."
         )
-    sharp = _sharp(report)
-    if sharp is not None:
-        facts.append((f"sharp N* at ε = {at:.4g}", f"{sharp} examples"))
-        details.append(
-            "The sharp sample size N* counts both, and is the number to compare losses by. It is a "
-            "worst case over all distributions that fit its assumptions, not a forecast for a "
-            "data set."
-        )
     facts.append(("reference measure", report.measure))
     charts = ("classes",)
     return Section("hardness", question, answer, tuple(details), tuple(facts), charts)
@@ -194,13 +190,6 @@ def _tolerance(report: CalibrationReport) -> str:
         f"singular values up to {report.rank_tolerance:.2g} count as zero, and a tiny change of "
         f"the costs that adds a direction changes k_eff"
     )
-
-
-def _sharp(report: CalibrationReport) -> str | None:
-    if report.sample_sizes is None or report.at is None:
-        return None
-    log10 = report.sample_sizes.at(report.at).log10_sharp
-    return "no number of" if log10 == math.inf else count_text(log10 * math.log(10))
 
 
 # --- the curve ---
@@ -286,45 +275,59 @@ def _mixture(case: WorstCase) -> str:
 
 
 def _sample_size(report: CalibrationReport) -> Section:
+    """What the reader's own data say first; the worst case behind a fold, by its name."""
     question = "How many examples does it take?"
+    answer = (
+        "Your data tell: consistruct plan DATA --target COLUMN --loss SPEC (in Python cs.forecast) "
+        "forecasts the loss at 2, 4 and 10 times the rows, and the rows that a loss takes."
+    )
     sizes = report.sample_sizes
     if sizes is None or report.at is None:
         reason = report.sample_sizes_reason or "no excess risk is possible"
-        return Section("sample_size", question, f"No number can be given: {reason}.")
+        details: tuple[str, ...] = (f"No worst case can be given: {reason}.",)
+        return Section("sample_size", question, answer, details, fold=WORST_CASE)
     point = sizes.at(report.at)
-    if point.log10_sharp == math.inf:
-        answer = (
-            f"No number of examples guarantees an excess risk of {report.at:.4g}: it is not above "
-            f"what these scores can prove."
-        )
-    elif point.log10_sharp == -math.inf:
-        answer = f"None: every predictor keeps an excess risk of {report.at:.4g}."
-    else:
-        answer = (
-            f"At most {count_text(point.log10_sharp * math.log(10))} examples guarantee an "
-            f"expected excess risk of {report.at:.4g}, in the worst case."
-        )
-    details = [f"This is for ε = {report.at:.4g}, {report.at_reason}; --at asks for another."]
-    if math.isfinite(point.log10_sharp) and point.gap > 0:
-        details.append(
-            f"H is known by values only: the number may be too large by {point.gap:.1%}."
-            if math.isfinite(point.gap)
-            else "H is known from below only: the number may be far too large."
-        )
-    details += [
+    details = (
+        f"{_guaranteed(report.at, point.log10_sharp)} This is for ε = {report.at:.4g}, "
+        f"{report.at_reason}; --at asks for another.",
+        *_gap(point.log10_sharp, point.gap),
         f"This rests on features of norm at most R = {sizes.radius:g} and conditional "
         f"probabilities whose norms sum to at most Q = {sizes.q_bound:g}. Q may itself grow with "
         f"the number of labels: much of the hardness hides there.",
-        "The paper's constants are shown beside the sharp ones; the proof needs no more than the "
-        "sharp ones. Neither is a forecast for a data set: fit a model and look at its learning "
-        "curve for that.",
-    ]
-    facts = [
+        "It is a worst case over all distributions that fit these assumptions, not a forecast for "
+        "a data set: the number to compare losses by. The paper's constants are shown beside the "
+        "sharp ones; the proof needs no more than the sharp ones.",
+    )
+    facts = (
         ("N*, sharp constants", _examples(point.log10_sharp)),
         ("N*, the paper's constants", _examples(point.log10_paper)),
         *((f"sharp {name}", text) for name, text in sizes.sharp_assumptions),
-    ]
-    return Section("sample_size", question, answer, tuple(details), tuple(facts), ("sample_size",))
+    )
+    return Section(
+        "sample_size", question, answer, details, facts, ("sample_size",), fold=WORST_CASE
+    )
+
+
+def _guaranteed(eps: float, log10: float) -> str:
+    if log10 == math.inf:
+        return (
+            f"No number of examples guarantees an excess risk of {eps:.4g}: it is not above what "
+            f"these scores can prove."
+        )
+    if log10 == -math.inf:
+        return f"None: every predictor keeps an excess risk of {eps:.4g}."
+    return (
+        f"At most {count_text(log10 * math.log(10))} examples guarantee an expected excess risk of "
+        f"{eps:.4g}, in the worst case."
+    )
+
+
+def _gap(log10: float, gap: float) -> tuple[str, ...]:
+    if not math.isfinite(log10) or not gap > 0:
+        return ()
+    if math.isfinite(gap):
+        return (f"H is known by values only: the number may be too large by {gap:.1%}.",)
+    return ("H is known from below only: the number may be far too large.",)
 
 
 def _examples(log10: float) -> str:

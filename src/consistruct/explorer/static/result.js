@@ -56,7 +56,14 @@ export class ResultView {
         parts.figures.append(made.place);
         this.plots.set(key, made);
       }
-      root.append(parts.question, parts.answer, parts.figures, parts.facts, parts.more);
+      const inner = [parts.figures, parts.facts, parts.more];
+      if (section.fold) {
+        parts.fold = element("details", "fold");
+        parts.fold.append(element("summary", "", section.fold), parts.details, ...inner.slice(0, 2));
+        root.append(parts.question, parts.answer, parts.fold);
+      } else {
+        root.append(parts.question, parts.answer, ...inner);
+      }
       this.place.append(root);
       this.sections.set(section.key, parts);
     }

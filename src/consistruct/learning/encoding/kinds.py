@@ -27,7 +27,7 @@ __all__ = ["Examples", "Kind", "Rows"]
 
 
 class Kind(ABC):
-    """Required: `inputs`, `take`, `losses`, `present`."""
+    """Required: `inputs`, `take`, `losses`, `present`; `code_losses` unless examples are rows."""
 
     name: ClassVar[str]  # as models list it in `kinds`
     loss: Loss
@@ -48,6 +48,10 @@ class Kind(ABC):
     @abstractmethod
     def present(self, inputs: Any, codes: Any) -> Any:
         """Predictions as users expect them."""
+
+    def code_losses(self, codes: Any, truths: Any) -> FloatArray:
+        """Task loss of predictions against truths that are codes too, (n,)."""
+        return np.asarray(self.loss(codes, truths))
 
     def statistic(self) -> Statistic:
         """What models average unless they say otherwise."""

@@ -44,7 +44,10 @@ class Queries(Kind):
         return inputs.take(rows)
 
     def losses(self, inputs: QueryBatch, codes: Ragged, y: Any) -> FloatArray:
-        return losses_of_orders(self.loss, codes, inputs.truths(y))
+        return self.code_losses(codes, inputs.truths(y))
+
+    def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
+        return losses_of_orders(self.loss, codes, truths)
 
     def present(self, inputs: QueryBatch, codes: Ragged) -> Any:
         """Rank of each item, 1 is best: in the order of the data, or a list with one per query."""

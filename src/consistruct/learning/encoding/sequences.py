@@ -128,7 +128,10 @@ class Sequences(Kind):
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
         true = self.labels.known(pack_tags(y, inputs.offsets))
-        wrong = (codes.values != true).astype(np.float64)
+        return self.code_losses(codes, codes.with_values(true))
+
+    def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
+        wrong = (codes.values != truths.values).astype(np.float64)
         return np.asarray(np.add.reduceat(wrong, codes.offsets[:-1]) / codes.lengths)
 
     def present(self, inputs: Any, codes: Ragged) -> Any:

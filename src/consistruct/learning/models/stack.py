@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._progress import advance
 from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
@@ -236,7 +237,8 @@ class Stack(TargetModel):
         rng: np.random.Generator,
     ) -> list[Trial]:
         trials = []
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates):
+            advance(candidate.name, number, len(candidates))
             seed = int(rng.integers(2**62))  # drawn whatever happens: later ones do not change
             trial = Trial(candidate.name, candidate.model, candidate.reason)
             trials.append(trial)

@@ -64,6 +64,11 @@ class Metric(Member, ABC):
 
     # --- with a default ---
 
+    def _repr_html_(self) -> str:
+        from consistruct.losses.card import metric_card  # in notebooks only
+
+        return metric_card(self)
+
     @property
     def stages(self) -> tuple[Metric, ...]:
         """Smoother metrics that lead to this one; the search takes their rules on the way."""

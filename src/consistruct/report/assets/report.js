@@ -33,7 +33,9 @@
 
   draw();
   const fit = new ResizeObserver((entries) => {
-    for (const entry of entries) Plotly.Plots.resize(entry.target);
+    for (const entry of entries) {
+      if (entry.contentRect.width > 0) Plotly.Plots.resize(entry.target); // 0: behind a fold
+    }
   });
   for (const key of Object.keys(figures)) fit.observe(document.getElementById(`figure-${key}`));
   dark.addEventListener("change", draw);

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from consistruct._progress import advance
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 __all__ = ["Arrays", "EpochsDone", "StochasticProblem", "run_epochs"]
@@ -90,6 +91,7 @@ def run_epochs(
         rng.bit_generator.state = found.numbers["generator"]
     started = time.perf_counter()
     while len(risks) < max_epochs and (patience is None or stale < patience):
+        advance(f"epoch {len(risks) + 1}", len(risks), max_epochs)
         risk = problem.epoch(rng)
         if judge is not None:
             answer = problem.answer()

@@ -1,0 +1,132 @@
+"""A pilot data set for ``consistruct plan``: what to refit, and on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consistruct.cli.choices import (
+    choose_estimator,
+    choose_loss,
+    choose_model,
+    column_kinds,
+    prepared_for,
+    query_arguments,
+)
+from consistruct.cli.progress import activity, progress_bar
+from consistruct.exceptions import ConsistructError
+
+if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+    from consistruct.guarantees import Forecast, SampleComplexity
+
+__all__ = ["Pilot", "forecast_of", "read_pilot", "worst_case_of"]
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """An unfitted estimator and its data."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    groups: Any
+
+
+def read_pilot(
+    data: Path,
+    *,
+    loss: str,
+    rows: str | None,
+    target: list[str] | None,
+    groups: str | None,
+    ignore: list[str] | None,
+    columns: list[str] | None,
+    template: Path | None,
+    part: str | None,
+    format: str | None,  # noqa: A002
+    learner: str,
+    settings: list[str] | None,
+    seed: int,
+    jobs: int | None,
+) -> Pilot:
+    """Read as `fit` reads, and choose as `fit` chooses."""
+    from consistruct.cli import sequences
+    from consistruct.learning import StructuredPredictor
+    from consistruct.learning.files.data import read_data
+
+    if data.is_dir():
+        raise ValueError(f"a pilot data set is one file, but {data} is a folder; give one of it")
+    if sequences.is_column_file(data, format):
+        if loss != "hamming":
+            raise ValueError(f"sequences of tags are judged by --loss hamming, got {loss!r}")
+        chain = choose_model("chain" if learner == "auto" else learner, settings, None, None)
+        X, y = sequences.read_columns(data, template, target)
+        return Pilot(StructuredPredictor("hamming", chain, random_state=seed), X, y, None)
+    if template is not None:
+        raise ValueError("--template is about column files (.conll, or --format conll)")
+    with activity(f"reading {data.name}"):
+        examples = read_data(
+            data,
+            format=format,
+            target=target or (),
+            groups=groups,
+            ignore=ignore or (),
+            part=part,
+            columns=column_kinds(columns),
+        )
+    estimator = choose_estimator(
+        examples,
+        loss=choose_loss(loss, rows),
+        model=prepared_for(choose_model(learner, settings, None, None), examples),
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    queries = query_arguments(estimator, examples)
+    return Pilot(estimator, examples.X, examples.y, queries.get("groups"))
+
+
+def forecast_of(pilot: Pilot, confidence: float, seed: int) -> Forecast:
+    """The forecast, with a bar while it refits."""
+    from consistruct.guarantees import forecast
+
+    with progress_bar("refits for the forecast") as step:
+        return forecast(
+            pilot.estimator,
+            pilot.X,
+            pilot.y,
+            groups=pilot.groups,
+            confidence=confidence,
+            random_state=seed,
+            progress=step,
+        )
+
+
+def worst_case_of(
+    pilot: Pilot, *, eps: float | None, scores: str, radius: float, q_bound: float
+) -> SampleComplexity | str:
+    """The guarantee for the loss with the sizes of these data, or why there is none.
+
+    Without `eps`: a tenth of what the best constant prediction loses on these data.
+    """
+    from sklearn.base import clone
+
+    from consistruct.guarantees import default_accuracy, sample_complexity
+    from consistruct.losses.metrics import asked_metric
+    from consistruct.scores.spec import parse_scores
+
+    if asked_metric(pilot.estimator.loss) is not None:
+        return "a metric that is no mean over examples has none"
+    _, examples = clone(pilot.estimator)._training(pilot.X, pilot.y, groups=pilot.groups)
+    if examples.kind.name != "rows":
+        return f"{examples.kind.loss!r} is a family of losses; name a size: consistruct plan SPEC"
+    loss, reason = examples.kind.loss, "asked for"
+    try:
+        if eps is None:
+            chosen = default_accuracy(loss, true=examples.truths)
+            eps, reason = chosen.eps, chosen.reason
+        family = parse_scores(scores, loss)
+        found = sample_complexity(loss, family, eps=eps, radius=radius, q_bound=q_bound)
+    except ConsistructError as error:
+        return str(error)
+    return replace(found, eps_reason=reason)

@@ -1,0 +1,23 @@
+"""Forecasts: what a pilot data set says about the loss at more rows.
+
+The refits are in `consistruct.learning.refits`; the law of the curve and what is said with it here.
+"""
+
+from consistruct.guarantees.forecasts.forecast import (
+    FACTORS,
+    Forecast,
+    RowsNeeded,
+    curve_of_draws,
+    forecast,
+)
+from consistruct.guarantees.forecasts.law import CurveData, PowerLaw
+
+__all__ = [
+    "FACTORS",
+    "CurveData",
+    "Forecast",
+    "PowerLaw",
+    "RowsNeeded",
+    "curve_of_draws",
+    "forecast",
+]
