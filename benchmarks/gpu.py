@@ -199,7 +199,9 @@ def classification(n: int, d: int, n_classes: int) -> tuple[torch.Tensor, torch.
     for start in range(0, n, 2**22):
         part = X[start : start + 2**22]
         noise = torch.randn(len(part), n_classes, device=DEVICE, generator=generator)
-        y[start : start + 2**22] = (torch.sin(part @ weights / d**0.5 * CURVED) + 0.5 * noise).argmax(1)
+        y[start : start + 2**22] = (
+            torch.sin(part @ weights / d**0.5 * CURVED) + 0.5 * noise
+        ).argmax(1)
     return X, y
 
 

@@ -153,7 +153,9 @@ class TaskLoss(nn.Module):
                 f"got {tuple(theta.shape)}"
             )
         if true.ndim == 0 or true.shape[0] != n:
-            raise ValueError(f"target must have one row per row of input ({n}), got {list(true.shape)}")
+            raise ValueError(
+                f"target must have one row per row of input ({n}), got {list(true.shape)}"
+            )
         if mask is not None:
             _check_mask(mask, (n,))
             theta = torch.where(mask[:, None], theta, 0.0)

@@ -26,7 +26,7 @@ __all__ = ["Examples", "Kind", "Rows"]
 
 
 class Kind(ABC):
-    """Required: `inputs`, `take`, `losses`, `present`."""
+    """Required: `inputs`, `take`, `truths`, `losses`, `present`."""
 
     name: ClassVar[str]  # as models list it in `kinds`
     loss: Loss
@@ -39,6 +39,10 @@ class Kind(ABC):
     @abstractmethod
     def take(self, inputs: Any, rows: Any) -> Any:
         """The packed inputs of some examples, by number."""
+
+    @abstractmethod
+    def truths(self, inputs: Any, y: Any) -> Any:
+        """Codes of the truths, (n, …) or `Ragged`; −1 for labels never seen in training."""
 
     @abstractmethod
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
@@ -113,6 +117,9 @@ class Rows(Kind):
 
     def take(self, inputs: Any, rows: Any) -> Any:
         return _safe_indexing(inputs, rows)
+
+    def truths(self, inputs: Any, y: Any) -> Any:
+        return self.labels.encode(np.asarray(y), self.loss)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
         return self.labels.losses(self.loss, codes, y)

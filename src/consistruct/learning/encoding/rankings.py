@@ -43,8 +43,11 @@ class Queries(Kind):
     def take(self, inputs: QueryBatch, rows: Any) -> QueryBatch:
         return inputs.take(rows)
 
+    def truths(self, inputs: QueryBatch, y: Any) -> Ragged:
+        return inputs.truths(y)
+
     def losses(self, inputs: QueryBatch, codes: Ragged, y: Any) -> FloatArray:
-        return losses_of_orders(self.loss, codes, inputs.truths(y))
+        return losses_of_orders(self.loss, codes, self.truths(inputs, y))
 
     def present(self, inputs: QueryBatch, codes: Ragged) -> Any:
         """Rank of each item, 1 is best: in the order of the data, or a list with one per query."""

@@ -125,10 +125,12 @@ class Sequences(Kind):
     def take(self, inputs: Any, rows: Any) -> Any:
         return inputs.take(rows)
 
+    def truths(self, inputs: Any, y: Any) -> Ragged:
+        return Ragged(self.labels.known(pack_tags(y, inputs.offsets)), inputs.offsets)
+
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
-        true = self.labels.known(pack_tags(y, inputs.offsets))
-        wrong = (codes.values != true).astype(np.float64)
+        wrong = (codes.values != self.truths(inputs, y).values).astype(np.float64)
         return np.asarray(np.add.reduceat(wrong, codes.offsets[:-1]) / codes.lengths)
 
     def present(self, inputs: Any, codes: Ragged) -> Any:
