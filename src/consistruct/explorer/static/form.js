@@ -3,6 +3,9 @@
 const SPEC = "spec"; // value of the choice of a loss that is written as a spec
 const MATRIX = "matrix";
 const METRIC = "metric"; // a metric of the whole data set, at a confusion
+const ZERO_ONE = "zero-one";
+const FULL_IS_QUICK = ["hamming", "block"]; // by symmetry, whatever their size
+const MOST_LABELS = 1000n; // of a 0-1 loss to compare with
 const WANTED = {
   [MATRIX]: "Cost matrix: choose a CSV file, or drop it here",
   [METRIC]: "Confusion, counts of predictions and truths: choose a CSV file, or drop it here",
@@ -211,16 +214,22 @@ export class SettingForm {
     return [MATRIX, METRIC].includes(this.kind());
   }
 
-  // a setting beside this one that is not the same: other scores where they would differ, else
-  // another surrogate; `report` is what this one gave, if it has
+  // a setting beside this one that is not the same and quickly computed; `report` is what this
+  // one gave, if it has: own scores where others were chosen; one score per prediction, or per
+  // group, where that has a formula; else the 0-1 loss over as many labels
   other(report) {
-    const scores = this.input("scores");
-    const surrogate = this.input("surrogate");
-    const listed = report !== null && BigInt(report.rank) === BigInt(report.n_labels);
+    const [scores, surrogate] = [this.input("scores"), this.input("surrogate")];
+    const small = report !== null && BigInt(report.n_labels) <= MOST_LABELS;
     if (scores.value !== "own") scores.value = "own";
-    else if (!listed) scores.value = "full";
+    else if (FULL_IS_QUICK.includes(this.kind())) scores.value = "full";
+    else if (this.kind() === "mixed") this.load({ ...this.setting(""), scores: `blocks:${this.groups()}` });
+    else if (small && this.kind() !== ZERO_ONE) this.load({ ...this.setting(""), ...zeroOne(report) });
     else surrogate.value = surrogate.value === "quadratic" ? "logistic" : "quadratic";
     this.show();
+  }
+
+  groups() {
+    return this.input("spec").value.split(":")[1] ?? "";
   }
 
   rows() {
@@ -250,6 +259,10 @@ export class SettingForm {
     this.buildFields();
     this.show();
   }
+}
+
+function zeroOne(report) {
+  return { loss: `${ZERO_ONE}:${report.n_labels}`, matrix: "", metric: "", csv: null, eps: null };
 }
 
 function fillSelect(select, choices) {
