@@ -78,7 +78,7 @@ class CapabilityError(ConsistructError, TypeError):
     """An object lacks an optional capability that the caller needs."""
 
     def __init__(self, owner: object, capability: str, need: str, instead: str) -> None:
-        self.capability = capability
+        self.capability, self.instead = capability, instead
         super().__init__(
             f"{need} needs the capability '{capability}', which {owner!r} does not have; {instead}"
         )

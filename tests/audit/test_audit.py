@@ -18,7 +18,7 @@ from consistruct.audit import (
     Deviation,
     Evidence,
     audit_dict,
-    audit_page,
+    audit_pages,
     audit_text,
     run_audit,
 )
@@ -45,16 +45,25 @@ def test_every_entry_is_decided_as_expected(quick):
     assert quick.seconds < 60
 
 
-def test_the_page_in_the_documentation_is_that_of_the_code(quick):
-    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    for pattern in (r"^### (.+)$", r"^\*.+\* — \*\*(.+)\*\*$"):
-        assert re.findall(pattern, page, re.M) == re.findall(pattern, audit_page(quick), re.M)
-    fresh = audit_page(quick)
+def test_the_pages_of_the_documentation_are_those_of_the_code(quick):
+    folder, fresh = ROOT / "docs" / "audit", audit_pages(quick)
+    assert {page.name for page in folder.glob("*.md")} == set(fresh)
+    again = "write docs/audit again: consistruct audit --write-docs docs/audit"
     for name in ENTRIES:
+        page = (folder / f"{name}.md").read_text(encoding="utf-8")
         # heading, place, verdict and statement: everything before the numbers
-        start = re.escape(f"### {name}\n")
-        head = re.compile(start + r".*?(?=^\* Checked by|^Not checked)", re.M | re.S)
-        assert head.findall(page) == head.findall(fresh), f"write docs/audit.md again: {name}"
+        head = re.compile(r"\A.*?(?=^\* Checked by|^Not checked)", re.M | re.S)
+        assert head.findall(page) == head.findall(fresh[f"{name}.md"]), again
+    rows = re.compile(r"^\| \[.*$", re.M)
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert rows.findall(index) == rows.findall(fresh["index.md"]), again
+
+
+def test_the_index_leads_to_every_entry_and_is_short(quick):
+    index = audit_pages(quick)["index.md"]
+    table = index.split("## All entries")[1]
+    assert re.findall(r"^\| \[([\w-]+)\]\(\1\.md\)", table, re.M) == list(ENTRIES)
+    assert len(index) < 80_000
 
 
 def test_json_has_every_number_and_no_infinity(quick):
@@ -184,26 +193,27 @@ def test_an_unknown_entry_is_one_line_and_exit_2():
 
 
 def test_pages_need_a_folder_and_all_entries(tmp_path):
-    nowhere = tmp_path / "none" / "audit.md"
+    nowhere = tmp_path / "none"
     result = CliRunner().invoke(cli.app, ["audit", "--write-docs", str(nowhere)])
     assert result.exit_code == 2
     assert "does not exist" in result.stderr
-    page = tmp_path / "audit.md"
-    command = ["audit", "--write-docs", str(page), "--only", "hamming-gram"]
+    command = ["audit", "--write-docs", str(tmp_path), "--only", "hamming-gram"]
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 2
     assert "leave out --only" in result.stderr
-    assert not page.exists()
+    assert not list(tmp_path.iterdir())
 
 
-def test_the_page_is_written(tmp_path, monkeypatch):
+def test_the_pages_are_written(tmp_path, monkeypatch):
     few = {name: ENTRIES[name] for name in ("hamming-gram", "zero-one-remark")}
     monkeypatch.setattr("consistruct.audit.runner.ENTRIES", few)
-    page = tmp_path / "audit.md"
-    result = CliRunner().invoke(cli.app, ["audit", "--quick", "--write-docs", str(page)])
+    (tmp_path / "gone.md").write_text("an entry that is no more")
+    result = CliRunner().invoke(cli.app, ["audit", "--quick", "--write-docs", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    text = page.read_text(encoding="utf-8")
-    assert "### zero-one-remark" in text
+    written = {page.name for page in tmp_path.iterdir()}
+    assert written == {"index.md", "hamming-gram.md", "zero-one-remark.md"}
+    text = (tmp_path / "zero-one-remark.md").read_text(encoding="utf-8")
+    assert text.startswith("# zero-one-remark")
     assert "**false as stated**" in text
 
 

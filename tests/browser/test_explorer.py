@@ -114,9 +114,10 @@ def test_two_settings_side_by_side(explorer, keep):
     page = explorer("?loss=mixed:3x2:0.2")
     page.get_by_role("button", name="Compare two settings").click()
     second = page.get_by_role("region", name="Setting B")
-    second.locator("[name=scores]").select_option("blocks")
-    second.locator("[name=blocks]").fill("3x2")
+    # it opens with a setting that differs: scores of groups, for a loss of groups
     wait_for_answer(page, "consistency", "Only to level 0.1", panel=1)
+    assert second.locator("[name=scores]").input_value() == "blocks"
+    assert second.locator("[name=blocks]").input_value() == "3x2"
     assert answer(page, "consistency", panel=0) == CONSISTENT
     shown = page.locator("#comparison .legendtext")
     shown.filter(has_text="B: mixed:3x2:0.2, blocks:3x2").first.wait_for()
@@ -136,11 +137,30 @@ def test_two_settings_side_by_side(explorer, keep):
     assert "loss2" not in page.url
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("loss=hamming:6x2", {"loss2": "hamming:6x2", "scores2": "full"}),
+        ("loss=hamming:6x2&scores=full", {"loss2": "hamming:6x2"}),
+        ("loss=zero-one:5", {"loss2": "zero-one:5", "surrogate2": "logistic"}),
+        ("loss=ordinal:4:1", {"loss2": "zero-one:4"}),
+        ("loss=ndcg:4:4", {"loss2": "zero-one:24"}),
+    ],
+)
+def test_the_second_setting_differs(explorer, first, second):
+    page = explorer(f"?{first}")
+    page.get_by_role("button", name="Compare two settings").click()
+    page.locator("#comparison .main-svg").first.wait_for()
+    query = parse_qs(urlsplit(page.url).query)
+    assert {name: values[0] for name, values in query.items() if name.endswith("2")} == second
+
+
 def test_an_address_opens_the_same_settings(explorer):
     page = explorer("?loss=zero-one:12&eps=0.5")
     page.get_by_role("button", name="Compare two settings").click()
     second = page.get_by_role("region", name="Setting B")
     second.locator("[name=spec]").fill("hamming:6x2")
+    second.locator("[name=surrogate]").select_option("quadratic")
     second.locator("[name=scores]").select_option("full")
     wait_for_answer(page, "hardness", "64 classes", panel=1)
     query = parse_qs(urlsplit(page.url).query)
@@ -281,6 +301,7 @@ def test_light_and_dark(explorer, keep):
     page.wait_for_function(f"{ground} !== {json.dumps(dark)}")
     page.wait_for_timeout(500)  # the figures are drawn again
     assert contrast(page.evaluate(ground), page.evaluate(ink)) > 7
+    keep(page, "explorer-light")
 
 
 def contrast(one, other):

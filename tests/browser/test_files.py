@@ -44,11 +44,30 @@ def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
 def test_rows_are_asked_for_and_never_guessed(explorer):
     page = matrix_page(explorer)
     give(page, "0,1\n10,0")
-    page.locator(".error").filter(has_text="not symmetric").wait_for()
+    page.locator(".error").filter(has_text="“Its rows are”").wait_for()
     page.locator("[name=rows]").select_option("true")
     page.locator("[data-part=upload-note]").filter(has_text="2 predictions").wait_for()
     page.wait_for_selector("[data-key=worst_case]")
     assert page.locator(".error").is_hidden()
+
+
+def test_a_metric_is_analysed_at_a_confusion_that_is_typed(explorer, keep):
+    page = explorer()
+    page.locator("[name=kind]").select_option("metric")
+    page.locator("[name=metric]").select_option("g-mean")
+    page.locator("[name=typed]").fill("pred,no,yes\nno,80,6\nyes,4,10\n")
+    page.locator("[name=typed]").blur()
+    page.locator("[data-key=worst_case]").filter(
+        has_text=re.compile("answering .?(no|yes)")
+    ).wait_for()
+    assert "metric=g-mean" in page.url
+    assert (
+        "2 predictions × 2 truths: no, yes" in page.locator("[data-part=upload-note]").inner_text()
+    )
+    keep(page, "explorer-metric")
+    again = explorer(page.url.partition("/?")[2].join(["?", ""]))
+    again.locator("[data-key=worst_case]").filter(has_text=re.compile("(no|yes)")).wait_for()
+    assert again.locator("[name=metric]").input_value() == "g-mean"
 
 
 def test_a_file_is_dropped(explorer):
@@ -96,7 +115,9 @@ HOSTILE = {
     "10,000 columns": (b"0," * 9_999 + b"0", "has 10000 columns"),
     "NaN": (b"0,nan\n1,0", "got NaN"),
     "negative": (b"0,-1\n1,0", "got a negative cost"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "not UTF-8 text"),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is a picture"),
+    "a sheet": (b"PK\x03\x04\0\0", "is a spreadsheet"),
+    "examples": (b"age,kind\n" + b"3,a\n" * 50, "looks like a table of examples"),
     "no number": (b",a,b\na,0,one\nb,1,0", "'one' is not a number"),
     "formula": (b",a,b\na,0,=1+1\nb,1,0", "'=1+1' is not a number"),
     "markup as a number": (f",a,b\na,0,{MARKUP}\nb,1,0".encode(), f"{MARKUP}' is not"),

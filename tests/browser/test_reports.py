@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from consistruct import cli
 from tests.browser.conftest import PHONE
+from tests.report.samples import write_learning_reports
 
 MARKUP = "<img src=x onerror=window.harmed=1>"
 
@@ -21,6 +22,33 @@ def written(tmp_path_factory):
     result = CliRunner().invoke(cli.app, ["analyze", f"cost:{costs}", "--html", str(report)])
     assert result.exit_code == 0, result.output
     return report
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """Learning reports: classes with long names from a raw table, tags, a ranking."""
+    folder = tmp_path_factory.mktemp("learning")
+    return {path.stem: path for path in write_learning_reports(folder)}
+
+
+LEARNED = ["table", "tags", "ranking"]
+
+
+@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_learning_reports_open_in_light_dark_and_on_a_phone(learned, open_page, keep, name, look):
+    if look == "phone":
+        page = open_page(learned[name].as_uri(), viewport=PHONE, is_mobile=True)
+    else:
+        page = open_page(learned[name].as_uri(), color_scheme=look)
+    page.locator(".main-svg").first.wait_for()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= page.viewport_size["width"]
+    for plot in page.locator(".plot .main-svg").all():
+        box = plot.bounding_box()
+        assert box["x"] + box["width"] <= page.viewport_size["width"] + 1
+    page.wait_for_timeout(300)
+    keep(page, f"learning-{name}-{look}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

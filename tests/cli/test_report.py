@@ -123,3 +123,75 @@ def test_missing_values_are_one_line(consistruct, flowers):
     (flowers / "holes.csv").write_text("sl,sw,pl,pw,kind\n1,,3,4,versicolor\n")
     code, _, err = consistruct("report", flowers / "flowers.safetensors", flowers / "holes.csv")
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_what_was_made_of_each_column_is_told(consistruct, tmp_path):
+    """From a raw table to the report: dropped columns, words, dates and gaps are listed."""
+    rng = np.random.default_rng(0)
+    with (tmp_path / "raw.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "town", "since", "age", "same", "bought"])
+        for number in range(80):
+            town = ["Ulm", "Bonn", ""][rng.integers(3)]
+            age = "" if number % 7 == 0 else rng.integers(20, 60)
+            day = f"2024-0{rng.integers(1, 9)}-1{rng.integers(9)}"
+            writer.writerow([f"c{number}", town, day, age, 1, "yes" if town == "Ulm" else "no"])
+    code, _, err = consistruct(
+        "fit", tmp_path / "raw.csv", "--target", "bought", "--learner", "ridge", "--model",
+        tmp_path / "m.safetensors",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    code, out, err = consistruct(
+        "report", tmp_path / "m.safetensors", tmp_path / "raw.csv", "--train",
+        tmp_path / "raw.csv", "--quick", "--html", tmp_path / "r.html",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "What was made of each column?" in out
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    for words in (
+        "dropped: every row has a value of its own",
+        "dropped: it holds one value only",
+        "category of 2 values, ",
+        "date",
+        "number, 12 missing",
+    ):
+        assert words in page, words
+    # and the test file is the training file: that is said first
+    assert "Warning: All held-out examples are among the training data" in " ".join(out.split())
+
+
+def test_sequences_and_rankings_have_reports(consistruct, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("train", "test"):
+        lines = []
+        for _ in range(30):
+            lines += [f"{word} {tag}" for word, tag in (("Ada", "B-PER"), ("ran", "O"))]
+            lines += [f"{rng.choice(['Ulm', 'home'])} O", ""]
+        (tmp_path / f"{name}.conll").write_text("\n".join(lines))
+        with (tmp_path / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["query", "a", "b", "grade"])
+            for query in range(20):
+                for x in rng.normal(size=(4, 2)):
+                    writer.writerow([f"q{query}", *x, int(x[0] > 0)])
+    (tmp_path / "template.txt").write_text("w:%x[0,0]\n")
+    tags, ranks = tmp_path / "tags.safetensors", tmp_path / "ranks.safetensors"
+    for fit in (
+        ("train.conll", "--template", tmp_path / "template.txt", "--model", tags),
+        ("train.csv", "--target", "grade", "--groups", "query", "--loss", "ndcg", "--learner",
+         "items", "--set", "model=ridge", "--model", ranks),
+    ):  # fmt: skip
+        code, _, err = consistruct("fit", tmp_path / fit[0], *fit[1:])
+        assert (code, err) == (0, "")
+    for model, suffix, words in ((tags, "conll", "per sequence"), (ranks, "csv", "per query")):
+        page = tmp_path / f"{suffix}.html"
+        code, out, err = consistruct(
+            "report", model, tmp_path / f"test.{suffix}", "--train", tmp_path / f"train.{suffix}",
+            "--quick", "--html", page,
+        )  # fmt: skip
+        assert (code, err) == (0, "")
+        assert words in " ".join(out.split())
+        assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    code, _, err = consistruct("report", tags, tmp_path / "test.conll", "--target", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--target does not go with a sequence model" in err

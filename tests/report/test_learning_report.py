@@ -398,12 +398,6 @@ def test_mistakes_are_one_clear_line(iris):
         learning_report(model, np.full_like(X, np.nan), y)
 
 
-def test_sequences_are_sent_elsewhere():
-    model = cs.StructuredPredictor("hamming").fit([np.eye(2), np.eye(2)], [[0, 1], [1, 0]])
-    with pytest.raises(ValueError, match="labels of a fixed shape; for sequences use"):
-        learning_report(model, [np.eye(2)], [[0, 1]])
-
-
 # --- as data, text, page ---
 
 

@@ -38,7 +38,8 @@ def customers():
 @pytest.fixture(scope="module")
 def report(customers):
     score = ModelScore("this model", 0.4, 0.01, 0.0, 0.0, None)
-    plain = {field.name: () for field in dataclasses.fields(LearningReport)}
+    needed = [f for f in dataclasses.fields(LearningReport) if f.default is dataclasses.MISSING]
+    plain = {field.name: () for field in needed}
     fields = plain | {
         "loss": "costs", "estimator": "TaskLossClassifier", "model": "auto", "n_train": None,
         "n_test": 3000, "max_value": 9.0, "alpha": None, "contrast": 1.0, "scores": (score,),

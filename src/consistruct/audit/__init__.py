@@ -2,7 +2,7 @@
 
 from consistruct.audit.inventory import ENTRIES, NOT_CLAIMS
 from consistruct.audit.model import Deviation, Effort, Entry, Evidence, Result
-from consistruct.audit.render import audit_dict, audit_page, audit_text
+from consistruct.audit.render import audit_dict, audit_pages, audit_text
 from consistruct.audit.runner import AuditReport, run_audit
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Evidence",
     "Result",
     "audit_dict",
-    "audit_page",
+    "audit_pages",
     "audit_text",
     "run_audit",
 ]

@@ -1,8 +1,10 @@
-"""An audit as plain data with a versioned schema, as text, and as a page of the documentation."""
+"""An audit as plain data with a versioned schema, as text, and as pages of the documentation."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Group
@@ -14,8 +16,9 @@ from consistruct.audit.model import Deviation, Result
 from consistruct.audit.runner import AuditReport
 from consistruct.report import SCHEMA_VERSION
 
-__all__ = ["audit_dict", "audit_page", "audit_text"]
+__all__ = ["audit_dict", "audit_pages", "audit_text"]
 
+CLAIM_CHARACTERS = 140  # of a claim in the index
 STYLES = {
     "holds": "green",
     "holds with correction": "yellow",
@@ -125,22 +128,25 @@ def _number(value: float) -> str:
     return f"{float(value) + 0.0:.2g}"  # no minus zero
 
 
-def audit_page(report: AuditReport) -> str:
-    """The page ``docs/audit.md``."""
+def audit_pages(report: AuditReport) -> dict[str, str]:
+    """The folder ``docs/audit``: an index, and one page per entry, by file name."""
+    pages = {f"{one.entry.name}.md": "\n".join(_page(one)) for one in report.results}
+    return {"index.md": _index(report), **pages}
+
+
+def _index(report: AuditReport) -> str:
     lines = [
         "# The paper, audited",
         "",
-        "Written by `consistruct audit --write-docs docs/audit.md`; do not edit. The paper is "
-        "Osokin,",
-        "Bach, Lacoste-Julien, *On Structured Prediction Theory with Calibrated Convex "
-        "Surrogate Losses*",
-        "(NIPS 2017). Every verdict follows from the measurements beside it: a statement that "
-        "fails",
-        "beyond its tolerance needs a corrected one that was checked to hold. *Holds with "
-        "correction*:",
-        "it fails only in cases that its wording should have excluded; *false as stated*: it "
-        "fails in",
-        "the cases it is about.",
+        "Written by `consistruct audit --write-docs docs/audit`; do not edit. The paper is Osokin, "
+        "Bach, Lacoste-Julien,",
+        "*On Structured Prediction Theory with Calibrated Convex Surrogate Losses* (NIPS 2017). "
+        "Every claim has a page with what was",
+        "computed, and every verdict follows from the measurements there: a statement that fails "
+        "beyond its tolerance needs a",
+        "corrected one that was checked to hold. *Holds with correction*: it fails only in cases "
+        "that its wording should have excluded;",
+        "*false as stated*: it fails in the cases it is about.",
         "",
         f"{_sum(report)}.",
         "",
@@ -153,24 +159,35 @@ def audit_page(report: AuditReport) -> str:
         ("false as stated", "False as stated"),
         ("holds with correction", "Hold with a correction"),
     ):
-        lines += [f"## {heading}", ""]
-        for one in report.results:
-            if one.verdict == verdict and one.evidence is not None:
-                lines.append(f"* **[{one.entry.name}](#{one.entry.name})** ({one.entry.place}):")
-                lines.append(f"  {_escape(one.evidence.correction)}")
-        lines.append("")
-    lines += ["## All entries", ""]
-    for one in report.results:
-        lines += _section(one)
+        found = [one for one in report.results if one.verdict == verdict]
+        lines += [f"## {heading}", "", *_table(found), ""]
+    lines += ["## All entries", "", *_table(report.results), ""]
     lines += ["## Labels of the source that name no claim", ""]
     lines += [f"* `{label}`: {reason}" for label, reason in NOT_CLAIMS.items()]
+    lines += ["", "```{toctree}", ":hidden:", ":glob:", "", "*", "```"]
     return "\n".join(lines) + "\n"
+
+
+def _table(results: Iterable[Result]) -> list[str]:
+    """Entries with links to their pages, the beginning of the claim and the verdict."""
+    lines = ["| entry | in the paper | claim | verdict |", "|---|---|---|---|"]
+    for one in results:
+        entry = one.entry
+        claim = _escape(shorten(entry.statement, CLAIM_CHARACTERS, placeholder=" …"))
+        lines.append(
+            f"| [{entry.name}]({entry.name}.md) | {entry.place} | {claim} | {one.verdict} |"
+        )
+    return lines
+
+
+def _page(one: Result) -> list[str]:
+    return [*_section(one), "[All entries](index.md)", ""]
 
 
 def _section(one: Result) -> list[str]:
     entry = one.entry
     lines = [
-        f"### {entry.name}",
+        f"# {entry.name}",
         "",
         f"*{entry.kind}, {entry.place}* — **{one.verdict}**",
         "",

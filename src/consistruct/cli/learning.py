@@ -27,6 +27,7 @@ from consistruct.cli.choices import (
 from consistruct.cli.model_data import (
     format_of,
     layout_of,
+    notes_of,
     of_metric,
     read_like_training,
     shape_of,
@@ -227,7 +228,7 @@ def fit(
     with activity(f"fitting {shape_of(examples)}"):
         estimator.fit(examples.X, examples.y, **queries)
     seconds = time.perf_counter() - start
-    save(estimator, model, notes={"layout": examples.layout.as_dict()})
+    save(estimator, model, notes=notes_of(examples))
     losses = estimator.task_losses(examples.X, examples.y, **queries)
     promised = calibration_result(estimator) if is_controlled(estimator) else {}
     show(

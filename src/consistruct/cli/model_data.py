@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,16 @@ if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
     from consistruct.learning.files.data import DataSet, Layout
     from consistruct.learning.files.persistence import ModelFile
 
-__all__ = ["format_of", "layout_of", "of_metric", "read_like_training", "shape_of", "using"]
+__all__ = [
+    "columns_of",
+    "format_of",
+    "layout_of",
+    "notes_of",
+    "of_metric",
+    "read_like_training",
+    "shape_of",
+    "using",
+]
 
 
 def read_like_training(
@@ -70,6 +80,27 @@ def layout_of(stored: ModelFile, path: Path) -> Layout:
             f"{path} does not say which columns it was fitted on; it was saved from Python, "
             f"where load(path).predict(X) takes arrays"
         ) from None
+
+
+def notes_of(examples: DataSet) -> dict[str, Any]:
+    """What a model file keeps of the file that the model was fitted on."""
+    notes: dict[str, Any] = {"layout": examples.layout.as_dict()}
+    if examples.columns:
+        notes["table"] = [dataclasses.asdict(note) for note in examples.columns]
+    return notes
+
+
+def columns_of(stored: ModelFile, path: Path) -> list[Any]:
+    """What was made of each column of the training file, dropped ones too, as the model notes it.
+
+    None for a table of complete numbers.
+    """
+    from consistruct.learning.files.data.raw import ColumnNote
+
+    try:
+        return [ColumnNote(**note) for note in stored.notes.get("table", ())]
+    except TypeError:
+        raise ModelFileError(f"{path} is damaged: its notes on columns cannot be read") from None
 
 
 def format_of(layout: Layout, data: Path) -> str | None:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consistruct.cli.model_data import read_like_training, using
+from consistruct.cli import sequences
+from consistruct.cli.choices import query_arguments
+from consistruct.cli.model_data import columns_of, read_like_training, using
 from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.cli.risk import is_controlled
+
+if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+    from consistruct.learning.files.persistence import ModelFile
 
 __all__ = ["register", "report"]
 
@@ -22,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
+    context: typer.Context,
     model: ModelPath,
     data: DataFile,
     train: Annotated[
@@ -51,6 +58,9 @@ def report(
     """Judge a fitted model on held-out data: is it better than the usual baselines?
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
+
+    Tables, rankings and sequences: consistruct report chunks.safetensors test.conll --train
+    train.conll
     """
     from rich.console import Console
 
@@ -66,20 +76,23 @@ def report(
 
     check_targets(html=html, plot=plot, csv=csv, model=model, data=data, training_data=train)
     stored = read_model(model)
-    examples, layout = read_like_training(stored, model, data, target, part, format)
-    options: dict[str, Any] = {}
-    if train is not None:
-        rows, _ = read_like_training(stored, model, train, target, train_part, format)
-        options = {"X_train": rows.X, "y_train": rows.y}
+    if is_controlled(stored.estimator):
+        raise ValueError(
+            f"{model} holds a model with a promise; consistruct evaluate tells whether it is kept, "
+            f"and a report needs the model fitted without --risk"
+        )
+    if sequences.is_sequence_model(stored, model, data, format):
+        allowed, reason = sequences.REPORT_OPTIONS, "does not go with a sequence model"
+        sequences.refuse_options(context, allowed, reason)
+        given = sequences.report_inputs(stored, model, data, train)
+    else:
+        given = _table_inputs(stored, model, data, train, target, part, train_part, format)
     with progress_bar("fits for the report") as step, using(model):
         found = learning_report(
             stored.estimator,
-            examples.X,
-            examples.y,
-            **options,
+            **given,
             learning_curve=not quick,
             bandwidths=not quick,
-            label_names=layout.label_names,
             random_state=seed,
             progress=step,
         )
@@ -97,3 +110,31 @@ def report(
     Console().print(learning_text(found))
     for path in written:
         typer.echo(f"written: {path}")
+
+
+def _table_inputs(
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    train: Path | None,
+    target: list[str] | None,
+    part: str | None,
+    train_part: str | None,
+    format: str | None,  # noqa: A002
+) -> dict[str, Any]:
+    """Rows of a table, or items of queries, held out and, if given, trained on."""
+    examples, layout = read_like_training(stored, model, data, target, part, format)
+    queries = query_arguments(stored.estimator, examples)
+    found = {
+        "X": examples.X,
+        "y": examples.y,
+        "label_names": layout.label_names,
+        "columns": columns_of(stored, model),
+        **queries,
+    }
+    if train is not None:
+        rows, _ = read_like_training(stored, model, train, target, train_part, format)
+        found |= {"X_train": rows.X, "y_train": rows.y}
+        if queries:
+            found["groups_train"] = rows.groups
+    return found

@@ -29,6 +29,7 @@ __all__ = [
     "predict_columns",
     "read_columns",
     "refuse_options",
+    "report_inputs",
 ]
 
 COLUMN_OPTIONS = (
@@ -52,6 +53,9 @@ FIT_OPTIONS = (
     *COLUMN_OPTIONS,
 )
 PREDICT_OPTIONS = ("model", "data", "out", "format", "as_json")
+REPORT_OPTIONS = (
+    "model", "data", "train", "html", "plot", "csv", "quick", "seed", "format", "as_json",
+)  # fmt: skip
 EVALUATE_OPTIONS = ("model", "data", "at_most", "format", "as_json")
 
 
@@ -172,12 +176,9 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
     )
 
     layout, file = _layout(stored, model), _read(data)
-    try:
-        true = layout.tags(file)
-    except DataFileError as error:
-        raise DataFileError(f"{data}: {error}") from None
+    X, true = _with_tags(layout, file, data)
     with activity(f"evaluating on {_size(file)}"):
-        pred = _predict(stored.estimator, _features(layout, file, data))
+        pred = _predict(stored.estimator, X)
     scheme = chunk_scheme(tag for tags in (*true, *pred) for tag in tags)
     chunks = None if scheme is None else chunk_score(true, pred, scheme)
     intervals = sequence_intervals(true, pred, scheme)
@@ -194,6 +195,16 @@ def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, An
         "chunk_f1": None if chunks is None else chunks.f1,
         **{f"{name}_interval": found.as_list() for name, found in intervals.items()},
     }
+
+
+def report_inputs(stored: ModelFile, model: Path, data: Path, train: Path | None) -> dict[str, Any]:
+    """Sequences with their tags for a report, held out and, if given, trained on."""
+    layout = _layout(stored, model)
+    X, y = _with_tags(layout, _read(data), data)
+    found = {"X": X, "y": y}
+    if train is not None:
+        found["X_train"], found["y_train"] = _with_tags(layout, _read(train), train)
+    return found
 
 
 # --- from files to objects -----------------------------------------------------------------------
@@ -293,6 +304,16 @@ def _layout(stored: ModelFile, model: Path) -> ColumnLayout:
 def _features(layout: ColumnLayout, file: ColumnFile, data: Path) -> list[list[list[str]]]:
     try:
         return layout.features(file)
+    except DataFileError as error:
+        raise DataFileError(f"{data}: {error}") from None
+
+
+def _with_tags(
+    layout: ColumnLayout, file: ColumnFile, data: Path
+) -> tuple[list[list[list[str]]], list[list[str]]]:
+    """Features and true tags of all sequences."""
+    try:
+        return layout.features(file), layout.tags(file)
     except DataFileError as error:
         raise DataFileError(f"{data}: {error}") from None
 

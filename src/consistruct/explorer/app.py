@@ -28,9 +28,10 @@ from consistruct.explorer.files import FILES, description, file_name
 from consistruct.explorer.jobs import Job, Jobs, TooBusyError
 from consistruct.explorer.limits import Limits
 from consistruct.explorer.matrices import Matrices
+from consistruct.explorer.messages import page_message
 from consistruct.explorer.pool import WorkerError, WorkerPool
 from consistruct.explorer.security import ALLOWED_HOSTS, HEADERS, OriginCheck, SecurityHeaders
-from consistruct.explorer.settings import Setting, one_line
+from consistruct.explorer.settings import Setting
 from consistruct.report import CalibrationReport, comparison_figures
 
 __all__ = ["create_app"]
@@ -245,11 +246,11 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": one_line(error)}, 400)
+    return JSONResponse({"error": page_message(error)}, 400)
 
 
 async def _too_busy(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": one_line(error)}, 503)
+    return JSONResponse({"error": page_message(error)}, 503)
 
 
 async def _failure(request: Request, error: Exception) -> Response:

@@ -101,6 +101,26 @@ OFFERS: dict[str, Offer] = {
 # files are not read for a page, and cost vectors have no finite set of truths to analyse
 NOT_OFFERED = ("cost", "tree", "cost-vectors", "decision")
 
+# by the name in the registry; constraints on recall or groups need more than a confusion
+METRIC_TITLES = {
+    "f1": "F1 of the second of two classes",
+    "macro-f1": "macro F1",
+    "micro-f1": "micro F1",
+    "weighted-f1": "F1 weighted by class",
+    "f-beta": "F2 of the second of two classes",
+    "jaccard": "Jaccard of the second of two classes",
+    "macro-jaccard": "macro Jaccard",
+    "micro-jaccard": "micro Jaccard",
+    "balanced-accuracy": "balanced accuracy: mean recall",
+    "g-mean": "G-mean: geometric mean of recalls",
+    "min-recall": "smallest recall",
+    "kappa": "Cohen's kappa",
+    "qwk": "quadratic weighted kappa",
+    "mcc": "Matthews correlation (MCC)",
+}
+METRIC_SPECS = {"f-beta": "f-beta:2"}
+METRICS_NOT_OFFERED = ("precision-at-recall", "recall-at-precision", "coverage", "equal-recall")
+
 SCORES = (
     ("own", "own: just enough for the loss"),
     ("full", "full: one score per prediction"),
@@ -130,6 +150,10 @@ def catalogue(limits: Limits) -> dict[str, Any]:
                 ],
             }
             for name, offer in OFFERS.items()
+        ],
+        "metrics": [
+            {"name": METRIC_SPECS.get(name, name), "title": title}
+            for name, title in METRIC_TITLES.items()
         ],
         "specs": [LOSSES[name].spec for name in OFFERS],
         "scores": [{"name": name, "title": title} for name, title in SCORES],

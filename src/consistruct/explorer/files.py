@@ -65,4 +65,4 @@ def file_name(setting: Setting, name: str) -> str:
 def _words(setting: Setting) -> list[str]:
     choices = (setting.scores, setting.surrogate, setting.decoding)
     unusual = [choice for choice in choices if choice not in ("own", "quadratic", "argmax")]
-    return [setting.loss or "cost matrix", *unusual]
+    return [setting.loss or setting.metric or "cost matrix", *unusual]

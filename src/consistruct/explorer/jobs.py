@@ -13,8 +13,9 @@ from typing import Any, Literal
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer.limits import Limits
 from consistruct.explorer.matrices import Matrices
+from consistruct.explorer.messages import page_message
 from consistruct.explorer.pool import WorkerError, WorkerPool
-from consistruct.explorer.settings import Setting, one_line
+from consistruct.explorer.settings import Setting
 
 __all__ = ["Job", "Jobs", "State", "TooBusyError"]
 
@@ -168,7 +169,7 @@ class Jobs:
             )
             job.update(state="done", result=result)
         except WorkerError as error:
-            job.update(state="failed", error=one_line(error))
+            job.update(state="failed", error=page_message(error))
         except asyncio.CancelledError:
             job.update(state="cancelled", error="cancelled")
             raise

@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer.limits import Limits
-from consistruct.losses import CostMatrix, parse_cost_csv
+from consistruct.explorer.messages import junk_message
+from consistruct.losses import CostMatrix, parse_cost_csv, parse_metric
 
 __all__ = ["Matrices", "Rows", "Upload"]
 
 Rows = Literal["pred", "true"]
 SOURCE = "the file"
 N_NAMES = 12  # label names that the page lists
+MANY_ROWS = 20
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,16 @@ class Upload:
         return hashlib.sha256(content).hexdigest()
 
     def matrix(self) -> CostMatrix:
-        """The costs, rows being predictions."""
+        """The costs, or counts of a confusion, rows being predictions."""
         return parse_cost_csv(self.text, SOURCE, rows=self.rows)
+
+    def loss(self, metric: str = "") -> CostMatrix:
+        """The costs, or those that a metric is to first order at this confusion."""
+        table = self.matrix()
+        if not metric:
+            return table
+        costs = parse_metric(metric).linearised(table.M)
+        return CostMatrix(costs.M, table.pred_names, table.true_names)
 
 
 class Matrices:
@@ -79,6 +89,9 @@ class Matrices:
 
     def _text(self, content: bytes) -> str:
         """Text of a table within the limits, counted before anything is parsed."""
+        junk = junk_message(content)
+        if junk is not None:
+            raise ConsistructError(junk)
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -93,11 +106,28 @@ class Matrices:
         for number, what in ((n_columns, "columns"), (len(lines), "rows")):
             # commas in quoted names count too: a name with many of them is refused, which is safe
             if number > most:
+                hint = (
+                    "if it holds examples, `consistruct fit` learns from it"
+                    if len(lines) > 2 * n_columns
+                    else "`consistruct analyze cost:FILE.csv` takes more"
+                )
                 raise ConsistructError(
                     f"{SOURCE} has {number} {what}, the explorer takes at most "
-                    f"{self._limits.labels} labels; use `consistruct analyze cost:FILE.csv`"
+                    f"{self._limits.labels} labels; {hint}"
                 )
+        self._refuse_examples(lines)
         return text
+
+    @staticmethod
+    def _refuse_examples(lines: list[str]) -> None:
+        """A table with far more rows than columns holds examples, not costs."""
+        rows, columns = len(lines), lines[0].count(",") + 1 if lines else 0
+        if columns > 1 and rows > MANY_ROWS and rows > 3 * columns:
+            raise ConsistructError(
+                f"{SOURCE} has {rows} rows and {columns} columns, which looks like a table of "
+                f"examples; costs have one row and one column for each label. `consistruct fit` "
+                f"learns from examples"
+            )
 
 
 def _check_rows(rows: str) -> Rows | None:

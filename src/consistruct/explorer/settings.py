@@ -10,12 +10,11 @@ from typing import Any, Self
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer.limits import Limits
 
-__all__ = ["Setting", "one_line"]
+__all__ = ["Setting"]
 
 CHARACTERS = re.compile(r"[A-Za-z0-9_.,:+-]+")
 MATRIX_ID = re.compile(r"[0-9a-f]{64}")
 READS_FILES = ("cost", "tree", "matrix")  # names in specs after which a path would follow
-MESSAGE_CHARACTERS = 400
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,18 @@ class Setting:
     loss : str
         A spec such as ``hamming:10``; empty if `matrix` is given.
     matrix : str
-        Identifier of an uploaded cost matrix; empty if `loss` is given.
+        Identifier of an uploaded matrix of costs or, with `metric`, of a confusion; empty if `loss`
+        is given.
+    metric : str
+        A metric of the whole data set, such as ``macro-f1``, that is analysed as the costs which it
+        is to first order at the confusion; empty for costs.
     eps : float or None
         None lets the report choose.
     """
 
     loss: str = ""
     matrix: str = ""
+    metric: str = ""
     scores: str = "own"
     surrogate: str = "quadratic"
     decoding: str = "argmax"
@@ -61,8 +65,10 @@ class Setting:
             texts[name] = text.strip()
         if bool(texts["loss"]) == bool(texts["matrix"]):
             raise ConsistructError("give a loss, for example hamming:10, or drop a cost matrix")
-        for name in ("loss", "scores", "surrogate", "decoding"):
-            if texts[name] or name != "loss":
+        if texts["metric"] and not texts["matrix"]:
+            raise ConsistructError(f"{texts['metric']} needs a confusion: drop it as a CSV file")
+        for name in ("loss", "metric", "scores", "surrogate", "decoding"):
+            if texts[name] or name not in ("loss", "metric"):
                 _check_spec(name, texts[name], limits)
         if texts["matrix"] and not MATRIX_ID.fullmatch(texts["matrix"]):
             raise ConsistructError("matrix must be the identifier that the upload answered with")
@@ -112,13 +118,3 @@ def _check_eps(value: Any) -> float | None:
     if not math.isfinite(value) or value < 0:
         raise ConsistructError(f"eps must be finite and non-negative, got {value}")
     return float(value)
-
-
-def one_line(message: object) -> str:
-    """A message as the page shows it: one line, cut where it is long.
-
-    >>> one_line(ValueError("first\\n second"))
-    'first second'
-    """
-    text = " ".join(str(message).split())
-    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"

@@ -29,7 +29,8 @@ from consistruct.calibration import CalibrationFunction, LabelOrderWarning, cali
 from consistruct.exceptions import ConsistructError, describe_count
 from consistruct.explorer.files import render
 from consistruct.explorer.matrices import Upload
-from consistruct.explorer.settings import Setting, one_line
+from consistruct.explorer.messages import page_message
+from consistruct.explorer.settings import Setting
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.report import (
@@ -106,7 +107,7 @@ class Analyst:
             loss = parse_loss(setting.loss)
             self._check_size(loss)
         else:
-            loss = Upload(matrix["text"], matrix["rows"]).matrix()
+            loss = Upload(matrix["text"], matrix["rows"]).loss(setting.metric)
         # own scores are those that the surrogate is trained with
         scores = None if setting.scores == "own" else parse_scores(setting.scores, loss)
         with warnings.catch_warnings(record=True) as caught:
@@ -167,14 +168,14 @@ def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dic
         return {"result": analyst.answer(request, step)}
     except (ValueError, TypeError) as error:
         # what the package says to its caller is what the page shows
-        return {"error": one_line(error)}
+        return {"error": page_message(error)}
     except MemoryError:
         return {"error": "this needs more memory than the explorer takes; try smaller sizes"}
     except (OverflowError, RecursionError) as error:
-        return {"error": one_line(f"the sizes are too large: {error}")}
+        return {"error": page_message(f"the sizes are too large: {error}")}
     except Exception as error:  # the server must go on: the page says that it is our fault
         traceback.print_exc()
-        return {"error": one_line(f"the computation failed: {type(error).__name__}: {error}")}
+        return {"error": page_message(f"the computation failed: {type(error).__name__}: {error}")}
 
 
 def _send(replies: BinaryIO, message: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -65,6 +66,11 @@ class CostVectors(Loss):
 
     def target(self, true: ArrayLike) -> Target:
         return self.truths.check(true, "true")
+
+    def learnt_from(self, true: LabelArray) -> Self:
+        """With the largest cost of the training set, if it is larger than was said."""
+        costs = self.truths.check(true, "y")
+        return dataclasses.replace(self, max_cost=max(self.max_cost, float(costs.max())))
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

@@ -34,6 +34,7 @@ from consistruct.report.calibration import (
 )
 from consistruct.report.label_names import shown_label
 from consistruct.report.restriction import Restriction
+from consistruct.report.subjects import loss_title, scores_title
 from consistruct.report.worst_case import find_worst_case
 from consistruct.scores import Full
 
@@ -101,6 +102,8 @@ def calibration_report(
     return CalibrationReport(
         loss=repr(curve.loss),
         scores=repr(curve.scores),
+        loss_title=loss_title(curve.loss),
+        scores_title=scores_title(curve.scores),
         surrogate=curve.surrogate,
         decoding=curve.decoding,
         measure=curve.measure,

@@ -11,7 +11,6 @@ All work on label codes, of which the loss is a function; none sees the examples
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,24 +20,32 @@ import numpy as np
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.labels import Classes
-from consistruct.losses import Decision, Hamming
+from consistruct.losses import CostVectors, Decision, Hamming
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["Baseline", "LogisticLaw", "constant_decision", "fit_baselines", "label_kind"]
+__all__ = ["LogisticLaw", "Peer", "constant_decision", "label_kind", "row_peers"]
 
 N_DRAWS = 64  # label sets drawn per example for decisions under independent labels
 PART_LIMIT = 64  # logistic regressions of one baseline
 CHUNK = 256  # rows decoded at a time
+EARLY_ROWS = 10  # of the rarest class, for boosting with early stopping
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """Predictions (codes) for the examples held out."""
+class Peer:
+    """Something that a model should beat.
 
-    name: str
-    codes: LabelArray
-    seconds: float
+    Attributes
+    ----------
+    decide : callable (training inputs, truths, inputs) -> {name: predictions}
+        Fits, then decides; inputs are packed, truths and predictions are codes. The last entry
+        stands in the learning curve.
+    in_curve : bool
+    """
+
+    decide: Callable[[Any, Any, Any], dict[str, Any]]
+    in_curve: bool = True
 
 
 def label_kind(loss: Loss, codes: LabelArray) -> str:
@@ -50,27 +57,15 @@ def label_kind(loss: Loss, codes: LabelArray) -> str:
     return "other"
 
 
-def fit_baselines(
-    loss: Loss,
-    X_train: Any,
-    train: LabelArray,
-    X_test: Any,
-    *,
-    seed: int,
-    done: Callable[[], None],
-) -> tuple[list[Baseline], str | None]:
-    """All baselines that make sense for these labels, and why the others do not."""
-    found = [_timed("best constant", lambda: constant_decision(loss, train, X_test.shape[0]))]
-    done()
+def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str | None]:
+    """All baselines that make sense for the labels of rows, and why the others do not."""
+    found = [Peer(_constant(loss), in_curve=False)]
     if isinstance(loss, Decision):
-        found.append(
-            _timed(
-                "linear regression, then the oracle",
-                lambda: _two_stage(loss, X_train, train, X_test),
-            )
-        )
-        done()
+        name = "linear regression, then the oracle"
+        found.append(Peer(lambda X, true, new: {name: _two_stage(loss, X, true, new)}))
         return found, "logistic regression is for classes and label sets; these are decisions"
+    if isinstance(loss, CostVectors):
+        return [*found, *_cost_regressions(loss)], None
     kind = label_kind(loss, train)
     if kind == "other":
         return found, "logistic regression is for classes and label sets; these labels are neither"
@@ -79,35 +74,65 @@ def fit_baselines(
             f"logistic regression of {train.shape[1]} labels was left out; the limit is "
             f"{PART_LIMIT}"
         )
-    start = time.perf_counter()
-    law = LogisticLaw(X_train, train, kind)
-    probabilities = law.probabilities(X_test)
-    fitting = time.perf_counter() - start
-    usual = "argmax" if kind == "classes" else "each label at ½"
-    found.append(Baseline(f"logistic, {usual}", law.likeliest(loss, probabilities), fitting))
-    done()
+    found.append(Peer(_logistic_peer(loss, kind, seed)))
     if kind == "sets" and isinstance(loss, Hamming):
         return found, "for the Hamming loss Bayes decisions are those of each label at ½"
-    start = time.perf_counter()
-    codes = law.bayes(loss, probabilities, np.random.default_rng(seed))
-    deciding = time.perf_counter() - start
-    found.append(Baseline("logistic, Bayes decisions", codes, fitting + deciding))
-    done()
     if kind == "classes":
-        for name, make in (("forest", _forest), ("boosting", _boosting)):
-            start = time.perf_counter()
-            other = LogisticLaw(X_train, train, kind, make)
-            codes = other.bayes(loss, other.probabilities(X_test), np.random.default_rng(seed))
-            seconds = time.perf_counter() - start
-            found.append(Baseline(f"{name}, Bayes decisions", codes, seconds))
-            done()
+        found += [
+            Peer(_tree_peer(loss, name, make, seed))
+            for name, make in (("forest", _forest), ("boosting", _boosting))
+        ]
     return found, None
 
 
-def _timed(name: str, predict: Callable[[], LabelArray]) -> Baseline:
-    start = time.perf_counter()
-    codes = predict()
-    return Baseline(name, codes, time.perf_counter() - start)
+def _constant(loss: Loss) -> Callable[[Any, Any, Any], dict[str, Any]]:
+    def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
+        return {"best constant": constant_decision(loss, true, new.shape[0])}
+
+    return decide
+
+
+def _logistic_peer(loss: Loss, kind: str, seed: int) -> Callable[[Any, Any, Any], dict[str, Any]]:
+    usual = "argmax" if kind == "classes" else "each label at ½"
+    only = kind == "sets" and isinstance(loss, Hamming)  # Bayes decisions are these
+
+    def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
+        law = LogisticLaw(X, true, kind)
+        chances = law.probabilities(new)
+        found = {f"logistic, {usual}": law.likeliest(loss, chances)}
+        if not only:
+            rng = np.random.default_rng(seed)
+            found["logistic, Bayes decisions"] = law.bayes(loss, chances, rng)
+        return found
+
+    return decide
+
+
+def _tree_peer(
+    loss: Loss, name: str, make: Callable[[Any, LabelArray], Any], seed: int
+) -> Callable[[Any, Any, Any], dict[str, Any]]:
+    def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
+        law = LogisticLaw(X, true, "classes", make)
+        codes = law.bayes(loss, law.probabilities(new), np.random.default_rng(seed))
+        return {f"{name}, Bayes decisions": codes}
+
+    return decide
+
+
+def _cost_regressions(loss: CostVectors) -> list[Peer]:
+    """Costs by regression, then the cheapest decision."""
+
+    def peer(name: str, make: Callable[[Any], Any]) -> Peer:
+        def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
+            costs = make(X).fit(X, loss.target(true)).predict(new)
+            return {name: loss.score_space.decoder()(-np.asarray(costs).reshape(-1, loss.k))}
+
+        return Peer(decide)
+
+    return [
+        peer("linear regression of the costs", _linear_costs),
+        peer("forest of the costs", _forest_costs),
+    ]
 
 
 def _two_stage(loss: Decision, X_train: Any, train: LabelArray, X_test: Any) -> LabelArray:
@@ -136,7 +161,7 @@ class LogisticLaw:
         X: Any,
         codes: LabelArray,
         kind: str,
-        make: Callable[[Any], Any] | None = None,
+        make: Callable[[Any, LabelArray], Any] | None = None,
     ) -> None:
         self.kind = kind
         columns = codes[:, None] if kind == "classes" else codes
@@ -177,7 +202,7 @@ class LogisticLaw:
         return np.concatenate(parts)
 
 
-def _fitted(X: Any, codes: LabelArray, make: Callable[[Any], Any]) -> Any:
+def _fitted(X: Any, codes: LabelArray, make: Callable[[Any, LabelArray], Any]) -> Any:
     """A fitted pipeline, or the only code that there is."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -186,31 +211,51 @@ def _fitted(X: Any, codes: LabelArray, make: Callable[[Any], Any]) -> Any:
     with warnings.catch_warnings():
         # after 1000 iterations the last digits do not matter for a baseline
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return make(X).fit(X, codes)
+        return make(X, codes).fit(X, codes)
 
 
-def _logistic(X: Any) -> Any:
+def _logistic(X: Any, codes: LabelArray) -> Any:
     from sklearn.linear_model import LogisticRegression
+
+    return _of_lines(X, LogisticRegression(max_iter=1000))
+
+
+def _linear_costs(X: Any) -> Any:
+    from sklearn.linear_model import Ridge
+
+    return _of_lines(X, Ridge())
+
+
+def _of_lines(X: Any, model: Any) -> Any:
+    """Linear models: numbers standardised, categories one-hot, missing cells filled in."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     from consistruct.learning.selection.columns import Columns
 
-    # numbers are standardised, categories one-hot, missing cells filled in
     scaler = StandardScaler(with_mean=False) if is_sparse(X) else Columns.of(X).for_linear()
-    return make_pipeline(scaler, LogisticRegression(max_iter=1000))
+    return make_pipeline(scaler, model)
 
 
-def _forest(X: Any) -> Any:
+def _forest_costs(X: Any) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+
+    return _of_trees(X, RandomForestRegressor(random_state=0))
+
+
+def _forest(X: Any, codes: LabelArray) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
     return _of_trees(X, RandomForestClassifier(random_state=0))
 
 
-def _boosting(X: Any) -> Any:
+def _boosting(X: Any, codes: LabelArray) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return _of_trees(X, HistGradientBoostingClassifier(early_stopping=True, random_state=0))
+    # early stopping holds out a tenth of the rows, in which every class must occur
+    counts = np.unique(codes, return_counts=True)[1]
+    early = len(codes) >= 10 * len(counts) and bool(counts.min() >= EARLY_ROWS)
+    return _of_trees(X, HistGradientBoostingClassifier(early_stopping=early, random_state=0))
 
 
 def _of_trees(X: Any, model: Any) -> Any:

@@ -271,6 +271,8 @@ class CalibrationReport:
         What the result depends on, such as the order of labels.
     restriction : Restriction or None
         Which distributions of the truth are meant; None: all.
+    loss_title, scores_title : str
+        Loss and scores in words; `loss` and `scores` are how Python writes them.
     """
 
     loss: str
@@ -300,6 +302,8 @@ class CalibrationReport:
     sample_sizes_reason: str | None
     warnings: tuple[str, ...] = ()
     restriction: Restriction | None = None
+    loss_title: str = ""
+    scores_title: str = ""
 
     def _repr_html_(self) -> str:
         from consistruct.report.calibration_charts import calibration_charts
@@ -317,6 +321,8 @@ class CalibrationReport:
             "kind": "calibration",
             "loss": self.loss,
             "scores": self.scores,
+            "loss_title": self.loss_title,
+            "scores_title": self.scores_title,
             "surrogate": self.surrogate,
             "decoding": self.decoding,
             "measure": self.measure,
@@ -374,9 +380,9 @@ class CalibrationReport:
 
 
 _PLAIN = (
-    "loss", "scores", "surrogate", "decoding", "measure", "method", "expresses",
-    "effective_classes_exact", "rank_tolerance", "consistency_level", "approximation_error",
-    "max_eps", "at", "at_reason", "worst_case_reason", "sample_sizes_reason",
+    "loss", "scores", "loss_title", "scores_title", "surrogate", "decoding", "measure", "method",
+    "expresses", "effective_classes_exact", "rank_tolerance", "consistency_level",
+    "approximation_error", "max_eps", "at", "at_reason", "worst_case_reason", "sample_sizes_reason",
 )  # fmt: skip
 _COUNTS = ("n_labels", "n_predictable", "rank", "own_rank")
 

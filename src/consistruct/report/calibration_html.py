@@ -30,7 +30,7 @@ def calibration_html(report: CalibrationReport, *, title: str | None = None) -> 
     """
     return report_page(
         title or "How hard is this loss?",
-        [("loss", report.loss), ("scores", report.scores)],
+        [("judged by", report.loss_title), ("scores", report.scores_title)],
         calibration_sections(report),
         calibration_charts(report),
         tables={"curve": [_curve_table(report)]},

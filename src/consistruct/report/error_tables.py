@@ -11,7 +11,7 @@ from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.label_names import label_text
 from consistruct.report.learning import Confusion, PartErrors
 
-__all__ = ["confusion_of", "part_errors"]
+__all__ = ["confusion_of", "confusion_table", "part_errors"]
 
 N_SHOWN = 20  # classes, or labels of a set; the costliest
 NAME_LENGTH = 200
@@ -32,29 +32,42 @@ def confusion_of(
     are given where every example has its own costs.
     """
     encoding, loss = model.label_encoding_, model.loss_
-    k, m = len(encoding.predictions), len(encoding.classes)
-    columns = np.where(test < 0, m, test)
     values = encoding.losses(loss, predicted, truths) if losses is None else losses
+    return confusion_table(
+        predicted, test, values / len(test), encoding.predictions, encoding.classes
+    )
+
+
+def confusion_table(
+    predicted: LabelArray, true: LabelArray, cost: FloatArray, predictions: Any, classes: Any
+) -> Confusion:
+    """Counts of codes (N,) that meet, and the sums of their costs (N,); −1 is a truth never seen.
+
+    `predictions` and `classes` are the names behind the codes.
+    """
+    k, m = len(predictions), len(classes)
+    columns = np.where(true < 0, m, true)
     counts = np.zeros((k, m + 1), dtype=np.int64)
-    cost = np.zeros((k, m + 1))
+    costs = np.zeros((k, m + 1))
     np.add.at(counts, (predicted, columns), 1)
-    np.add.at(cost, (predicted, columns), values / len(test))
-    rows = _names(encoding.predictions)
-    names = [*_names(encoding.classes), UNKNOWN]
+    np.add.at(costs, (predicted, columns), cost)
+    rows = _names(predictions)
+    names = [*_names(classes), UNKNOWN]
     if not counts[:, m].any():
-        counts, cost, names = counts[:, :m], cost[:, :m], names[:m]
-    counts, cost, rows = _merged(counts, cost, rows)
-    columns_counts, columns_cost, names = _merged(counts.T, cost.T, names)
+        counts, costs, names = counts[:, :m], costs[:, :m], names[:m]
+    counts, costs, rows = _merged(counts, costs, rows)
+    columns_counts, columns_costs, names = _merged(counts.T, costs.T, names)
     return Confusion(
         tuple(rows),
         tuple(names),
         tuple(tuple(int(c) for c in row) for row in columns_counts.T),
-        tuple(tuple(float(c) for c in row) for row in columns_cost.T),
+        tuple(tuple(float(c) for c in row) for row in columns_costs.T),
     )
 
 
 def _names(labels: Any) -> list[str]:
-    return [label_text(str(label), NAME_LENGTH) for label in np.asarray(labels).tolist()]
+    listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    return [label_text(str(label), NAME_LENGTH) for label in listed]
 
 
 def _merged(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.report.error_tables import confusion_of
-from consistruct.report.learning import LearningReport
+from consistruct.report.learning import ColumnEntry, LearningReport
 from consistruct.report.learning_parts import (
     MODEL,
     described,
@@ -24,7 +24,9 @@ LIKELIEST = "likeliest class, costs ignored"
 REFITS = "it would need the costs of the training examples"
 
 
-def report_of_costs(model: Any, X: Any, truths: Any, costs: Any) -> LearningReport:
+def report_of_costs(
+    model: Any, X: Any, truths: Any, costs: Any, *, columns: tuple[ColumnEntry, ...] = ()
+) -> LearningReport:
     """What decisions cost, saved and earned on held-out examples with these costs (n, k, k)."""
     from consistruct.learning.encoding.costs import cost_tensor
 
@@ -80,4 +82,6 @@ def report_of_costs(model: Any, X: Any, truths: Any, costs: Any) -> LearningRepo
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
         profit=profit_of(codes, expected, tensor, names=model.classes_),
+        loss_title=f"costs of each example for {k} classes",
+        columns=columns,
     )

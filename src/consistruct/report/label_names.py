@@ -7,7 +7,7 @@ from typing import Any
 
 from consistruct.report.calibration import Label
 
-__all__ = ["N_STATES_SHOWN", "label_text", "pair_difference", "shown_label"]
+__all__ = ["N_STATES_SHOWN", "label_text", "pair_difference", "shortened", "shown_label"]
 
 N_STATES_SHOWN = 16
 N_RUNS_SHOWN = 4
@@ -42,7 +42,7 @@ def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
     >>> label_text("beep \x07 and\nred \x1b[31m")   # terminals and SVG files take no control codes
     'beep � and red �[31m'
     >>> label_text("a name that goes on and on and on and on and on")
-    'a name that goes on and on and on and o…'
+    'a name that goes on and on…n and on and on'
     """
     if isinstance(label, tuple):
         runs = [(state, len(list(run))) for state, run in groupby(label)]
@@ -53,7 +53,19 @@ def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
         return text if len(label) <= N_STATES_SHOWN else f"{text}… ({len(label)} parts)"
     words = " ".join(str(label).split())
     text = "".join(letter if letter.isprintable() else "�" for letter in words)
-    return text if len(text) <= n_characters else f"{text[: n_characters - 1]}…"
+    return shortened(text, n_characters)
+
+
+def shortened(name: str, length: int = 28) -> str:
+    """A name that fits: long ones are cut in the middle, since their ends often tell them apart.
+
+    >>> shortened("customer service, written complaints, second level", 24)
+    'customer service…d level'
+    """
+    if len(name) <= length:
+        return name
+    end = (length - 1) // 3
+    return f"{name[: length - 1 - end]}…{name[len(name) - end :]}"
 
 
 def pair_difference(pair: tuple[Label, Label]) -> str | None:

@@ -14,13 +14,16 @@ from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
 
 __all__ = [
     "BandwidthPoint",
+    "ColumnEntry",
     "Confusion",
+    "CostlyExample",
     "CurveFit",
     "CurveForecast",
     "DecisionChange",
     "ForecastPoint",
     "LearningReport",
     "LossBin",
+    "Measure",
     "ModelScore",
     "PartErrors",
     "PathPoint",
@@ -68,13 +71,17 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class PortfolioEntry:
-    """One model that model="auto" considered: what became of it, its weight, its left-out loss."""
+    """One model that model="auto" considered: what became of it, its weight, its left-out loss.
+
+    `criterion` is what models are compared by, on left-out examples: smaller is better.
+    """
 
     name: str
     status: str
     weight: float
     task_loss: float | None
     seconds: float
+    criterion: float | None = None
 
 
 @dataclass(frozen=True)
@@ -256,6 +263,33 @@ class Selective:
 
 
 @dataclass(frozen=True)
+class ColumnEntry:
+    """What was made of a column of the table, in words."""
+
+    name: str
+    treatment: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Another number that people quote for such predictions, with a 95 % interval if it has one."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class CostlyExample:
+    """A sequence or query that loses much: its name or number, its size and its loss."""
+
+    name: str
+    size: int
+    loss: float
+
+
+@dataclass(frozen=True)
 class LearningReport:
     """Metric against baselines, choice of penalty, learning curve, errors by cost, and trust.
 
@@ -285,6 +319,19 @@ class LearningReport:
         Risk against coverage, where the model tells expected losses.
     forecast : CurveForecast or None
         How the learning curve goes on.
+    loss_title : str
+        The loss in words; `loss` is how Python writes it.
+    unit : str
+        What an example is: "example", "sequence" or "query".
+    columns : tuple of ColumnEntry
+        What was made of each column of a table with words, dates or gaps.
+    measures : tuple of Measure
+        Of sequences the token error, the sequence error and F1 of chunks.
+    costliest : tuple of CostlyExample
+        Sequences or queries with the largest losses, the worst first.
+    overlap : int or None
+        Held-out examples that are among the training examples too, truths included; None where
+        these were not given.
     """
 
     loss: str
@@ -309,6 +356,12 @@ class LearningReport:
     profit: Profit | None = None
     decisions: DecisionChange | None = None
     selective: Selective | None = None
+    loss_title: str = ""
+    unit: str = "example"
+    columns: tuple[ColumnEntry, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    costliest: tuple[CostlyExample, ...] = ()
+    overlap: int | None = None
     forecast: CurveForecast | None = None
 
     def _repr_html_(self) -> str:
@@ -379,6 +432,9 @@ _LISTS: dict[str, type[Any]] = {
     "learning_curve": CurveFit,
     "parts": PartErrors,
     "bins": LossBin,
+    "columns": ColumnEntry,
+    "measures": Measure,
+    "costliest": CostlyExample,
 }
 
 

@@ -9,46 +9,47 @@ import numpy as np
 
 from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
-from consistruct.losses import Decision, Hamming
-from consistruct.protocols import FloatArray, LabelArray
-from consistruct.report.baselines import LogisticLaw, fit_baselines, label_kind
+from consistruct.losses import CostVectors, Decision
+from consistruct.protocols import FloatArray
+from consistruct.report.baselines import label_kind
+from consistruct.report.column_notes import column_notes
 from consistruct.report.decisions import decisions_of
 from consistruct.report.error_tables import confusion_of, part_errors
 from consistruct.report.example_costs import report_of_costs
 from consistruct.report.learning import (
     BandwidthPoint,
+    ColumnEntry,
+    Confusion,
+    CostlyExample,
     CurveFit,
     CurveForecast,
-    ForecastPoint,
     LearningReport,
     LossBin,
-    ModelScore,
     PathPoint,
+    Profit,
     Selective,
 )
 from consistruct.report.learning_parts import (
     MODEL,
     described,
-    error_of,
     loss_bins,
     portfolio_of,
     ridge_of,
     score_of,
     selective_of,
 )
+from consistruct.report.profit import profit_of
+from consistruct.report.refits import Refits
+from consistruct.report.sequence_peers import sequence_measures, tag_confusion
+from consistruct.report.subjects import loss_title
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
 
 __all__ = ["learning_report"]
 
-LOGISTIC = "logistic regression, Bayes decisions"
-SIZES = 5  # of the learning curve: n, n/2, …, n/16
-SMALLEST = 16  # training examples
-FORECAST_REACH = 8  # sizes from n/8 on tell how the curve goes on
-FORECAST_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-BANDWIDTH_ROWS = 1000
+UNITS = {"rows": "example", "sequences": "sequence", "queries": "query"}
+N_COSTLIEST = 5
 
 
 def learning_report(
@@ -58,7 +59,10 @@ def learning_report(
     *,
     X_train: Any = None,
     y_train: Any = None,
+    groups: Any = None,
+    groups_train: Any = None,
     costs: Any = None,
+    columns: Any = None,
     learning_curve: bool = True,
     bandwidths: bool = True,
     repeats: int = 3,
@@ -71,21 +75,28 @@ def learning_report(
     Parameters
     ----------
     model : TaskLossClassifier or StructuredPredictor
-        Fitted; labels of a fixed shape.
-    X, y : (n, n_features) array or CSR, and true labels
+        Fitted.
+    X, y : (n, n_features) array, CSR or table, and true labels; or sequences and their tags; or
+        items of queries and their relevance
         Held out: not used for fitting. Everything but penalty and bandwidth is measured on them.
+        For a model that was fitted with costs= and no classes, y holds the costs (n, k).
     X_train, y_train : optional
         What the model was fitted on. With them the report has baselines, a learning curve and the
         bandwidths that were not taken; without them it has the rest.
+    groups, groups_train : (N,) array, optional
+        The sequence or query of each row, as in `fit`.
     costs : (n, k, k) array, optional
         Of each held-out example: what decision c costs if t is true, for a classifier with
         probabilities. The report then has a profit curve; what refits the model is left out.
+    columns : sequence of ColumnNote, optional
+        What was made of each column of the table, as ``read_data(…).columns`` tells it. By default
+        it is read off a DataFrame.
     learning_curve, bandwidths : bool
         Each takes about as long as a few fits.
     repeats : int
         Draws of the training examples for each size of the learning curve.
     label_names : sequence of str, optional
-        Names of the labels of label sets.
+        Names of the labels of label sets, or of the decisions that costs are given for.
     random_state : int
         Which examples the learning curve draws.
     progress : callable, optional
@@ -109,36 +120,46 @@ def learning_report(
     if (X_train is None) != (y_train is None):
         raise ValueError("give X_train and y_train together, or neither")
     repeats = check_count(repeats, "repeats")
-    truths = np.asarray(y)
-    if len(truths) == 0:
+    if len(y) == 0:
         raise ValueError("y is empty: a report needs at least one held-out example")
+    found = column_notes(X if X_train is None else X_train) if columns is None else columns
+    notes = tuple(ColumnEntry(note.name, str(note)) for note in found)
+    if costs is not None and isinstance(model.loss_, CostVectors):
+        y, costs = np.asarray(costs), None  # of all decisions, whatever the class: the truths
     if costs is not None:
-        return report_of_costs(model, X, truths, costs)
+        return report_of_costs(model, X, np.asarray(y), costs, columns=notes)
     if getattr(model, "example_costs_", False):
         raise ValueError(
             "the model was fitted with the costs of each example; give costs= of the held-out ones"
         )
-    losses = model.task_losses(X, truths)
-    predicted = model._codes(model._read(X))
-    test = model.label_encoding_.encode(truths, model.loss_)
+    kind, rows = model.kind_, model.kind_.name == "rows"
+    truths = np.asarray(y) if rows else y
+    inputs = model._read(X, groups)
+    predicted = model._codes(inputs)
+    test = kind.truths(inputs, truths)
+    losses = np.asarray(kind.losses(inputs, predicted, truths))
     reasons: dict[str, str] = {}
     scores = [score_of(MODEL, losses, losses, None, model.loss_)]
     fits: tuple[CurveFit, ...] = ()
     forecast: CurveForecast | None = None
     candidates: tuple[BandwidthPoint, ...] = ()
+    shared: int | None = None
+    n_train: int | None = None
     if X_train is None:
         for part in ("baselines", "learning_curve", "bandwidths"):
             reasons[part] = "the training data were not given"
     else:
-        rows = _Training(model, X_train, y_train, X, truths, test, random_state, progress)
-        rows.plan(learning_curve, bandwidths, repeats)
-        found, why = rows.baselines(losses)
-        scores += found
-        if why is not None:
-            reasons["baselines"] = why
-        fits = rows.learning_curve(losses) if learning_curve else ()
-        forecast = rows.forecast(losses) if fits else None
-        candidates, why = rows.bandwidths() if bandwidths else ((), "not asked for")
+        refits = Refits(
+            model, X_train, y_train, groups_train, inputs, truths, test, random_state, progress
+        )
+        n_train, shared = len(refits.train), refits.overlap()
+        refits.plan(learning_curve, bandwidths, repeats)
+        scores += refits.baselines(losses)
+        if refits.missing is not None:
+            reasons["baselines"] = refits.missing
+        fits = refits.learning_curve(losses) if learning_curve else ()
+        forecast = refits.forecast(losses) if fits else None
+        candidates, why = refits.bandwidths() if bandwidths else ((), "not asked for")
         if why is not None:
             reasons["bandwidths"] = why
         if not fits:
@@ -152,37 +173,92 @@ def learning_report(
     correlation: float | None = None
     selective: Selective | None = None
     try:
-        expected = model.predict_expected_loss(X)
+        expected = model.predict_expected_loss(X, **({} if rows else {"groups": groups}))
         bins, correlation = loss_bins(expected, losses)
         selective = selective_of(expected, losses)
     except ConsistructError as error:
-        reasons["expected_loss"] = str(error)
-    kind = label_kind(model.loss_, test)
-    if kind == "other":
-        reasons["confusion"] = "errors are counted by class or by label of a set"
+        reasons["expected_loss"] = getattr(error, "instead", str(error))
+    labels = label_kind(model.loss_, test) if rows else kind.name
+    confusion = _confusion(model, labels, predicted, truths, test)
+    if confusion is None and labels != "sets":
+        reasons["confusion"] = "errors are counted by class, by tag or by label of a set"
+    ridge = ridge_of(model)
     return LearningReport(
         loss=repr(model.loss_),
+        loss_title=loss_title(model.loss_),
         estimator=type(model).__name__,
         model=described(model),
+        unit=UNITS[kind.name],
         portfolio=portfolio_of(model),
-        n_train=None if X_train is None else int(X_train.shape[0]),
-        n_test=len(truths),
+        n_train=n_train,
+        n_test=len(losses),
         max_value=_largest(model.loss_, test, losses),
-        alpha=None if ridge_of(model) is None else float(ridge_of(model).alpha_),
+        alpha=None if ridge is None else float(ridge.alpha_),
         contrast=float(getattr(model.recalibration_, "contrast", 1.0)),
         scores=tuple(scores),
         criterion=criterion,
         path=path,
         bandwidths=candidates,
         learning_curve=fits,
-        confusion=confusion_of(model, predicted, truths, test) if kind == "classes" else None,
-        parts=part_errors(predicted, test, label_names) if kind == "sets" else (),
+        confusion=confusion,
+        parts=part_errors(predicted, test, label_names) if labels == "sets" else (),
         bins=bins,
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
-        decisions=decisions_of(model, X, truths, label_names),
+        profit=_profit(model, X, truths, label_names),
+        decisions=decisions_of(model, X, truths, label_names) if rows else None,
         selective=selective,
         forecast=forecast,
+        columns=notes,
+        measures=_measures(model, inputs, predicted, truths),
+        costliest=() if rows else _costliest(losses, inputs, groups),
+        overlap=shared,
+    )
+
+
+def _confusion(model: Any, labels: str, predicted: Any, truths: Any, test: Any) -> Confusion | None:
+    if labels == "sequences":
+        return tag_confusion(model, predicted, test)
+    return confusion_of(model, predicted, truths, test) if labels == "classes" else None
+
+
+def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:
+    """Where the truths are the costs of all decisions, what acting gains."""
+    if not isinstance(model.loss_, CostVectors):
+        return None
+    n, k = costs.shape
+    # costs do not depend on a class then: any code will do
+    tensor = np.repeat(np.asarray(costs, dtype=np.float64)[:, :, None], k, axis=2)
+    names = getattr(model, "classes_", None) if label_names is None else label_names
+    return profit_of(np.arange(n) % k, model.expected_losses(X), tensor, names=names)
+
+
+def _measures(model: Any, inputs: Any, predicted: Any, truths: Any) -> Any:
+    """What people quote besides the loss."""
+    if model.kind_.name != "sequences":
+        return ()
+    from consistruct.learning.encoding.tags import pack_tags
+
+    marks = inputs.offsets[1:-1]
+    true = np.split(np.array(pack_tags(truths, inputs.offsets), dtype=object), marks)
+    pred = np.split(np.array(model.label_encoding_.decode(predicted.values), dtype=object), marks)
+    return sequence_measures(true, pred)
+
+
+def _costliest(losses: FloatArray, inputs: Any, groups: Any) -> tuple[CostlyExample, ...]:
+    """The sequences or queries that lose most."""
+    sizes = np.diff(inputs.offsets)
+    named = groups is not None and len(groups) == int(inputs.offsets[-1])
+    order = np.argsort(-losses, kind="stable")[:N_COSTLIEST]
+    if named:
+        first = np.asarray(getattr(inputs, "positions", np.arange(len(groups))))
+        names = np.asarray(groups)[first[inputs.offsets[:-1]]]
+    else:
+        names = np.arange(1, len(losses) + 1)
+    return tuple(
+        CostlyExample(str(names[row]), int(sizes[row]), float(losses[row]))
+        for row in order.tolist()
+        if losses[row] > 0
     )
 
 
@@ -207,12 +283,6 @@ def _check_model(model: Any) -> None:
         )
     if not hasattr(model, "loss_"):
         raise ValueError("model must be fitted first: call model.fit(X, y)")
-    unlisted = model.loss_.n_labels is None and not isinstance(model.loss_, Decision)
-    if model.kind_.name != "rows" or unlisted:
-        raise ValueError(
-            "a learning report is about labels of a fixed shape; for sequences use "
-            "consistruct evaluate, which counts tokens and chunks"
-        )
 
 
 def _path(model: Any) -> tuple[tuple[PathPoint, ...], str | None]:
@@ -235,181 +305,3 @@ def _path(model: Any) -> tuple[tuple[PathPoint, ...], str | None]:
         for n in order
     )
     return points, "task_loss" if has_loss else criterion
-
-
-class _Training:
-    """What needs the training data; counts its steps."""
-
-    def __init__(
-        self,
-        model: Any,
-        X_train: Any,
-        y_train: Any,
-        X_test: Any,
-        y_test: Any,
-        test: LabelArray,
-        seed: int,
-        progress: Callable[[int, int], None] | None,
-    ) -> None:
-        self.model, self.loss = model, model.loss_
-        self.X_train, self.X_test = X_train, X_test
-        self.y_test, self.test = y_test, test
-        self.train = model.label_encoding_.encode(np.asarray(y_train), self.loss)
-        if len(self.train) != X_train.shape[0]:
-            raise ValueError(
-                f"X_train and y_train must have the same length, got {X_train.shape[0]} and "
-                f"{len(self.train)}"
-            )
-        if (self.train < 0).any() and label_kind(self.loss, self.train) != "other":
-            raise ValueError(
-                "y_train holds labels that the model was not fitted on; give the data that it was "
-                "fitted on"
-            )
-        self.seed, self._progress = seed, progress
-        self._done, self._total = 0, 1
-        self.refits: list[FloatArray] = []  # by growing size, (draws, held-out rows)
-
-    def plan(self, curve: bool, bandwidths: bool, repeats: int) -> None:
-        """Count the steps ahead."""
-        n = len(self.train)
-        self.repeats = repeats
-        sizes = [n // 2**step for step in range(1, SIZES)] if curve else []
-        self.sizes = [size for size in sizes if size >= SMALLEST]
-        self._total = 5 + len(self.sizes) * repeats + (len(BANDWIDTH_FACTORS) if bandwidths else 0)
-
-    def step(self) -> None:
-        self._done += 1
-        if self._progress is not None:
-            self._progress(min(self._done, self._total), self._total)
-
-    def baselines(self, model_losses: FloatArray) -> tuple[list[ModelScore], str | None]:
-        """Mean losses of everything that the model should beat."""
-        found, why = fit_baselines(
-            self.loss, self.X_train, self.train, self.X_test, seed=self.seed, done=self.step
-        )
-        encoding = self.model.label_encoding_
-        scores = [
-            score_of(
-                baseline.name,
-                encoding.losses(self.loss, baseline.codes, self.y_test),
-                model_losses,
-                baseline.seconds,
-                self.loss,
-            )
-            for baseline in found
-        ]
-        logistic = [s.mean for s in scores if s.name.startswith("logistic")]
-        self.usual = logistic[-1] if logistic else None  # with Bayes decisions where there are
-        return scores, why
-
-    def learning_curve(self, losses: FloatArray) -> tuple[CurveFit, ...]:
-        """The model and logistic regression, refitted on random parts of the training data."""
-        if not self.sizes:
-            return ()
-        rng = np.random.default_rng(self.seed)
-        compared = self.usual is not None
-        fits = []
-        for size in reversed(self.sizes):
-            ours, usual = [], []
-            for _ in range(self.repeats):
-                rows = np.sort(rng.choice(len(self.train), size=size, replace=False))
-                ours.append(self._refitted(rows))
-                if compared:
-                    usual.append(self._logistic(rows))
-                self.step()
-            self.refits.append(np.array(ours))
-            means = self.refits[-1].mean(axis=1)
-            fits.append(CurveFit(MODEL, size, float(means.mean()), error_of(means)))
-            if compared:
-                mean, error = float(np.mean(usual)), error_of(np.array(usual))
-                fits.append(CurveFit(LOGISTIC, size, mean, error))
-        fits.append(CurveFit(MODEL, len(self.train), float(losses.mean()), None))
-        if self.usual is not None:
-            fits.append(CurveFit(LOGISTIC, len(self.train), self.usual, None))
-        return tuple(fits)
-
-    def forecast(self, losses: FloatArray) -> CurveForecast | None:
-        """How the curve of the model goes on; None where it has too few sizes near the end."""
-        from consistruct.guarantees import Forecast, PowerLaw
-        from consistruct.guarantees.forecasts import curve_of_draws
-
-        n = len(self.train)
-        near = [m for m, size in enumerate(reversed(self.sizes)) if size >= n // FORECAST_REACH]
-        if len(near) < 2:
-            return None
-        sizes = [sorted(self.sizes)[m] for m in near]
-        measured = [*(self.refits[m] for m in near), losses[None]]
-        low, high = self.loss.value_range
-        every = np.concatenate([found.ravel() for found in measured])
-        bounds = min(low, float(every.min())), max(high, float(every.max()))
-        data = curve_of_draws(np.array([*sizes, n], dtype=np.float64), measured, n, bounds)
-        found = Forecast(n, PowerLaw(data), repr(self.loss))
-        points = [(round(factor * n), found.at(factor * n)) for factor in FORECAST_FACTORS]
-        floor = found.floor
-        return CurveForecast(
-            found.confidence,
-            tuple(ForecastPoint(rows, at.estimate, at.low, at.high) for rows, at in points),
-            floor.estimate,
-            floor.low,
-            floor.high,
-        )
-
-    def _same_settings(self, **changes: Any) -> Any:
-        from sklearn.base import clone
-
-        again = clone(self.model).set_params(loss=self.loss, **changes)
-        if hasattr(self.model.model_, "settled"):  # the models that were chosen, not the choice
-            again.set_params(model=self.model.model_.settled(), cv=None, time_limit=None)
-        return again
-
-    def _refitted(self, rows: LabelArray) -> FloatArray:
-        """Losses of the same settings on part of the data; on codes, so no class gets lost."""
-        model = self._same_settings()
-        model.fit(self.X_train[rows], self.train[rows])
-        return np.asarray(model.task_losses(self.X_test, self.test))
-
-    def _logistic(self, rows: LabelArray) -> float:
-        kind = label_kind(self.loss, self.train)
-        law = LogisticLaw(self.X_train[rows], self.train[rows], kind)
-        chances = law.probabilities(self.X_test)
-        if kind == "sets" and isinstance(self.loss, Hamming):  # Bayes decisions are these
-            codes = law.likeliest(self.loss, chances)
-        else:
-            codes = law.bayes(self.loss, chances, np.random.default_rng(self.seed))
-        values = self.model.label_encoding_.losses(self.loss, codes, self.y_test)
-        return float(values.mean())
-
-    def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:
-        """Leave-one-out losses around the bandwidth that was chosen, on at most 1000 rows."""
-        ridge = ridge_of(self.model)
-        if ridge is None or ridge is not self.model.model_:
-            return (), "the model is not a ridge regression with a kernel"
-        kernel = getattr(ridge.feature_map_, "kernel", None)
-        if kernel is None or kernel.name == "poly":
-            return (), "the features have no bandwidth"
-        chosen = kernel.bandwidth
-        if "task_loss" not in (getattr(self.model, "path_", None) or {}):
-            return (), "the penalty was not chosen by leave-one-out"
-        rng = np.random.default_rng(self.seed)
-        n = len(self.train)
-        rows = np.sort(rng.choice(n, size=min(n, BANDWIDTH_ROWS), replace=False))
-        standardised = ridge.feature_map_.scaling.scale is not None
-        points = []
-        for factor in BANDWIDTH_FACTORS:
-            model = self._same_settings(
-                model__kernel=kernel.name,
-                model__bandwidth=factor * chosen,
-                model__standardize=standardised,
-            )
-            model.fit(self.X_train[rows], self.train[rows])
-            best = int(np.argmin(np.abs(model.path_["alphas"] - model.model_.alpha_)))
-            points.append(
-                BandwidthPoint(
-                    float(factor * chosen),
-                    float(model.path_["task_loss"][best]),
-                    float(model.path_["task_error"][best]),
-                    factor == 1.0,
-                )
-            )
-            self.step()
-        return tuple(points), None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from consistruct.report.charts import Chart, HeatMap, Mark, Series
 from consistruct.report.learning import LearningReport
+from consistruct.report.model_wording import plural
 
 __all__ = ["learning_charts"]
 
@@ -33,8 +34,8 @@ def _scores(report: LearningReport) -> Chart:
         key="scores",
         title="Task loss against the usual baselines",
         caption=(
-            f"Mean loss on {report.n_test} held-out examples, with one standard error. Smaller is "
-            f"better. All models saw the same training data."
+            f"Mean loss on {report.n_test} held-out {plural(report.unit)}, with one standard "
+            f"error. Smaller is better."
         ),
         x_label=LOSS_AXIS,
         y_label="model",
@@ -127,8 +128,8 @@ def _learning_curve(report: LearningReport) -> Chart | None:
             )
         )
     caption = (
-        "Loss on the held-out examples after training on part of the data. Error bars: one "
-        "standard error over random draws of the training part."
+        f"Loss on the held-out {plural(report.unit)} after training on part of the data. Error "
+        f"bars: one standard error over random draws of the training part."
     )
     if report.forecast is not None:
         ahead = report.forecast.points
@@ -147,7 +148,7 @@ def _learning_curve(report: LearningReport) -> Chart | None:
         key="learning_curve",
         title="Learning curve",
         caption=caption,
-        x_label="training examples",
+        x_label=f"training {plural(report.unit)}",
         y_label=LOSS_AXIS,
         series=tuple(series),
         x_log=True,
@@ -186,8 +187,8 @@ def _confusion(report: LearningReport) -> HeatMap | None:
         key="confusion",
         title="Where the loss comes from",
         caption=(
-            "Darker cells cost more: number of examples times the loss of that mistake, as part of "
-            "the mean loss. The numbers count examples."
+            f"The stronger the colour, the more these mistakes cost together, as part of the mean "
+            f"loss. The numbers count {'tokens' if report.unit == 'sequence' else 'examples'}."
         ),
         x_label="truth",
         y_label="prediction",
@@ -233,17 +234,18 @@ def _expected_loss(report: LearningReport) -> Chart | None:
         key="expected_loss",
         title="Predicted against real loss",
         caption=(
-            f"Examples in {len(report.bins)} groups of similar predicted loss. On the diagonal the "
-            f"model knows how wrong it is; above it, it is too sure. Bars: one standard error."
+            f"{plural(report.unit).capitalize()} in {len(report.bins)} groups of similar predicted "
+            f"loss. On the diagonal the model knows how wrong it is; above it, it is too sure. "
+            f"Bars: one standard error."
         ),
         x_label="expected loss, predicted",
         y_label="mean loss that occurred",
         series=(
             Series("predicted = real", ends, ends, "diagonal", style=5),
             Series(
-                "groups of examples", x, y, "points",
+                f"groups of {plural(report.unit)}", x, y, "points",
                 error=tuple(part.standard_error for part in report.bins),
-                texts=tuple(f"{part.n} examples" for part in report.bins),
+                texts=tuple(f"{part.n} {plural(report.unit)}" for part in report.bins),
             ),
         ),
     )  # fmt: skip

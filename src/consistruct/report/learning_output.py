@@ -6,11 +6,12 @@ import csv
 import io
 import json
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from consistruct.report.charts import Chart, HeatMap
+from consistruct.report.label_names import label_text
 from consistruct.report.learning import LearningReport
 from consistruct.report.learning_charts import learning_charts
 from consistruct.report.learning_wording import learning_sections
@@ -19,6 +20,8 @@ from consistruct.report.tables import chart_csv
 from consistruct.report.text import sections_text
 
 __all__ = ["learning_html", "learning_tables", "learning_text"]
+
+N_COLUMNS = 30  # printed in a terminal; pages have all
 
 
 def learning_html(report: LearningReport, *, title: str | None = None) -> str:
@@ -29,6 +32,8 @@ def learning_html(report: LearningReport, *, title: str | None = None) -> str:
         section.key: [_table(charts[key]) for key in section.charts if key in charts]
         for section in sections
     }
+    if report.columns:
+        tables["columns"] = [_columns_table(report)]
     return report_page(
         title or "How good is this model on its loss?",
         _subject(report),
@@ -55,13 +60,26 @@ def learning_text(report: LearningReport) -> Group:
     heading = Table.grid(padding=(0, 2))
     for name, value in _subject(report):
         heading.add_row(Text(name, style="bold"), Text(value))
-    return Group(heading, *sections_text(learning_sections(report)))
+    after: dict[str, RenderableType] = {}
+    if report.columns:
+        table = Table.grid(padding=(0, 2))
+        for entry in report.columns[:N_COLUMNS]:
+            table.add_row(Text(label_text(entry.name)), Text(entry.treatment))
+        if len(report.columns) > N_COLUMNS:
+            table.add_row(Text(f"… {len(report.columns) - N_COLUMNS} more"), Text("see --html"))
+        after["columns"] = table
+    return Group(heading, *sections_text(learning_sections(report), after))
+
+
+def _columns_table(report: LearningReport) -> DataTable:
+    rows = tuple((label_text(entry.name, 60), entry.treatment) for entry in report.columns)
+    return DataTable(f"All {len(rows)} columns", ("column", "what was made of it"), rows)
 
 
 def _subject(report: LearningReport) -> list[tuple[str, str]]:
     return [
-        ("loss", report.loss),
-        ("model", f"{report.estimator}, {report.model}"),
+        ("judged by", report.loss_title or report.loss),
+        ("model", report.model),
     ]
 
 

@@ -41,21 +41,41 @@ def ridge_of(model: Any) -> Any:
 def described(model: Any) -> str:
     """The model in words."""
     entries = [entry for entry in portfolio_of(model) if entry.weight > 0]
+    if len(entries) == 1:
+        return entries[0].name
     if entries:
-        return " + ".join(f"{entry.weight:.2g} · {entry.name}" for entry in entries)
+        return " + ".join(f"{entry.weight:.2g} × {entry.name}" for entry in entries)
     ridge = ridge_of(model)
     if ridge is None:
-        return type(model.model_).__name__
+        return _single(model.model_)
     kernel = getattr(ridge.feature_map_, "kernel", None)
-    name = f"{type(ridge).__name__} on {type(ridge.feature_map_).__name__}"
-    return name if kernel is None else f"{name}, {kernel.name} of bandwidth {kernel.bandwidth:.3g}"
+    if kernel is None:
+        return "ridge regression"
+    return f"kernel ridge regression ({kernel.name}, bandwidth {kernel.bandwidth:.3g})"
+
+
+def _single(model: Any) -> str:
+    """A model that was given, by what it wraps."""
+    name = type(model).__name__
+    if name == "Chain":
+        return f"a chain, trained by the {model.surrogate} surrogate"
+    inner = getattr(model, "estimator", None) or getattr(model, "model", None)
+    steps = getattr(inner, "steps", None)
+    if steps:
+        inner = steps[-1][1]
+    return name if inner is None or isinstance(inner, str) else f"{name} of {type(inner).__name__}"
 
 
 def portfolio_of(model: Any) -> tuple[PortfolioEntry, ...]:
     """What was tried; empty for a single model."""
     return tuple(
         PortfolioEntry(
-            entry["name"], entry["status"], entry["weight"], entry["task_loss"], entry["seconds"]
+            entry["name"],
+            entry["status"],
+            entry["weight"],
+            entry["task_loss"],
+            entry["seconds"] or 0.0,
+            entry["criterion"],
         )
         for entry in getattr(model, "portfolio_", ())
     )

@@ -6,21 +6,27 @@ from consistruct.report.learning import (
     DecisionChange,
     ForecastPoint,
     LearningReport,
-    ModelScore,
     Profit,
+)
+from consistruct.report.model_wording import models_section, plural
+from consistruct.report.score_wording import (
+    CLEAR,
+    columns_section,
+    metric_section,
+    overlap_warning,
 )
 from consistruct.report.wording import Section
 
 __all__ = ["learning_sections"]
 
 WORTH = 0.05  # of the loss, gained by twice the rows, is worth them
-CLEAR = 2.0  # standard errors of a paired difference that are no accident
 
 
 def learning_sections(report: LearningReport) -> tuple[Section, ...]:
     """The questions, in the order in which a reader asks them."""
     return (
-        _metric(report),
+        metric_section(report),
+        *(() if not report.columns else (columns_section(report),)),
         *(() if report.decisions is None else (_decisions(report.decisions),)),
         *(() if report.profit is None else (_profit(report.profit),)),
         _choices(report),
@@ -28,46 +34,6 @@ def learning_sections(report: LearningReport) -> tuple[Section, ...]:
         _errors(report),
         _trust(report),
         _advice(report),
-    )
-
-
-def _metric(report: LearningReport) -> Section:
-    model, others = report.scores[0], report.scores[1:]
-    answer = f"It loses {_pm(model)} per example, of at most {report.max_value:g}."
-    if others:
-        best = min(others, key=lambda score: score.mean)
-        answer += f" The best baseline ({best.name}) loses {best.mean:.4g}: {_verdict(best)}."
-    facts = [
-        (score.name, f"{_pm(score)}{'' if score is model else f'; {_verdict(score)}'}")
-        for score in report.scores
-    ]
-    facts += [
-        ("held-out examples", str(report.n_test)),
-        ("training examples", "not given" if report.n_train is None else str(report.n_train)),
-    ]
-    details = [
-        "Baselines: the best constant answer; logistic regression on standardised features that "
-        "predicts the likeliest label, or the label of least expected loss (Bayes decisions; of "
-        "label sets as if labels were independent); for classes a random forest and boosting with "
-        "Bayes decisions. They are fitted on the training data of the report."
-        if report.profit is None
-        else "Baselines: the single decision that would have cost least for all of these examples, "
-        "and the class that this model thinks likeliest, whatever it costs.",
-        "Differences are taken example by example, so that easy and hard examples cancel; a "
-        "difference of more than two of its standard errors is called clear.",
-        "± is one standard error; [low, high] holds the true mean with 95 %, however few the "
-        "examples and rare the errors.",
-    ]
-    reason = report.reason("baselines")
-    if reason is not None:
-        details.append(f"On baselines: {reason}.")
-    return Section(
-        "metric",
-        "How good is it on the loss that counts?",
-        answer,
-        tuple(details),
-        tuple(facts),
-        ("scores",),
     )
 
 
@@ -139,30 +105,9 @@ def _profit(profit: Profit) -> Section:
     )
 
 
-def _pm(score: ModelScore) -> str:
-    if score.standard_error is None:
-        return f"{score.mean:.4g}"
-    found = f"{score.mean:.4g} ± {score.standard_error:.2g}"
-    if score.low is None or score.high is None:
-        return found
-    return f"{found} [{score.low:.4g}, {score.high:.4g}]"
-
-
-def _verdict(score: ModelScore) -> str:
-    """How a baseline compares with the model."""
-    gap, error = score.difference, score.difference_error
-    if gap == 0:
-        return "no difference"
-    word = "worse" if gap > 0 else "better"
-    if error is None:
-        return f"{word} by {abs(gap):.3g}"
-    clear = "clearly" if abs(gap) > CLEAR * error else "not clearly"
-    return f"{clear} {word} by {abs(gap):.3g} ± {error:.2g}"
-
-
 def _choices(report: LearningReport) -> Section:
     if report.alpha is None:
-        return _models(report)
+        return models_section(report)
     question = "Were penalty and features well chosen?"
     facts = [("penalty α", f"{report.alpha:.3g}"), ("model", report.model)]
     details = []
@@ -204,32 +149,6 @@ def _choices(report: LearningReport) -> Section:
     return Section(
         "choices", question, answer, tuple(details), tuple(facts), ("path", "bandwidths")
     )
-
-
-def _models(report: LearningReport) -> Section:
-    """Which models were tried, and which of them decide."""
-    question = "Which model decides, and what else was tried?"
-    used = [entry for entry in report.portfolio if entry.weight > 0]
-    if not used:
-        answer = f"It was given: {report.model}. Nothing else was tried."
-        return Section("choices", question, answer, (), (("model", report.model),), ())
-    names = " and ".join(f"{entry.name} (weight {entry.weight:.2g})" for entry in used)
-    answer = f"{names}; {len(report.portfolio)} models were considered."
-    facts = [
-        (
-            entry.name,
-            entry.status
-            if entry.task_loss is None
-            else f"{entry.status}; left-out loss {entry.task_loss:.4g}, {entry.seconds:.1f} s",
-        )
-        for entry in report.portfolio
-    ]
-    details = (
-        "Every model was fitted on parts of the training data and judged on the examples left out, "
-        "by its probabilities and its decisions together; those that help are averaged and fitted "
-        "again on all of the training data.",
-    )
-    return Section("choices", question, answer, details, tuple(facts), ())
 
 
 def _more_data(report: LearningReport) -> Section:
@@ -301,15 +220,17 @@ def _errors(report: LearningReport) -> Section:
         facts = [
             (
                 f"“{truth}” taken for “{prediction}”",
-                f"{_examples(count)}, {cost / total:.0%} of the loss",
+                f"{_counted(count, report)}, {cost / total:.0%} of the loss",
             )
             for cost, count, prediction, truth in cells
             if cost > 0
         ]
         answer = (
-            f"{facts[0][0]}: {facts[0][1]}." if facts else "None: no held-out example costs any."
+            f"{facts[0][0]}: {facts[0][1]}."
+            if facts
+            else f"None: no held-out {report.unit} costs any."
         )
-        return Section("errors", question, answer, (), tuple(facts), ("confusion",))
+        return Section("errors", question, answer, (), (*facts, *_worst(report)), ("confusion",))
     if report.parts:
         worst = report.parts[0]
         answer = (
@@ -319,11 +240,29 @@ def _errors(report: LearningReport) -> Section:
         details = ("What an error costs depends on the rest of the label set, unless the loss is "
                    "Hamming: the shares count errors, not cost.",)  # fmt: skip
         return Section("errors", question, answer, details, (), ("parts",))
+    if report.costliest:
+        return Section(
+            "errors", f"Which {plural(report.unit)} lose most?", _costly(report), (), _worst(report)
+        )
     return Section("errors", question, f"Not shown: {report.reason('confusion')}.")
 
 
-def _examples(count: int) -> str:
-    return f"{count} example{'s' if count != 1 else ''}"
+def _costly(report: LearningReport) -> str:
+    worst = report.costliest[0]
+    return f"{report.unit.capitalize()} {worst.name}, with {worst.size} items: {worst.loss:.4g}."
+
+
+def _worst(report: LearningReport) -> tuple[tuple[str, str], ...]:
+    what = "tokens" if report.unit == "sequence" else "items"
+    return tuple(
+        (f"{report.unit} {one.name}", f"loss {one.loss:.4g}, {one.size} {what}")
+        for one in report.costliest
+    )
+
+
+def _counted(count: int, report: LearningReport) -> str:
+    what = "token" if report.unit == "sequence" else report.unit
+    return f"{count} {what if count == 1 else plural(what)}"
 
 
 def _trust(report: LearningReport) -> Section:
@@ -334,11 +273,15 @@ def _trust(report: LearningReport) -> Section:
     predicted = sum(part.predicted * part.n for part in report.bins) / n
     observed = sum(part.observed * part.n for part in report.bins) / n
     answer = (
-        f"It expects a loss of {predicted:.4g} per example on average; {observed:.4g} occurred."
+        f"It expects a loss of {predicted:.4g} per {report.unit} on average; {observed:.4g} "
+        f"occurred."
     )
+    in_python = "predict_expected_loss in Python"
+    on_rows = report.unit == "example"
+    tool = f"`predict --expected-loss`, {in_python}" if on_rows else in_python
     details = [
-        "Use predict_expected_loss to rank examples (send the worst to a person), and trust its "
-        "size only as far as the figure shows."
+        f"Rank {plural(report.unit)} by the expected loss ({tool}), send the worst to a person, "
+        f"and trust its size only as far as the figure shows."
     ]
     facts = []
     if report.rank_correlation is not None:
@@ -356,8 +299,8 @@ def _trust(report: LearningReport) -> Section:
             )
         )
         details.append(
-            "Answering only the surest examples lowers the mean loss as the second figure shows; "
-            "RiskControl turns a level of loss into a promise."
+            f"Answering only the surest {plural(report.unit)} lowers the mean loss as the second "
+            f"figure shows; `fit --risk` (RiskControl) turns a level of loss into a promise."
         )
         charts.append("selective")
     return Section("trust", question, answer, tuple(details), tuple(facts), tuple(charts))
@@ -366,6 +309,8 @@ def _trust(report: LearningReport) -> Section:
 def _advice(report: LearningReport) -> Section:
     steps = []
     others = report.scores[1:]
+    if overlap_warning(report) is not None:
+        steps.append("Report on data that were not trained on: these losses flatter everything.")
     better = [
         score
         for score in others
@@ -387,7 +332,5 @@ def _advice(report: LearningReport) -> Section:
         steps.append("Collect more data: the loss still falls.")
     elif more.startswith("Little"):
         steps.append("Look for better features rather than more data: the curve is flat.")
-    steps.append(
-        "Compare with what theory asks for: consistruct analyze for this loss tells how hard it is."
-    )
+    steps.append("How hard is this loss in itself? `consistruct analyze` tells, before any data.")
     return Section("advice", "What should I do?", steps[0], tuple(steps[1:]))

@@ -108,7 +108,7 @@ def _section(
     section: Section, charts: Mapping[str, Chart | HeatMap], tables: Sequence[DataTable]
 ) -> str:
     inner = [
-        *(f"<p>{escape(detail)}</p>" for detail in section.details),
+        *(_detail(detail) for detail in section.details),
         _facts(section.facts),
         *(_figure(charts[key]) for key in section.charts if key in charts),
         *(_table(table) for table in tables),
@@ -117,11 +117,25 @@ def _section(
         inner = [f"<details><summary>{escape(section.fold)}</summary>", *inner, "</details>"]
     parts = [
         f'<section id="{escape(section.key)}"><h2>{escape(section.question)}</h2>',
-        f'<p class="answer">{escape(section.answer)}</p>',
+        f'<p class="answer">{_prose(section.answer)}</p>',
         *inner,
         "</section>",
     ]
     return "".join(parts)
+
+
+def _detail(text: str) -> str:
+    """A paragraph; warnings stand out."""
+    kind = ' class="warning"' if text.startswith("Warning:") else ""
+    return f"<p{kind}>{_prose(text)}</p>"
+
+
+def _prose(text: str) -> str:
+    """Plain text whose `commands` are set as code."""
+    parts = escape(text).split("`")
+    if len(parts) % 2 == 0:  # a backtick alone, as in a label
+        return escape(text)
+    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(parts))
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:

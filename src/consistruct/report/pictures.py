@@ -11,7 +11,8 @@ import numpy as np
 
 from consistruct.exceptions import ConsistructError
 from consistruct.report.charts import Chart, HeatMap, Numbers, Series
-from consistruct.report.plotly_figures import LIGHT, shortened
+from consistruct.report.label_names import shortened
+from consistruct.report.plotly_figures import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

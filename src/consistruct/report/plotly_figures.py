@@ -25,6 +25,7 @@ from typing import Any, Literal
 from consistruct.report.calibration import CalibrationReport
 from consistruct.report.calibration_charts import calibration_charts, comparison_charts
 from consistruct.report.charts import Chart, HeatMap, Mark, Series
+from consistruct.report.label_names import shortened
 
 __all__ = [
     "PLOTLY_CONFIG",
@@ -334,11 +335,6 @@ def _heat_map(chart: HeatMap) -> dict[str, Any]:
         "hovertemplate": "%{z:.4g}<extra></extra>",
     }
     return {"data": [trace], "layout": layout}
-
-
-def shortened(name: str, length: int = 28) -> str:
-    """A name that fits beside an axis."""
-    return name if len(name) <= length else f"{name[: length - 1]}…"
 
 
 def escaped(text: str) -> str:

@@ -28,8 +28,10 @@ __all__ = [
 Kind = Literal["calibration", "learning"]
 
 SCHEMA_VERSION = "1.1"  # of plans and advice; 1.1: gap and eps_reason
-CALIBRATION_SCHEMA = "2.1"  # 2.1: at_reason, gaps, restriction; 2.0: bounds, cases, sizes
-LEARNING_SCHEMA = "2.2"  # 2.2: forecast; 2.1: intervals, selective, decisions; 2.0: portfolio
+CALIBRATION_SCHEMA = (
+    "2.2"  # 2.2: titles; 2.1: at_reason, gaps, restriction; 2.0: bounds, cases, sizes
+)
+LEARNING_SCHEMA = "2.2"  # 2.2: forecast, titles, columns, measures; 2.1: intervals, selective
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
 COMMANDS = {"calibration": "consistruct analyze", "learning": "consistruct report"}
@@ -41,7 +43,7 @@ def report_schema(kind: Kind = "calibration") -> dict[str, Any]:
     Examples
     --------
     >>> report_schema()["properties"]["schema_version"]
-    {'const': '2.1'}
+    {'const': '2.2'}
     """
     if kind not in VERSIONS:
         raise ValueError(f"kind must be one of {', '.join(VERSIONS)}, got {kind!r}")

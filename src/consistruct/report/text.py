@@ -25,7 +25,7 @@ T = TypeVar("T")
 def calibration_text(report: CalibrationReport) -> Group:
     """The questions with their answers, then the curve."""
     heading = Table.grid(padding=(0, 2))
-    for name, value in (("loss", report.loss), ("scores", report.scores)):
+    for name, value in (("judged by", report.loss_title), ("scores", report.scores_title)):
         heading.add_row(Text(name, style="bold"), Text(value))
     sections = calibration_sections(report)
     return Group(heading, *sections_text(sections, after={"curve": _curve(report)}))

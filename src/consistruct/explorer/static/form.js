@@ -2,6 +2,14 @@
 
 const SPEC = "spec"; // value of the choice of a loss that is written as a spec
 const MATRIX = "matrix";
+const METRIC = "metric"; // a metric of the whole data set, at a confusion
+const ZERO_ONE = "zero-one";
+const FULL_IS_QUICK = ["hamming", "block"]; // by symmetry, whatever their size
+const MOST_LABELS = 1000n; // of a 0-1 loss to compare with
+const WANTED = {
+  [MATRIX]: "Cost matrix: choose a CSV file, or drop it here",
+  [METRIC]: "Confusion, counts of predictions and truths: choose a CSV file, or drop it here",
+};
 const BAYES = ["log", "sparsemax"]; // surrogates that estimate a law
 
 export class SettingForm {
@@ -20,9 +28,14 @@ export class SettingForm {
 
   fill() {
     const kinds = this.options.losses.map(({ name, title }) => [name, title]);
-    kinds.push([SPEC, "Any other, written as a spec"], [MATRIX, "My own cost matrix (CSV file)"]);
+    kinds.push(
+      [SPEC, "Any other, written as a spec"],
+      [MATRIX, "My own cost matrix (CSV file)"],
+      [METRIC, "A metric, at a confusion (CSV file)"],
+    );
     fillSelect(this.input("kind"), kinds);
     for (const [name, choices] of [
+      ["metric", this.options.metrics],
       ["scores", this.options.scores],
       ["surrogate", this.options.surrogates],
       ["decoding", this.options.decodings],
@@ -35,7 +48,7 @@ export class SettingForm {
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.input("kind").addEventListener("change", () => this.chooseKind());
     this.input("spec").addEventListener("input", () => this.readSpec());
-    for (const name of ["scores", "surrogate", "decoding"]) {
+    for (const name of ["metric", "scores", "surrogate", "decoding"]) {
       this.input(name).addEventListener("change", () => this.changed(false));
     }
     this.input("blocks").addEventListener("input", () => this.changed(true));
@@ -49,6 +62,10 @@ export class SettingForm {
       this.changed(true);
     });
     this.input("rows").addEventListener("change", () => this.onFile(null));
+    this.input("typed").addEventListener("change", () => {
+      const text = this.input("typed").value;
+      if (text.trim()) this.onFile(new File([text], "typed.csv"));
+    });
     const file = this.input("file");
     file.addEventListener("change", () => file.files.length && this.onFile(file.files[0]));
     const drop = this.form.querySelector(".drop");
@@ -147,9 +164,11 @@ export class SettingForm {
   // --- what is shown, what is asked ---
 
   show() {
-    const matrix = this.kind() === MATRIX;
+    const matrix = this.usesMatrix();
     this.part("spec").hidden = matrix;
     this.part("upload").hidden = !matrix;
+    this.part("metric").hidden = this.kind() !== METRIC;
+    if (matrix) this.part("wanted").textContent = WANTED[this.kind()];
     this.part("blocks").hidden = this.input("scores").value !== "blocks";
     const bayes = BAYES.includes(this.input("surrogate").value);
     this.part("decoding").hidden = !bayes;
@@ -181,8 +200,9 @@ export class SettingForm {
     const eps = this.input("eps").value.trim();
     const blocks = this.input("scores").value === "blocks";
     return {
-      loss: this.kind() === MATRIX ? "" : this.input("spec").value.trim(),
-      matrix: this.kind() === MATRIX ? matrix : "",
+      loss: this.usesMatrix() ? "" : this.input("spec").value.trim(),
+      matrix: this.usesMatrix() ? matrix : "",
+      metric: this.kind() === METRIC ? this.input("metric").value : "",
       scores: blocks ? `blocks:${this.input("blocks").value.trim()}` : this.input("scores").value,
       surrogate: this.input("surrogate").value,
       decoding: this.input("decoding").value,
@@ -191,7 +211,25 @@ export class SettingForm {
   }
 
   usesMatrix() {
-    return this.kind() === MATRIX;
+    return [MATRIX, METRIC].includes(this.kind());
+  }
+
+  // a setting beside this one that is not the same and quickly computed; `report` is what this
+  // one gave, if it has: own scores where others were chosen; one score per prediction, or per
+  // group, where that has a formula; else the 0-1 loss over as many labels
+  other(report) {
+    const [scores, surrogate] = [this.input("scores"), this.input("surrogate")];
+    const small = report !== null && BigInt(report.n_labels) <= MOST_LABELS;
+    if (scores.value !== "own") scores.value = "own";
+    else if (FULL_IS_QUICK.includes(this.kind())) scores.value = "full";
+    else if (this.kind() === "mixed") this.load({ ...this.setting(""), scores: `blocks:${this.groups()}` });
+    else if (small && this.kind() !== ZERO_ONE) this.load({ ...this.setting(""), ...zeroOne(report) });
+    else surrogate.value = surrogate.value === "quadratic" ? "logistic" : "quadratic";
+    this.show();
+  }
+
+  groups() {
+    return this.input("spec").value.split(":")[1] ?? "";
   }
 
   rows() {
@@ -200,9 +238,10 @@ export class SettingForm {
 
   // a setting from an address: unknown choices are left to the server, which says what is allowed
   load(setting) {
-    const matrix = Boolean(setting.matrix || setting.csv);
+    const matrix = Boolean(setting.matrix || setting.csv || setting.metric);
     if (matrix) {
-      this.input("kind").value = MATRIX;
+      this.input("kind").value = setting.metric ? METRIC : MATRIX;
+      choose(this.input("metric"), setting.metric ?? "");
       if (["pred", "true"].includes(setting.rows)) this.input("rows").value = setting.rows;
     } else {
       this.setSpec(setting.loss ?? this.options.losses[0].name);
@@ -220,6 +259,10 @@ export class SettingForm {
     this.buildFields();
     this.show();
   }
+}
+
+function zeroOne(report) {
+  return { loss: `${ZERO_ONE}:${report.n_labels}`, matrix: "", metric: "", csv: null, eps: null };
 }
 
 function fillSelect(select, choices) {

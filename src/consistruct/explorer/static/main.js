@@ -61,7 +61,7 @@ function toggleComparison() {
     nameAll();
   } else {
     const second = addPanel();
-    second.copy(panels[0]);
+    second.beside(panels[0]);
     second.root.scrollIntoView({ block: "nearest" });
     second.form.input("scores").focus();
   }

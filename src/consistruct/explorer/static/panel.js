@@ -66,10 +66,11 @@ export class Panel {
     await this.run();
   }
 
-  // the setting of another panel, with the file that it has or waits for
-  async copy(other) {
+  // beside the setting of another panel one that differs, with the file that it has or waits for
+  async beside(other) {
     const matrix = other.form.usesMatrix();
     this.form.load({ ...other.forAddress(), matrix: matrix ? "file" : "", csv: null });
+    this.form.other(other.finished?.result.report ?? null);
     this.content = other.content;
     this.matrix = other.matrix;
     await (matrix && this.content ? this.read(this.content) : this.run());
@@ -156,7 +157,8 @@ export class Panel {
       this.part("result").hidden = true;
       this.part("work").hidden = true;
       this.part("upload-note").textContent =
-        "Numbers only, or label names in the first row and column. See docs for an example.";
+        "Numbers only, or label names in the first row and column; the corner may say what the " +
+        "rows are: pred or true.";
       this.finished = null;
       this.onState();
       return;

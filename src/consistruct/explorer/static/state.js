@@ -1,7 +1,7 @@
 // Settings as an address: choices in the query string, small cost matrices in the fragment, which
 // browsers do not send to servers. The second setting has the suffix 2.
 
-const NAMES = ["loss", "matrix", "rows", "scores", "surrogate", "decoding", "eps"];
+const NAMES = ["loss", "matrix", "metric", "rows", "scores", "surrogate", "decoding", "eps"];
 const DEFAULTS = { scores: "own", surrogate: "quadratic", decoding: "argmax" };
 
 export function toBase64(bytes) {
@@ -15,7 +15,7 @@ export function fromBase64(text) {
   return Uint8Array.from(plain, (character) => character.charCodeAt(0));
 }
 
-// settings: [{loss, matrix, rows, scores, surrogate, decoding, eps, csv}], csv being bytes or null
+// settings: [{loss, matrix, metric, rows, scores, surrogate, decoding, eps, csv}], csv being bytes or null
 export function toAddress(settings) {
   const query = new URLSearchParams();
   const fragment = new URLSearchParams();

@@ -27,7 +27,7 @@ __all__ = ["Examples", "Kind", "Rows"]
 
 
 class Kind(ABC):
-    """Required: `inputs`, `take`, `losses`, `present`; `code_losses` unless examples are rows."""
+    """Required: `inputs`, `take`, `truths`, `losses`, `present`; `code_losses` but for rows."""
 
     name: ClassVar[str]  # as models list it in `kinds`
     loss: Loss
@@ -40,6 +40,10 @@ class Kind(ABC):
     @abstractmethod
     def take(self, inputs: Any, rows: Any) -> Any:
         """The packed inputs of some examples, by number."""
+
+    @abstractmethod
+    def truths(self, inputs: Any, y: Any) -> Any:
+        """Codes of the truths, (n, …) or `Ragged`; −1 for labels never seen in training."""
 
     @abstractmethod
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
@@ -122,6 +126,9 @@ class Rows(Kind):
 
             return take_tensor(inputs, rows)
         return _safe_indexing(inputs, rows)
+
+    def truths(self, inputs: Any, y: Any) -> Any:
+        return self.labels.encode(np.asarray(y), self.loss)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
         return self.labels.losses(self.loss, codes, y)

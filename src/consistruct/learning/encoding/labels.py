@@ -29,7 +29,7 @@ from consistruct.learning.encoding.names import (
     shown,
 )
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
-from consistruct.losses import LOSSES, Decision, parse_loss
+from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.metrics import is_metric, parse_metric
 from consistruct.losses.names import loss_name
@@ -340,6 +340,8 @@ def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding,
 def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
+    if loss_class(loss) is CostVectors:
+        return Sizes(n_classes=labels.shape[1])  # a column for each prediction
     n_states = max(2, len(distinct)) if structured else 2
     if written_as(loss) == "relevance" and distinct.dtype.kind in "biuf":
         n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names

@@ -43,8 +43,11 @@ class Queries(Kind):
     def take(self, inputs: QueryBatch, rows: Any) -> QueryBatch:
         return inputs.take(rows)
 
+    def truths(self, inputs: QueryBatch, y: Any) -> Ragged:
+        return inputs.truths(y)
+
     def losses(self, inputs: QueryBatch, codes: Ragged, y: Any) -> FloatArray:
-        return self.code_losses(codes, inputs.truths(y))
+        return self.code_losses(codes, self.truths(inputs, y))
 
     def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
         return losses_of_orders(self.loss, codes, truths)

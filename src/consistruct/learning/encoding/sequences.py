@@ -125,10 +125,12 @@ class Sequences(Kind):
     def take(self, inputs: Any, rows: Any) -> Any:
         return inputs.take(rows)
 
+    def truths(self, inputs: Any, y: Any) -> Ragged:
+        return Ragged(self.labels.known(pack_tags(y, inputs.offsets)), inputs.offsets)
+
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
-        true = self.labels.known(pack_tags(y, inputs.offsets))
-        return self.code_losses(codes, codes.with_values(true))
+        return self.code_losses(codes, self.truths(inputs, y))
 
     def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
         wrong = (codes.values != truths.values).astype(np.float64)
