@@ -122,6 +122,7 @@ def test_declared_pythons_have_a_floor_and_no_gap():
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     declared = re.findall(r"Python :: 3\.(\d+)\"", text)
     floor = re.search(r'requires-python = ">=3\.(\d+)"', text)
+    assert floor is not None
     assert [int(minor) for minor in declared] == list(
         range(int(floor[1]), int(floor[1]) + len(declared))
     )
