@@ -75,7 +75,7 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
-def run_command(command: str, folder: Path, source: Path) -> str:
+def run_command(command: str, folder: Path, source: Path, seconds: float = 300) -> str:
     """Run in a shell that finds this interpreter's programs and the source tree first."""
     tools = str(Path(sys.executable).parent)
     environment = {
@@ -90,7 +90,7 @@ def run_command(command: str, folder: Path, source: Path) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, (
