@@ -75,7 +75,9 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
     return found
 
 
-def run_command(command: str, folder: Path, source: Path | None = None) -> str:
+def run_command(
+    command: str, folder: Path, source: Path | None = None, seconds: float = 300
+) -> str:
     """Run in a shell that finds this interpreter's programs, and a source tree, first."""
     tools = str(Path(sys.executable).parent)
     environment = {
@@ -91,7 +93,7 @@ def run_command(command: str, folder: Path, source: Path | None = None) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, (

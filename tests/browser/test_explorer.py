@@ -85,13 +85,15 @@ def test_moving_epsilon_moves_the_answer(explorer):
     assert page.evaluate("performance.now()") - before < 3000
     assert page.locator("[name=eps]").input_value() == "0.25"
     page.locator("[name=eps]").fill("7")
-    page.locator(".error").filter(has_text="at most the largest excess risk").wait_for()
+    page.locator(".error").filter(
+        has_text="ε must be at most 1, the largest excess risk"
+    ).wait_for()
     page.locator("[name=eps]").fill("0.125")
     wait_for_worst_case(page, "0.125")
 
 
 BAD_SPECS = {
-    "nonsense": "unknown loss 'nonsense'",
+    "nonsense": "there is no loss 'nonsense'",
     "cost:/etc/passwd": "letters, digits and",
     "cost:costs.csv": "names a file, and the explorer reads none",
     "hamming:99999999": "at most 100000",

@@ -110,7 +110,8 @@ def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
 
 HOSTILE = {
     "a megabyte": (b"0,1\n" * 262_144, "takes at most 500000"),
-    "one cell of 400 kB": (b'"' + b"x" * 400_000 + b'"', "could not be read as a CSV file"),
+    "one cell of 400 kB": (b'0,"' + b"x" * 400_000 + b'"', "could not be read as a CSV file"),
+    "a long word": (b"x" * 400_000, "is no table: its first line has one cell"),
     "100,000 lines": (b"0\n" * 100_000, "has 100000 rows, the explorer takes at most 200 labels"),
     "10,000 columns": (b"0," * 9_999 + b"0", "has 10000 columns"),
     "NaN": (b"0,nan\n1,0", "got NaN"),
@@ -182,9 +183,10 @@ def test_a_comparison_waits_for_the_file_of_the_first_setting(explorer):
     page.locator("#compare").click()
     for upload in uploads():
         upload.continue_()
-    worst = page.locator("[data-key=worst_case]").filter(has_text=NAMES)
-    worst.nth(1).wait_for()
-    assert worst.count() == 2
+    page.locator("[data-key=worst_case]").filter(has_text=NAMES).first.wait_for()
+    second = page.get_by_role("region", name="Setting B")
+    second.locator("[data-part=upload-note]").filter(has_text="3 predictions").wait_for()
+    assert second.locator("[name=surrogate]").input_value() == "logistic"  # and differs
 
 
 def test_names_with_markup_are_shown_as_text(explorer, keep):

@@ -274,3 +274,11 @@ def test_a_metric_of_two_classes_says_how_many_it_got(visitor):
     found = visitor.upload(CONFUSION).json()
     job = visitor.analyse(matrix=found["id"], metric="f1")
     assert job["error"] == "this metric is about 2 classes, and the confusion has 3"
+
+
+def test_advice_speaks_of_the_menus(visitor):
+    result = visitor.analyse(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
+    told = " ".join(text for s in result["sections"] for text in (s["answer"], *s["details"]))
+    assert "“own” in the menu “Scores”" in told
+    assert "--scores" not in told
+    assert "--at " not in told

@@ -247,3 +247,19 @@ def test_cost_vectors_take_their_size_and_largest_cost_from_y():
     model.fit(X, 10 * costs)
     assert model.loss_ == cs.losses.CostVectors(2, max_cost=10 * costs.max())
     assert model.predict_expected_loss(X).max() > 1
+
+
+def test_label_sets_of_sizes_that_training_never_saw():
+    """They are judged like all others, by the model and by the baselines."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = (X > 0.4).astype(int)
+    Y[:40][Y[:40].sum(axis=1) == 3] = [1, 0, 0]
+    Y[40:42] = 1
+    model = cs.TaskLossClassifier("fbeta", cs.models.Ridge(alpha=0.1, bandwidth=1.0))
+    model.fit(X[:40], Y[:40])
+    assert model.loss_.sizes == (0, 1, 2)
+    report = learning_report(model, X[40:], Y[40:], X_train=X[:40], y_train=Y[:40], **QUICK)
+    expected = cs.losses.FBeta(3)(model.predict(X[40:]), Y[40:]).mean()
+    assert report.scores[0].mean == pytest.approx(expected)
+    assert len(report.scores) == 4

@@ -1,4 +1,4 @@
-"""No page of the site is wider than the window, at a desk or on a phone; pictures of the home."""
+"""No page of the site is wider than the window; the home page as pictures."""
 
 from __future__ import annotations
 

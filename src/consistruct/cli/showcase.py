@@ -14,7 +14,7 @@ from rich.text import Text
 from consistruct import losses, scores
 from consistruct.calibration import calibration_function
 from consistruct.cli.report_files import write_file
-from consistruct.exceptions import ConsistructError, describe_count
+from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.report import (
     Section,
@@ -45,14 +45,23 @@ INTRUSION = losses.CostMatrix(
     ("normal", "probe", "DoS", "U2R", "R2L"),
 )
 
-CASES: tuple[tuple[Loss, BaseScoreSpace | str | None], ...] = (
-    (losses.ZeroOne(10), None),
-    (losses.Block((25,) * 4), None),
-    (losses.Mixed((5,) * 4, 0.1), None),
-    (losses.Mixed((5,) * 4, 0.1), scores.Blocks((5,) * 4)),
-    (losses.Hamming(1000), None),
-    (losses.Hamming(1000), "full"),
-    (INTRUSION, None),
+# what a row (the prediction) costs if a column is true
+TRIAGE = losses.CostMatrix(
+    [[0, 3, 8, 20], [1, 0, 3, 8], [2, 1, 0, 3], [3, 2, 1, 0]],
+    ("stable", "watch", "treat", "urgent"),
+    ("stable", "watch", "treat", "urgent"),
+)
+GAPS = 0.05  # share of cells that are left out of the table
+
+# how the table calls a loss and its scores, and what they are
+CASES: tuple[tuple[str, str, Loss, BaseScoreSpace | str | None], ...] = (
+    ("0-1, 10 classes", "per label", losses.ZeroOne(10), None),
+    ("wrong block of 4", "per block", losses.Block((25,) * 4), None),
+    ("mixed, 4 blocks", "per label", losses.Mixed((5,) * 4, 0.1), None),
+    ("mixed, 4 blocks", "per block", losses.Mixed((5,) * 4, 0.1), scores.Blocks((5,) * 4)),
+    ("Hamming, 1000 bits", "per bit", losses.Hamming(1000), None),
+    ("Hamming, 1000 bits", "per label", losses.Hamming(1000), "full"),
+    ("intrusion costs", "per label", INTRUSION, None),
 )
 
 
@@ -71,25 +80,32 @@ def show(folder: Path) -> None:
 
 
 def _hardness_table() -> Table:
-    table = Table(title="How hard is a loss? Exact calibration functions at ε = half the range")
-    for column in ("loss", "scores", "labels", "consistent to", "k_eff", "log H", "seconds"):
-        table.add_column(column, justify="left" if column in ("loss", "scores") else "right")
-    for loss, family in CASES:
+    table = Table(title="How hard is a loss? Calibration functions at ε = half the range")
+    for column in ("loss", "scores", "labels", "level", "k_eff", "log H", "seconds"):
+        left = column in ("loss", "scores")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    for name, spread, loss, family in CASES:
         start = time.perf_counter()
         curve = calibration_function(loss, family)
         log_value = curve.log(curve.max_eps / 2)
         seconds = time.perf_counter() - start
         k_eff = curve.effective_classes
         table.add_row(
-            type(loss).__name__,
-            type(curve.scores).__name__,
-            describe_count(loss.n_labels),
+            name,
+            spread,
+            _short(math.log(loss.n_labels or 1)),
             f"{curve.consistency_level:g}",
-            "—" if k_eff is None else f"{float(k_eff):.4g}",
+            "—" if k_eff is None else _short(k_eff.log),
             "−inf" if math.isinf(log_value) else f"{log_value:.2f}",
             f"{seconds:.3f}",
         )
     return table
+
+
+def _short(log: float) -> str:
+    """A count by its logarithm: in full while it is short, else as a power of two."""
+    bits = log / math.log(2)
+    return f"{math.exp(log):.5g}" if bits < 16 else f"2^{bits:.4g}"
 
 
 def _analyse(console: Console, folder: Path) -> list[Path]:
@@ -107,39 +123,67 @@ def _analyse(console: Console, folder: Path) -> list[Path]:
 
 
 def _learn(console: Console, folder: Path) -> list[Path]:
-    """Half of scikit-learn's digits to learn from, half to be judged on, by |read − written|."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
+    """A raw table to a report: patients with words, dates and gaps, judged by costs of triage."""
     from consistruct.learning import TaskLossClassifier
+    from consistruct.learning.files.data import read_data
 
-    loss = losses.Ordinal(10)
-    X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(
-        X, y, test_size=0.5, random_state=0, stratify=y
+    paths = _write_patients(folder)
+    train, test = (read_data(path, target=["level"]) for path in paths)
+    console.print(
+        "\n[bold]A raw table: 442 patients, four levels of urgency and their costs[/bold]"
     )
-    console.print("\n[bold]Reading amounts: digits, judged by the distance to the right one[/bold]")
-    model = TaskLossClassifier(loss=loss, random_state=0).fit(X_train, y_train)
+    columns = Table(box=None, padding=(0, 2), show_header=False)
+    for note in train.columns:
+        columns.add_row(Text(note.name), Text(str(note)))
+    console.print(columns)
+    model = TaskLossClassifier(TRIAGE, random_state=0).fit(train.X, train.y)
     report = learning_report(
-        model, X_test, y_test, X_train=X_train, y_train=y_train, bandwidths=False, repeats=1
-    )
-    table = Table()
+        model, test.X, test.y, X_train=train.X, y_train=train.y, columns=train.columns,
+        bandwidths=False, repeats=1,
+    )  # fmt: skip
+    table = Table(title="Mean cost of 177 patients kept aside (less is better)")
     table.add_column("model")
-    table.add_column("mean loss on the held-out half", justify="right")
+    table.add_column("cost", justify="right")
     for score in report.scores:
-        name = "consistruct, loss=Ordinal(10)" if score is report.scores[0] else score.name
-        table.add_row(name, f"{score.mean:.4f} ± {score.standard_error:.4f}")
-    peer = make_pipeline(StandardScaler(), SVC()).fit(X_train, y_train)
-    table.add_row("RBF SVC, defaults", f"{loss(peer.predict(X_test), y_test).mean():.4f}")
+        first = score is report.scores[0]
+        name = "consistruct, several models weighed" if first else score.name
+        table.add_row(name, f"{score.mean:.3f} ± {score.standard_error:.3f}")
     console.print(table)
     _print_answers(console, learning_sections(report))
     return [
+        *paths,
         write_file(folder / "learning.html", learning_html(report)),
         write_file(folder / "learning.png", chart_picture(learning_charts(report), "png")),
     ]
+
+
+def _write_patients(folder: Path) -> tuple[Path, Path]:
+    """scikit-learn's diabetes patients as people keep them: sex as a word, a date, gaps."""
+    import csv
+    import io
+    from datetime import date, timedelta
+
+    import numpy as np
+    from sklearn.datasets import load_diabetes
+    from sklearn.model_selection import train_test_split
+
+    data = load_diabetes(scaled=False)
+    rng = np.random.default_rng(0)
+    names = ["patient", *data.feature_names, "admitted", "level"]
+    levels = np.array(TRIAGE.true_names)[np.digitize(data.target, [75, 140, 215])]
+    rows = []
+    for number, (x, level) in enumerate(zip(data.data.tolist(), levels.tolist(), strict=True)):
+        cells: list[object] = [value if rng.random() > GAPS else "" for value in x]
+        cells[1] = "female" if x[1] == 2 else "male"
+        day = date(2024, 1, 1) + timedelta(days=int(rng.integers(365)))
+        rows.append([f"p{number:03}", *cells, day.isoformat(), level])
+    parts = train_test_split(rows, test_size=0.4, random_state=0, stratify=levels)
+    written = []
+    for name, part in zip(("patients_train.csv", "patients_test.csv"), parts, strict=True):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([names, *part])
+        written.append(write_file(folder / name, text.getvalue()))
+    return written[0], written[1]
 
 
 def _print_answers(console: Console, sections: tuple[Section, ...]) -> None:

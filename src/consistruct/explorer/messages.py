@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["junk_message", "page_message"]
+__all__ = ["junk_message", "menu_words", "page_message"]
 
 MESSAGE_CHARACTERS = 400
 Match = re.Match[str]
@@ -113,6 +113,24 @@ def page_message(error: object) -> str:
     return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
 
 
+_OPTIONS = (
+    (r"--scores (\w+)", r"“\1” in the menu “Scores”"),
+    (r"--surrogate (\w+)", r"“\1” in the menu “Surrogate”"),
+    (r"--at asks for another", "“ε” on the left asks for another"),
+)
+
+
+def menu_words(text: str) -> str:
+    """A sentence of a report, with options of the command line as choices of the menus.
+
+    >>> menu_words("Use the loss's own scores (--scores own): they are always consistent.")
+    'Use the loss\'s own scores (“own” in the menu “Scores”): they are always consistent.'
+    """
+    for pattern, told in _OPTIONS:
+        text = re.sub(pattern, told, text)
+    return text
+
+
 # --- files that are no tables of costs ---
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -139,6 +157,8 @@ def junk_message(content: bytes) -> str | None:
     for magic, what in _MAGIC:
         if content.startswith(magic):
             return f"the file is {what}"
+    if b"\0" in content:  # no text at all
+        return None
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<":
         return f"the file is a web page or XML; give {WANTED}"

@@ -29,12 +29,13 @@ from consistruct.calibration import CalibrationFunction, LabelOrderWarning, cali
 from consistruct.exceptions import ConsistructError, describe_count
 from consistruct.explorer.files import render
 from consistruct.explorer.matrices import Upload
-from consistruct.explorer.messages import page_message
+from consistruct.explorer.messages import menu_words, page_message
 from consistruct.explorer.settings import Setting
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.report import (
     CalibrationReport,
+    Section,
     calibration_figures,
     calibration_report,
     calibration_sections,
@@ -83,7 +84,7 @@ class Analyst:
         )
         return {
             "report": report.as_dict(),
-            "sections": [asdict(section) for section in calibration_sections(report)],
+            "sections": [_on_the_page(section) for section in calibration_sections(report)],
             "figures": calibration_figures(report),
             "table": _table(report),
         }
@@ -122,6 +123,14 @@ class Analyst:
                 f"the loss has {describe_count(size)} predictions, the explorer takes at most "
                 f"2^{self._log2_labels}; use `consistruct analyze` for more"
             )
+
+
+def _on_the_page(section: Section) -> dict[str, Any]:
+    """A section in the words of the page."""
+    found = asdict(section)
+    found["answer"] = menu_words(section.answer)
+    found["details"] = [menu_words(detail) for detail in section.details]
+    return found
 
 
 def _table(report: CalibrationReport) -> list[list[str]]:

@@ -11,6 +11,7 @@ All work on label codes, of which the loss is a function; none sees the examples
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import numpy as np
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.labels import Classes
-from consistruct.losses import CostVectors, Decision, Hamming
+from consistruct.losses import CostVectors, Decision, FBeta, Hamming
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -187,6 +188,8 @@ class LogisticLaw:
 
     def bayes(self, loss: Loss, probabilities: FloatArray, rng: np.random.Generator) -> LabelArray:
         """The prediction of least expected loss under these probabilities."""
+        if isinstance(loss, FBeta):  # sets that are drawn may have sizes that training never saw
+            loss = dataclasses.replace(loss, sizes=None)
         decoder = loss.score_space.decoder()
         if self.kind == "classes":
             targets = dense_target(loss.target(np.arange(probabilities.shape[1])))

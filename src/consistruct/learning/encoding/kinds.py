@@ -128,7 +128,8 @@ class Rows(Kind):
         return _safe_indexing(inputs, rows)
 
     def truths(self, inputs: Any, y: Any) -> Any:
-        return self.labels.encode(np.asarray(y), self.loss)
+        read = getattr(self.labels, "known", self.labels.encode)
+        return read(np.asarray(y), self.loss)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
         return self.labels.losses(self.loss, codes, y)

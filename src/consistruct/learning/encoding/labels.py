@@ -166,6 +166,10 @@ class SetLabels:
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         return loss.truths.check(y, "y")
 
+    def known(self, y: Any, loss: Loss) -> LabelArray:
+        """Rows of 0 and 1 of any size, for scoring."""
+        return dataclasses.replace(loss.truths, sizes=None).check(y, "y")  # type: ignore[type-var]
+
     def decode(self, pred: LabelArray) -> Any:
         return pred
 

@@ -39,7 +39,8 @@ def loss_to_fit(metric: Metric, y: Any) -> str:
         if not metric.labels:
             raise ValueError(
                 f"{metric!r} is about classes and needs y of shape (n,), got {np.shape(y)}; for "
-                f"label matrices use macro-f1, micro-f1, macro-jaccard or a budget on them"
+                f"label matrices use fbeta (F1 of each row), macro-f1, micro-f1, macro-jaccard or "
+                f"a budget on them"
             )
         return "hamming"
     found = len(np.unique(y))

@@ -1,0 +1,40 @@
+"""The five tasks of the README: its commands run on small files, and the page has them all."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from benchmarks.tasks import LIMIT, PAGE, TASKS, block_of, page, run
+
+from tests.page_blocks import commands
+
+# the first and the last are run by tests/test_docs.py, as they stand in the README
+QUICK = TASKS[1:4]
+
+
+@pytest.mark.parametrize("task", QUICK, ids=lambda task: task.title)
+def test_commands_of_the_readme_run(task, tmp_path):
+    data, times = run(task, tmp_path, small=True)
+    assert data
+    assert [timing.command for timing in times] == [text for text, _ in commands(block_of(task))]
+    assert all(timing.wall > 0 for timing in times)
+    assert task.title in page([(task, data, times)])
+
+
+def test_every_task_has_its_block():
+    assert len({block_of(task).code for task in TASKS}) == 5
+
+
+def test_the_page_is_about_these_commands_and_keeps_the_limit():
+    text = PAGE.read_text(encoding="utf-8")
+    for task in TASKS:
+        section = text.split(f"### {task.title}\n")[1].split("### ")[0]
+        written = re.findall(r"^\| `(.+)` \|", section, re.M)
+        assert written == [command for command, _ in commands(block_of(task))], (
+            f"run python -m benchmarks.tasks --write again: {task.title}"
+        )
+    # processor seconds of all commands, in all threads; and what the clock said
+    rows = re.findall(r"^\| (.+?) \| .+ \| \d+ \| (\d+) \| \d+ \| (yes|no) \|$", text, re.M)
+    assert [name for name, _, _ in rows] == [task.title for task in TASKS]
+    assert all(float(seconds) < LIMIT and word == "yes" for _, seconds, word in rows)
