@@ -49,4 +49,5 @@ def test_a_case_is_judged_on_rows_that_the_forecast_never_saw(monkeypatch):
     assert pilot < everything
     assert not everything & held_out
     assert (found.pilot, found.rows, found.held_out) == (56, 280, 120)
-    assert 0 < found.low < found.found < 1
+    assert 0 <= found.low < found.forecast < found.high < 1
+    assert 0 < found.found < 1

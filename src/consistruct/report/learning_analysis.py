@@ -19,13 +19,13 @@ from consistruct.report.learning import (
     BandwidthPoint,
     CurveFit,
     CurveForecast,
-    ForecastPoint,
     LearningReport,
     LossBin,
     ModelScore,
     PathPoint,
     Selective,
 )
+from consistruct.report.learning_forecast import continued
 from consistruct.report.learning_parts import (
     MODEL,
     described,
@@ -45,8 +45,6 @@ __all__ = ["learning_report"]
 LOGISTIC = "logistic regression, Bayes decisions"
 SIZES = 5  # of the learning curve: n, n/2, …, n/16
 SMALLEST = 16  # training examples
-FORECAST_REACH = 8  # sizes from n/8 on tell how the curve goes on
-FORECAST_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 BANDWIDTH_ROWS = 1000
 
@@ -137,7 +135,9 @@ def learning_report(
         if why is not None:
             reasons["baselines"] = why
         fits = rows.learning_curve(losses) if learning_curve else ()
-        forecast = rows.forecast(losses) if fits else None
+        if fits:
+            sizes = sorted(rows.sizes)
+            forecast = continued(model.loss_, len(rows.train), sizes, rows.refits, losses)
         candidates, why = rows.bandwidths() if bandwidths else ((), "not asked for")
         if why is not None:
             reasons["bandwidths"] = why
@@ -327,32 +327,6 @@ class _Training:
         if self.usual is not None:
             fits.append(CurveFit(LOGISTIC, len(self.train), self.usual, None))
         return tuple(fits)
-
-    def forecast(self, losses: FloatArray) -> CurveForecast | None:
-        """How the curve of the model goes on; None where it has too few sizes near the end."""
-        from consistruct.guarantees import Forecast, PowerLaw
-        from consistruct.guarantees.forecasts import curve_of_draws
-
-        n = len(self.train)
-        near = [m for m, size in enumerate(reversed(self.sizes)) if size >= n // FORECAST_REACH]
-        if len(near) < 2:
-            return None
-        sizes = [sorted(self.sizes)[m] for m in near]
-        measured = [*(self.refits[m] for m in near), losses[None]]
-        low, high = self.loss.value_range
-        every = np.concatenate([found.ravel() for found in measured])
-        bounds = min(low, float(every.min())), max(high, float(every.max()))
-        data = curve_of_draws(np.array([*sizes, n], dtype=np.float64), measured, n, bounds)
-        found = Forecast(n, PowerLaw(data), repr(self.loss))
-        points = [(round(factor * n), found.at(factor * n)) for factor in FORECAST_FACTORS]
-        floor = found.floor
-        return CurveForecast(
-            found.confidence,
-            tuple(ForecastPoint(rows, at.estimate, at.low, at.high) for rows, at in points),
-            floor.estimate,
-            floor.low,
-            floor.high,
-        )
 
     def _same_settings(self, **changes: Any) -> Any:
         from sklearn.base import clone
