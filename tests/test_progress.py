@@ -25,12 +25,17 @@ class Screen(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(_progress, "PATIENCE", 0.05)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    return screen
+    """To be called in the test: pytest puts its own stderr back between fixtures and test."""
+
+    def begin():
+        screen = Screen()
+        monkeypatch.setattr(sys, "stderr", screen)
+        monkeypatch.setattr(_progress, "PATIENCE", 0.05)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        return screen
+
+    return begin
 
 
 @pytest.fixture
@@ -64,21 +69,24 @@ def wait_until(found):
 
 
 def test_a_terminal_sees_the_bar_and_then_nothing_of_it(terminal):
+    screen = terminal()
     with showing("fitting [red]x"):
-        wait_until(lambda: "fitting [red]x" in terminal.getvalue())
+        wait_until(lambda: "fitting [red]x" in screen.getvalue())
         advance("boosting", 1, 4)
-        wait_until(lambda: "boosting" in terminal.getvalue())
-    assert terminal.getvalue().endswith(("\x1b[2K", "\x1b[?25h", "\n")) or "\x1b[" in (
-        terminal.getvalue()
-    )
+        wait_until(lambda: "boosting" in screen.getvalue())
+    # the line is erased, and the cursor is back
+    assert "\x1b[2K" in screen.getvalue().rpartition("boosting")[2]
+    assert "\x1b[?25h" in screen.getvalue().rpartition("boosting")[2]
     assert _progress._active is None
 
 
 def test_short_work_shows_nothing(terminal, monkeypatch):
+    screen = terminal()
     monkeypatch.setattr(_progress, "PATIENCE", 5.0)
     with showing("fitting"):
+        assert _progress._active is not None
         advance("one", 0, 2)
-    assert terminal.getvalue() == ""
+    assert screen.getvalue() == ""
 
 
 def test_no_terminal_sees_nothing(monkeypatch):

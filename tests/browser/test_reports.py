@@ -68,3 +68,40 @@ def test_a_report_is_read_on_a_phone(written, open_page, keep):
     page.locator(".main-svg").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     keep(page, "report-phone")
+
+
+def test_the_worst_case_is_drawn_when_its_fold_is_opened(written, open_page, keep):
+    page = open_page(written.as_uri())
+    page.locator(".main-svg").first.wait_for()
+    plot = page.locator("#figure-sample_size")
+    assert not plot.is_visible()
+    page.get_by_text("Worst-case guarantee, over all distributions").click()
+    plot.locator(".main-svg").first.wait_for()
+    page.wait_for_function(
+        "() => { const plot = document.getElementById('figure-sample_size');"
+        " return Math.abs(plot.querySelector('.main-svg').clientWidth - plot.clientWidth) < 3; }"
+    )
+    keep(page, "report-worst-case")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cards_are_readable_in_both_themes(open_page, keep, tmp_path, scheme):
+    import consistruct as cs
+
+    names = (MARKUP, "b")
+    parts = [
+        cs.losses.CostMatrix([[0, 5], [1, 0]], names, names)._repr_html_(),
+        cs.calibration_function(cs.losses.Hamming(4))._repr_html_(),
+    ]
+    colours = {"light": "#fff;color:#111", "dark": "#111;color:#eee"}[scheme]
+    file = tmp_path / "cards.html"
+    text = f'<meta charset="utf-8"><body style="background:{colours}">{"".join(parts)}</body>'
+    file.write_text(text, encoding="utf-8")
+    page = open_page(file.as_uri())
+    assert page.locator("img").count() == 0
+    body = page.evaluate("getComputedStyle(document.body).color")
+    for cell in page.locator("td, th, svg text").all():
+        colour = "e => getComputedStyle(e)[e.tagName === 'text' ? 'fill' : 'color']"
+        assert cell.evaluate(colour) == body
+    assert page.locator("svg polyline").count() == 1
+    keep(page, f"cards-{scheme}")

@@ -65,7 +65,8 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     n_jobs : int, optional
         Fits that run at a time; the answer does not depend on it.
     verbose : int
-        1 shows progress through `logging`, 2 details.
+        1 shows progress through `logging`, 2 details. Whatever it is, fits of more than two seconds
+        show a bar in terminals and notebooks.
     rows : "pred" or "true", optional
         What the rows of a table of costs are, where it does not say so itself: in `CostMatrix` rows
         are predictions, in scikit-learn's confusion matrices truths.

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from html import escape
 
 from consistruct._html import Line, card, fold, lines_svg, list_of_facts
-from consistruct.report.charts import Chart
+from consistruct.report.charts import Chart, HeatMap
 from consistruct.report.wording import Section
 
 __all__ = ["report_card"]
 
 
 def report_card(
-    title: str, facts: Sequence[tuple[str, str]], sections: Sequence[Section], chart: Chart | None
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    sections: Sequence[Section],
+    chart: Chart | HeatMap | None,
 ) -> str:
     """A card with a part per section; `chart` is drawn below them."""
     parts = [list_of_facts(facts)]
@@ -27,7 +30,7 @@ def report_card(
             parts.append(
                 fold(section.fold or "numbers and notes", *more, list_of_facts(section.facts))
             )
-    if chart is not None:
+    if isinstance(chart, Chart):
         parts.append(_drawn(chart))
     return card(title, *parts)
 

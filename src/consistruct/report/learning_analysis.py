@@ -29,6 +29,7 @@ from consistruct.report.learning import (
     Profit,
     Selective,
 )
+from consistruct.report.learning_forecast import continued
 from consistruct.report.learning_parts import (
     MODEL,
     described,
@@ -158,7 +159,9 @@ def learning_report(
         if refits.missing is not None:
             reasons["baselines"] = refits.missing
         fits = refits.learning_curve(losses) if learning_curve else ()
-        forecast = refits.forecast(losses) if fits else None
+        if fits:
+            sizes = sorted(refits.sizes)
+            forecast = continued(model.loss_, n_train, sizes, refits.refits, losses)
         candidates, why = refits.bandwidths() if bandwidths else ((), "not asked for")
         if why is not None:
             reasons["bandwidths"] = why

@@ -14,13 +14,7 @@ import numpy as np
 
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.baselines import Peer, label_kind, row_peers
-from consistruct.report.learning import (
-    BandwidthPoint,
-    CurveFit,
-    CurveForecast,
-    ForecastPoint,
-    ModelScore,
-)
+from consistruct.report.learning import BandwidthPoint, CurveFit, ModelScore
 from consistruct.report.learning_parts import MODEL, error_of, ridge_of, score_of
 from consistruct.report.overlap import overlap
 from consistruct.report.query_peers import query_peers
@@ -30,8 +24,6 @@ __all__ = ["Refits"]
 
 SIZES = 5  # of the learning curve: n, n/2, …, n/16
 SMALLEST = 16  # training examples
-FORECAST_REACH = 8  # sizes from n/8 on tell how the curve goes on
-FORECAST_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 BANDWIDTH_ROWS = 1000
 
@@ -163,32 +155,6 @@ class Refits:
         ends = {MODEL: float(losses.mean()), **self._full}
         fits += [CurveFit(name, len(self.train), mean, None) for name, mean in ends.items()]
         return tuple(fits)
-
-    def forecast(self, losses: FloatArray) -> CurveForecast | None:
-        """How the curve of the model goes on; None where it has too few sizes near the end."""
-        from consistruct.guarantees import Forecast, PowerLaw
-        from consistruct.guarantees.forecasts import curve_of_draws
-
-        n = len(self.train)
-        near = [m for m, size in enumerate(reversed(self.sizes)) if size >= n // FORECAST_REACH]
-        if len(near) < 2:
-            return None
-        sizes = [sorted(self.sizes)[m] for m in near]
-        measured = [*(self.refits[m] for m in near), losses[None]]
-        low, high = self.kind.loss.value_range
-        every = np.concatenate([found.ravel() for found in measured])
-        bounds = min(low, float(every.min())), max(high, float(every.max()))
-        data = curve_of_draws(np.array([*sizes, n], dtype=np.float64), measured, n, bounds)
-        found = Forecast(n, PowerLaw(data), repr(self.kind.loss))
-        points = [(round(factor * n), found.at(factor * n)) for factor in FORECAST_FACTORS]
-        floor = found.floor
-        return CurveForecast(
-            found.confidence,
-            tuple(ForecastPoint(rows, at.estimate, at.low, at.high) for rows, at in points),
-            floor.estimate,
-            floor.low,
-            floor.high,
-        )
 
     def _refitted(self, rows: LabelArray) -> dict[str, FloatArray]:
         """Losses on the held-out examples of all that is fitted on these rows."""
