@@ -71,6 +71,7 @@ def test_a_broken_part_is_told(monkeypatch):
 
 def test_nested_markers_are_read():
     found = doctor.REQUIREMENT.match('dask[dataframe,distributed]>=2025.1; extra == "dask"')
+    assert found is not None
     assert (found[1], found[2].strip(), found[3]) == ("dask", ">=2025.1", "dask")
     assert doctor._meets("2.0", ">=2.0.0")
     assert doctor._meets("3", "")
