@@ -235,7 +235,7 @@ def _add_square(second: Tensor, rows: Tensor) -> None:
     import torch
 
     size = rows.shape[1]
-    parts = rows.split(len(rows) if rows.dtype == torch.float64 else PRODUCT_ROWS)
+    parts = torch.split(rows, len(rows) if rows.dtype == torch.float64 else PRODUCT_ROWS)
     for top in range(0, size, BLOCK):
         columns = slice(top, top + BLOCK)
         width = min(top + BLOCK, size)
