@@ -307,10 +307,13 @@ def _trust(report: LearningReport) -> Section:
 
 
 def _advice(report: LearningReport) -> Section:
+    hard = "How hard is this loss in itself? `consistruct analyze` tells, before any data."
+    question = "What should I do?"
+    if overlap_warning(report) is not None:  # nothing below would be true of new data
+        first = "Report on data that were not trained on: these losses flatter everything."
+        return Section("advice", question, first, (hard,))
     steps = []
     others = report.scores[1:]
-    if overlap_warning(report) is not None:
-        steps.append("Report on data that were not trained on: these losses flatter everything.")
     better = [
         score
         for score in others
@@ -332,5 +335,5 @@ def _advice(report: LearningReport) -> Section:
         steps.append("Collect more data: the loss still falls.")
     elif more.startswith("Little"):
         steps.append("Look for better features rather than more data: the curve is flat.")
-    steps.append("How hard is this loss in itself? `consistruct analyze` tells, before any data.")
-    return Section("advice", "What should I do?", steps[0], tuple(steps[1:]))
+    steps.append(hard)
+    return Section("advice", question, steps[0], tuple(steps[1:]))
