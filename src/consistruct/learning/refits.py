@@ -209,9 +209,9 @@ def _spread(truths: Any, rows: IntArray, units: IntArray, rng: np.random.Generat
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes)
     rank = np.arange(len(mixed)) - np.repeat(np.cumsum(counts) - counts, counts)
-    position = np.empty(len(mixed))
-    position[order] = (rank + rng.random(len(mixed))) / np.repeat(counts, counts)
-    return np.asarray(mixed[np.argsort(position, kind="stable")])
+    spread = np.empty(len(mixed))
+    spread[order] = (rank + rng.random(len(mixed))) / np.repeat(counts, counts)
+    return np.asarray(mixed[np.argsort(spread, kind="stable")])
 
 
 def _mean_covariance(centred: FloatArray, units: IntArray) -> FloatArray:
@@ -241,7 +241,7 @@ def _of_metric(
 ) -> Refits:
     """One minus the metric of all left-out rows together; its covariance by drawing rows again."""
     truths, n = examples.truths, len(examples)
-    k = int(examples.kind.loss.truths.size or 0) if np.ndim(truths) == 1 else 2
+    k = int(examples.kind.loss.truths.size or 2) if np.ndim(truths) == 1 else 2
     pred = [np.array(column) for column in codes]
 
     def values(weight: Any) -> FloatArray:
@@ -255,7 +255,10 @@ def _of_metric(
 
     m = int(units.max()) + 1
     drawn = np.array(
-        [values(rng.multinomial(m, np.full(m, 1.0 / m))[units]) for _ in range(RESAMPLES)]
+        [
+            values(rng.multinomial(m, np.full(m, 1.0 / m))[units].astype(np.float64))
+            for _ in range(RESAMPLES)
+        ]
     )
     covariance = np.cov(drawn, rowvar=False) + (1.0 + np.eye(len(sizes))) / n**2
     least, most = metric.value_range
