@@ -252,8 +252,19 @@ def test_what_cannot_be_forecast_is_told(loss, rows, message):
         cs.forecast(cs.TaskLossClassifier(loss, logistic()), X[:rows], y[:rows])
 
 
+def test_costs_of_each_example(few_fits):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    costs = np.column_stack([(X[:, 0] > 0) * 3.0, (X[:, 0] <= 0) * rng.random(100)])
+    model = cs.StructuredPredictor("cost-vectors", cs.models.Ridge(alpha=0.1, features="linear"))
+    found = cs.forecast(model, X, costs)
+    assert found.at(200).estimate < costs.mean(axis=0).min()
+
+
 def test_bad_questions_are_told(pilot):
     found, X, y = pilot
+    with pytest.raises(TypeError, match=r"is about a TaskLossClassifier or .*, got LogisticRegr"):
+        cs.forecast(LogisticRegression(), X, y)
     with pytest.raises(ValueError, match=r"n must be a finite number in \[.*, 25000.0\], got 1"):
         found.at(1)
     with pytest.raises(ValueError, match="confidence must be a finite number in"):

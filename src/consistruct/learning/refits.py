@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from consistruct.exceptions import ConsistructError
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
 from consistruct.losses.metrics import Constrained, Metric, asked_metric
@@ -98,7 +99,13 @@ def nested_refits(
     progress : callable, optional
         Called with (fits done, fits in all).
     """
-    reader = clone(estimator)
+    if not isinstance(estimator, TargetEstimator):
+        raise TypeError(
+            f"a forecast is about a TaskLossClassifier or StructuredPredictor, got "
+            f"{type(estimator).__name__}; put other models inside, such as "
+            f"TaskLossClassifier(loss, models.Probabilities(classifier))"
+        )
+    reader: Any = clone(estimator)
     metric = asked_metric(reader.loss)
     if isinstance(metric, Constrained):
         raise ValueError(

@@ -258,7 +258,8 @@ def forecast(
     ----------
     estimator : TaskLossClassifier or StructuredPredictor
         Fitted or not; it is not changed. Its loss may be a metric that is no mean over examples,
-        whose value is then forecast; one with a constraint is refused.
+        whose value is then forecast; one with a constraint is refused. With costs of each example:
+        ``StructuredPredictor("cost-vectors", …)``, whose y are the costs.
     X, y, groups
         As its `fit` takes them; at least 50 examples.
     confidence : float
