@@ -220,8 +220,9 @@ def _expected_loss(report: LearningReport) -> Chart | None:
         key="expected_loss",
         title="Predicted against real loss",
         caption=(
-            f"{plural(report.unit).capitalize()} in groups of similar predicted loss. On the diagonal "
-            f"the model knows how wrong it is; above it, it is too sure. Bars: one standard error."
+            f"{plural(report.unit).capitalize()} in groups of similar predicted loss. On the "
+            f"diagonal the model knows how wrong it is; above it, it is too sure. Bars: one "
+            f"standard error."
         ),
         x_label="expected loss, predicted",
         y_label="mean loss that occurred",
