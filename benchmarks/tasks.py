@@ -194,8 +194,8 @@ def page(found: list[tuple[Task, str, list[Timing]]]) -> str:
         "",
         "`python -m benchmarks.tasks --write` takes the commands of the [README](../../README.md) as "
         "they stand there, gives them files under the",
-        "names that they have, and runs them one after the other. Files of the last three come from "
-        "training parts only. Each task should take less than five",
+        "names that they have, and runs them one after the other. Label sets, sentences and queries "
+        "come from training parts only. Each task should take less than five",
         "minutes on two cores; installation is not counted, reading the page neither. Judged is the "
         "processor time of all commands of a task, in all threads: on a quiet machine",
         "they take no longer by the clock. The clock is told too; others worked on the machine.",

@@ -90,7 +90,7 @@ html_theme_options = {
     "logo": {"text": "consistruct"},
     "navbar_end": ["theme-switcher"],
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 5,
     "show_toc_level": 2,
     "show_prev_next": True,
     "footer_start": ["copyright"],

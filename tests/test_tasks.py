@@ -28,13 +28,18 @@ def test_every_task_has_its_block():
 
 def test_the_page_is_about_these_commands_and_keeps_the_limit():
     text = PAGE.read_text(encoding="utf-8")
-    for task in TASKS:
-        section = text.split(f"### {task.title}\n")[1].split("### ")[0]
-        written = re.findall(r"^\| `(.+)` \|", section, re.M)
-        assert written == [command for command, _ in commands(block_of(task))], (
-            f"run python -m benchmarks.tasks --write again: {task.title}"
-        )
     # processor seconds of all commands, in all threads; and what the clock said
     rows = re.findall(r"^\| (.+?) \| .+ \| \d+ \| (\d+) \| \d+ \| (yes|no) \|$", text, re.M)
-    assert [name for name, _, _ in rows] == [task.title for task in TASKS]
     assert all(float(seconds) < LIMIT and word == "yes" for _, seconds, word in rows)
+    timed = {name for name, _, _ in rows}
+    later = re.findall(r"^Not timed yet.*?: (.+?)\. ", text, re.M)
+    assert timed | {name for names in later for name in names.split(", ")} == {
+        task.title for task in TASKS
+    }
+    for task in TASKS:
+        if task.title in timed:
+            section = text.split(f"### {task.title}\n")[1].split("### ")[0]
+            written = re.findall(r"^\| `(.+)` \|", section, re.M)
+            assert written == [command for command, _ in commands(block_of(task))], (
+                f"run python -m benchmarks.tasks --write again: {task.title}"
+            )

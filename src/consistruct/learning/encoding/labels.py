@@ -166,8 +166,7 @@ class SetLabels:
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         return loss.truths.check(y, "y")
 
-    def known(self, y: Any, loss: Loss) -> LabelArray:
-        """Rows of 0 and 1 of any size, for scoring."""
+    def known(self, y: Any, loss: Loss) -> LabelArray:  # sets of any size, for scoring
         return dataclasses.replace(loss.truths, sizes=None).check(y, "y")  # type: ignore[type-var]
 
     def decode(self, pred: LabelArray) -> Any:
@@ -344,8 +343,8 @@ def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding,
 def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
-    if loss_class(loss) is CostVectors:
-        return Sizes(n_classes=labels.shape[1])  # a column for each prediction
+    if loss_class(loss) is CostVectors:  # a column for each prediction
+        return Sizes(n_classes=labels.shape[1])
     n_states = max(2, len(distinct)) if structured else 2
     if written_as(loss) == "relevance" and distinct.dtype.kind in "biuf":
         n_states = max(2, int(distinct[-1]) + 1)  # grades are numbers, not names
