@@ -448,3 +448,21 @@ def test_numbers_or_names(cells, expected):
     found = numbers_or_names(cells)
     np.testing.assert_array_equal(found, expected)
     assert found.dtype.kind == expected.dtype.kind
+
+
+def test_an_archive_of_an_unknown_zip_version(tmp_path):
+    """The version that is needed to extract stands in the directory at the end."""
+    path = tmp_path / "d.npz"
+    np.savez(path, X=np.zeros((2, 1)), y=np.array([0, 1]))
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 6] = 123
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"not an npz archive.*zip file version 12\.3"):
+        read_data(path)
+
+
+def test_an_attribute_without_a_type(tmp_path):
+    path = tmp_path / "d.arff"
+    path.write_text("@relation r\n@attribute x\n@attribute y {a,b}\n@data\n1,a\n")
+    with pytest.raises(DataFileError, match="line 2: attribute 'x' has type ''"):
+        read_data(path, target="y")

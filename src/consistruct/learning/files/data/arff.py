@@ -133,7 +133,7 @@ def _attribute(path: Path, line: int, text: str) -> _Attribute:
         return _Attribute(name, values)
     if kind.lower() in ("numeric", "real", "integer"):
         return _Attribute(name, None)
-    if kind.lower() == "string" or kind.lower().split()[0] == "date":
+    if kind.lower() == "string" or kind.lower().partition(" ")[0] == "date":
         return _Attribute(name, None, free=True)
     raise bad(
         path,

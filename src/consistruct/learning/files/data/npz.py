@@ -46,7 +46,7 @@ def read_npz(path: Path, request: Request) -> DataSet:
 def _open(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         archive = zipfile.ZipFile(path)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
         raise bad(path, f"not an npz archive of plain arrays ({error})") from None
     with archive:
         yield archive
