@@ -35,14 +35,17 @@ def test_a_case_is_judged_on_rows_that_the_forecast_never_saw(monkeypatch):
     estimator = classifier("zero_one", logistic())
     seen = []
     score, read = type(estimator).score, type(estimator)._training
-    monkeypatch.setattr(
-        type(estimator),
-        "_training",
-        lambda self, X, y, *a, **k: seen.append(set(X[:, 0])) or read(self, X, y, *a, **k),
-    )
-    monkeypatch.setattr(
-        type(estimator), "score", lambda self, X, y: seen.append(set(X[:, 0])) or score(self, X, y)
-    )
+
+    def watched_read(self, X, y, *arguments, **options):
+        seen.append(set(X[:, 0]))
+        return read(self, X, y, *arguments, **options)
+
+    def watched_score(self, X, y):
+        seen.append(set(X[:, 0]))
+        return score(self, X, y)
+
+    monkeypatch.setattr(type(estimator), "_training", watched_read)
+    monkeypatch.setattr(type(estimator), "score", watched_score)
     found = judge(Case("made up", "0-1", "logistic", estimator, X, y))
     pilot, everything, held_out = seen
     assert (len(pilot), len(everything), len(held_out)) == (56, 280, 120)
