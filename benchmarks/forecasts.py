@@ -157,8 +157,8 @@ def toy_cases() -> Iterator[Case]:
             yield Case(name, "0-1", model, classifier("zero_one", make()), X, y)
     X, values = load_diabetes(return_X_y=True)
     grades = np.digitize(values, np.quantile(values, [0.2, 0.4, 0.6, 0.8]))
-    for model, member in (("ridge", ridge()), ("extra trees", trees())):
-        yield Case("diabetes", "absolute error", model, classifier("ordinal", member), X, grades)
+    for model, inner in (("ridge", ridge()), ("extra trees", trees())):
+        yield Case("diabetes", "absolute error", model, classifier("ordinal", inner), X, grades)
 
 
 def ordinal_cases() -> Iterator[Case]:

@@ -36,16 +36,16 @@ def test_a_case_is_judged_on_rows_that_the_forecast_never_saw(monkeypatch):
     seen = []
     score, read = type(estimator).score, type(estimator)._training
 
-    def reading(self, X, y, *rest, **named):
+    def watched_read(self, X, y, *arguments, **options):
         seen.append(set(X[:, 0]))
-        return read(self, X, y, *rest, **named)
+        return read(self, X, y, *arguments, **options)
 
-    def scoring(self, X, y):
+    def watched_score(self, X, y):
         seen.append(set(X[:, 0]))
         return score(self, X, y)
 
-    monkeypatch.setattr(type(estimator), "_training", reading)
-    monkeypatch.setattr(type(estimator), "score", scoring)
+    monkeypatch.setattr(type(estimator), "_training", watched_read)
+    monkeypatch.setattr(type(estimator), "score", watched_score)
     found = judge(Case("made up", "0-1", "logistic", estimator, X, y))
     pilot, everything, held_out = seen
     assert (len(pilot), len(everything), len(held_out)) == (56, 280, 120)
