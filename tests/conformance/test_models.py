@@ -118,7 +118,7 @@ CASES = {
         Torch((8,), max_epochs=5, batch_size=16, learning_rate=0.1, device="cpu"),
         {
             "module_factory": (4, 4),
-            "surrogate": "log",
+            "surrogate": "quadratic",
             "standardize": False,
             "learning_rate": 0.01,
             "weight_decay": 1.0,

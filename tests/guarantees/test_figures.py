@@ -168,8 +168,8 @@ def test_advise_prints_its_reason(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (("plan", "hamming:5", "--eps", "-1"), "eps must be a finite number in (0.0, inf], got"),
-        (("plan", "--eps", "0.1"), "give a loss, for example hamming:1000, or --table"),
-        (("plan", "hamming:5", "--table", "--eps", "0.1"), "give a loss, for example"),
+        (("plan", "--eps", "0.1"), "or a loss, for example hamming:1000, or --table"),
+        (("plan", "hamming:5", "--table", "--eps", "0.1"), "or a loss, for example"),
         (("advise", "hamming:5"), "give either n_samples (a budget) or eps (an accuracy)"),
         (("figures", "--only", "figure_2"), "unknown figure 'figure_2'; known are figure_1a"),
     ],

@@ -77,9 +77,11 @@ def plan(
 ) -> None:
     """What would more rows bring? Forecast the loss at 2, 4 and 10 times the rows of a pilot.
 
-    Example: consistruct plan pilot.csv --target kind --loss cost:costs.csv --rows true --want 0.2
+    From data: consistruct plan pilot.csv --target kind --loss cost:costs.csv --rows true --want 0.2
 
-    Without data, the worst case over all distributions: consistruct plan hamming:1000 --eps 0.1
+    Without data it is the worst case over all distributions.
+
+    Example: consistruct plan hamming:1000 --eps 0.1
     """
     if loss:
         if table or not subject:

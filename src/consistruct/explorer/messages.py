@@ -124,7 +124,7 @@ def menu_words(text: str) -> str:
     """A sentence of a report, with options of the command line as choices of the menus.
 
     >>> menu_words("Use the loss's own scores (--scores own): they are always consistent.")
-    'Use the loss\'s own scores (“own” in the menu “Scores”): they are always consistent.'
+    "Use the loss's own scores (“own” in the menu “Scores”): they are always consistent."
     """
     for pattern, told in _OPTIONS:
         text = re.sub(pattern, told, text)

@@ -1,5 +1,9 @@
 """Guarantees: what learning costs before it starts, and which scores to learn with."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from consistruct.guarantees.accuracy import Accuracy, default_accuracy
 from consistruct.guarantees.advice import Advice, FamilyGuarantee, advise
 from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity, sample_complexity
@@ -8,7 +12,6 @@ from consistruct.guarantees.data import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations
 from consistruct.guarantees.figure import Figure, Line, Panel
 from consistruct.guarantees.figure_data import FIGURES, figure_data
-from consistruct.guarantees.forecasts import Forecast, PowerLaw, RowsNeeded, forecast
 from consistruct.guarantees.plan_table import PlanRow, plan_table
 from consistruct.guarantees.simulation import (
     VARIANTS,
@@ -27,6 +30,9 @@ from consistruct.guarantees.surrogate_choice import (
     SurrogateGuarantee,
     choose_surrogate,
 )
+
+if _TYPE_CHECKING:
+    from consistruct.guarantees.forecasts import Forecast, PowerLaw, RowsNeeded, forecast
 
 __all__ = [
     "FIGURES",
@@ -65,3 +71,14 @@ __all__ = [
     "sample_complexity",
     "synthetic_problem",
 ]
+
+_REFITTING = ("Forecast", "PowerLaw", "RowsNeeded", "forecast")
+
+
+def __getattr__(name: str) -> _Any:
+    """Forecasts refit models: they load scikit-learn, which a plan without data does not need."""
+    if name not in _REFITTING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(_import_module("consistruct.guarantees.forecasts"), name)
+    globals()[name] = found
+    return found

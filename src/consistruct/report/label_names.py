@@ -42,7 +42,7 @@ def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
     >>> label_text("beep \x07 and\nred \x1b[31m")   # terminals and SVG files take no control codes
     'beep � and red �[31m'
     >>> label_text("a name that goes on and on and on and on and on")
-    'a name that goes on and on…n and on and on'
+    'a name that goes on and on…and on and on'
     """
     if isinstance(label, tuple):
         runs = [(state, len(list(run))) for state, run in groupby(label)]

@@ -160,7 +160,7 @@ def _more_data(report: LearningReport) -> Section:
     last, before = ours[-1], ours[-2]
     ahead = report.forecast
     if last.mean <= 0:
-        answer = "No: there is no loss left on the held-out examples."
+        answer = f"No: there is no loss left on the held-out {plural(report.unit)}."
     elif ahead is None:
         gain = before.mean - last.mean
         answer = (
