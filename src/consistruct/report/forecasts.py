@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from consistruct.guarantees import Forecast, RowsNeeded, SampleComplexity
 from consistruct.report.guarantees import plan_dict
 from consistruct.report.magnitudes import count_text
 from consistruct.report.schema import SCHEMA_VERSION
 from consistruct.report.wording import WORST_CASE
+
+if TYPE_CHECKING:  # forecasts load scikit-learn
+    from consistruct.guarantees import Forecast, RowsNeeded, SampleComplexity
 
 __all__ = ["forecast_dict", "forecast_text"]
 
