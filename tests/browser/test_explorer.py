@@ -126,7 +126,9 @@ def test_two_settings_side_by_side(explorer, keep):
     assert shown.filter(has_text="A: mixed:3x2:0.2").count() >= 1
     boxes = [panel.bounding_box() for panel in page.locator(".panel").all()]
     assert boxes[0]["y"] == boxes[1]["y"]
-    # figures stay inside their columns
+    # figures stay inside their columns, those behind folds too once these are open
+    page.evaluate("document.querySelectorAll('details.fold').forEach((fold) => (fold.open = true))")
+    page.wait_for_timeout(300)
     for panel, box in zip(page.locator(".panel").all(), boxes, strict=True):
         page.wait_for_timeout(200)
         for plot in panel.locator(".plot .main-svg").all():
