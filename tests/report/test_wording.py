@@ -23,7 +23,7 @@ from consistruct.report import (
     learning_sections,
     learning_text,
 )
-from consistruct.report.learning import ModelScore, PortfolioEntry
+from consistruct.report.learning_entries import ModelScore, PortfolioEntry
 from consistruct.report.model_wording import _why
 from consistruct.report.overlap import overlap
 from consistruct.report.score_wording import verdict

@@ -22,20 +22,20 @@ from consistruct.report.guarantees import (
     plan_table_text,
     plan_text,
 )
-from consistruct.report.learning import (
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_analysis import learning_report
+from consistruct.report.learning_charts import learning_charts
+from consistruct.report.learning_entries import (
     BandwidthPoint,
     Confusion,
     CurveFit,
     CurveForecast,
     ForecastPoint,
-    LearningReport,
     LossBin,
     ModelScore,
     PartErrors,
     PathPoint,
 )
-from consistruct.report.learning_analysis import learning_report
-from consistruct.report.learning_charts import learning_charts
 from consistruct.report.learning_output import learning_html, learning_tables, learning_text
 from consistruct.report.learning_wording import learning_sections
 from consistruct.report.pictures import chart_picture, picture_kind

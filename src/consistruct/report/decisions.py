@@ -8,7 +8,7 @@ import numpy as np
 
 from consistruct.exceptions import ConsistructError
 from consistruct.report.label_names import label_text
-from consistruct.report.learning import DecisionChange
+from consistruct.report.learning_entries import DecisionChange
 
 __all__ = ["decisions_of"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.label_names import label_text
-from consistruct.report.learning import Confusion, PartErrors
+from consistruct.report.learning_entries import Confusion, PartErrors
 
 __all__ = ["confusion_of", "confusion_table", "part_errors"]
 

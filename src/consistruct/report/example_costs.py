@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from consistruct.report.error_tables import confusion_of
-from consistruct.report.learning import ColumnEntry, LearningReport
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_entries import ColumnEntry
 from consistruct.report.learning_parts import (
     MODEL,
     described,

@@ -32,27 +32,7 @@ from consistruct.report.learning_entries import (
 )
 from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
 
-__all__ = [
-    "BandwidthPoint",
-    "ColumnEntry",
-    "Confusion",
-    "CostlyExample",
-    "CurveFit",
-    "CurveForecast",
-    "DecisionChange",
-    "ForecastPoint",
-    "LearningReport",
-    "LossBin",
-    "Measure",
-    "ModelScore",
-    "PartErrors",
-    "PathPoint",
-    "PortfolioEntry",
-    "Profit",
-    "ProfitPoint",
-    "Selective",
-    "SelectivePoint",
-]
+__all__ = ["LearningReport"]
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from consistruct.report.column_notes import column_notes
 from consistruct.report.decisions import decisions_of
 from consistruct.report.error_tables import confusion_of, part_errors
 from consistruct.report.example_costs import report_of_costs
-from consistruct.report.learning import (
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_entries import (
     BandwidthPoint,
     ColumnEntry,
     Confusion,
     CostlyExample,
     CurveFit,
     CurveForecast,
-    LearningReport,
     LossBin,
     PathPoint,
     Profit,

@@ -8,7 +8,7 @@ import numpy as np
 
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.report.learning import CurveForecast, ForecastPoint
+from consistruct.report.learning_entries import CurveForecast, ForecastPoint
 
 __all__ = ["continued"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.protocols import FloatArray
-from consistruct.report.learning import (
+from consistruct.report.learning_entries import (
     LossBin,
     ModelScore,
     PortfolioEntry,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from consistruct.report.learning import (
-    DecisionChange,
-    ForecastPoint,
-    LearningReport,
-    Profit,
-)
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_entries import DecisionChange, ForecastPoint, Profit
 from consistruct.report.model_wording import models_section, plural
 from consistruct.report.score_wording import (
     CLEAR,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from consistruct.report.learning import LearningReport, PortfolioEntry
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_entries import PortfolioEntry
 from consistruct.report.wording import Section
 
 __all__ = ["models_section", "plural"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.report.learning import Profit, ProfitPoint
+from consistruct.report.learning_entries import Profit, ProfitPoint
 
 __all__ = ["profit_of"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.baselines import Peer, label_kind, row_peers
-from consistruct.report.learning import BandwidthPoint, CurveFit, ModelScore
+from consistruct.report.learning_entries import BandwidthPoint, CurveFit, ModelScore
 from consistruct.report.learning_parts import MODEL, error_of, ridge_of, score_of
 from consistruct.report.overlap import overlap
 from consistruct.report.query_peers import query_peers

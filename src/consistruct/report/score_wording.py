@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from consistruct.report.learning import LearningReport, Measure, ModelScore
+from consistruct.report.learning import LearningReport
+from consistruct.report.learning_entries import Measure, ModelScore
 from consistruct.report.model_wording import plural
 from consistruct.report.wording import Section
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.report.baselines import Peer
-from consistruct.report.learning import Confusion, Measure
+from consistruct.report.learning_entries import Confusion, Measure
 
 __all__ = ["sequence_measures", "sequence_peers", "tag_confusion"]
 
