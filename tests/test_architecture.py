@@ -36,6 +36,7 @@ LEVEL = {
     "_csv": 0,
     "_html": 0,
     "_progress": 0,
+    "charts": 1,  # pictures as data, and their drawing; knows nothing of the rest
     "labels": 1,
     "decoding": 2,
     "oracles": 3,  # the public door to decoding.oracles
@@ -130,7 +131,7 @@ def concrete_classes(package, base):
     """Classes that derive from `base`, can be made, and are defined in the package."""
     root = importlib.import_module(f"consistruct.{package}")
     found = set()
-    for module in pkgutil.iter_modules(root.__path__, f"consistruct.{package}."):
+    for module in pkgutil.walk_packages(root.__path__, f"consistruct.{package}."):
         for _, value in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             own = value.__module__.startswith(f"consistruct.{package}.")
             if own and issubclass(value, base) and not inspect.isabstract(value):

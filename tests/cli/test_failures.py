@@ -26,7 +26,7 @@ def failing(monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("consistruct.cli.analyze.read_loss", fail)
+    monkeypatch.setattr("consistruct.cli.commands.analyze.read_loss", fail)
 
 
 def run(*arguments):
@@ -93,7 +93,9 @@ def test_a_bug_is_one_line_that_says_where_the_trace_is(monkeypatch, tmp_path, e
 
 def test_a_call_that_failed_inside_is_a_bug_too(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("consistruct.cli.analyze.read_loss", lambda *_: np.zeros(3) + np.zeros(2))
+    monkeypatch.setattr(
+        "consistruct.cli.commands.analyze.read_loss", lambda *_: np.zeros(3) + np.zeros(2)
+    )
     assert "broadcast" in one_line_of(run("analyze", "hamming:3"), BUG)
 
 
@@ -226,7 +228,7 @@ def test_what_is_logged_as_a_warning_is_told_like_one():
     script = (
         "import logging, sys\n"
         "from consistruct import cli\n"
-        "from consistruct.cli import check\n"
+        "from consistruct.cli.commands import check\n"
         "sys.argv = ['consistruct', 'check', 'none']\n"
         "try:\n    cli.main()\nexcept SystemExit: pass\n"
         "logging.getLogger('consistruct.learning').warning('step halved\\nto %g', 2)\n"

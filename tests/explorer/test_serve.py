@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from consistruct import cli
-from consistruct.cli import explore as command
+from consistruct.cli.commands import explore as command
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer import DEFAULT_PORT, serve
 

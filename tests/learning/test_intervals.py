@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from consistruct.learning.intervals import bootstrap_interval, loss_interval, mean_interval
+from consistruct.learning.evaluation.intervals import (
+    bootstrap_interval,
+    loss_interval,
+    mean_interval,
+)
 from consistruct.losses import ZeroOne
 
 
@@ -45,7 +49,7 @@ def test_bounds_scale_and_mirror():
 def test_many_different_values_are_rounded_the_safe_way(monkeypatch):
     values = np.random.default_rng(1).random(3000)
     exact = mean_interval(values, bounds=(0, 1))
-    monkeypatch.setattr("consistruct.learning.intervals.FINE", 500)
+    monkeypatch.setattr("consistruct.learning.evaluation.intervals.FINE", 500)
     rounded = mean_interval(values, bounds=(0, 1))
     assert rounded.low <= exact.low
     assert rounded.high >= exact.high

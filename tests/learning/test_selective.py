@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.learning.comparison import _exchange_test
+from consistruct.learning.evaluation.comparison import _exchange_test
 from consistruct.learning.metrics import selective_curve
 
 RIDGE = cs.models.Ridge(features="linear", alpha=0.01)

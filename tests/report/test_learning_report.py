@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consistruct as cs
+from consistruct.charts import plotly_figure
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.metrics import mean_interval, selective_curve
 from consistruct.learning.models.ridge.closed_form import ClosedForm
@@ -31,11 +32,10 @@ from consistruct.report import (
     learning_sections,
     learning_tables,
     learning_text,
-    plotly_figure,
     report_schema,
 )
-from consistruct.report.baselines import LogisticLaw, constant_decision
 from consistruct.report.label_names import label_text
+from consistruct.report.learning.baselines import LogisticLaw, constant_decision
 from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report
 from tests.report.settings import HOSTILE

@@ -12,7 +12,7 @@ import pytest
 
 from consistruct.report import calibration_charts, calibration_html, calibration_sections
 from consistruct.report.page import DataFile, DataTable, report_page
-from consistruct.report.wording import Section
+from consistruct.report.sections import Section
 from tests.report.settings import HOSTILE, SETTINGS, report_of
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

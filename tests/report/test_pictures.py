@@ -10,18 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from consistruct.charts import Chart, HeatMap, Mark, Series, chart_csv, chart_picture, picture_kind
 from consistruct.exceptions import ConsistructError
-from consistruct.report import (
-    Chart,
-    HeatMap,
-    Mark,
-    Series,
-    calibration_charts,
-    calibration_tables,
-    chart_csv,
-    chart_picture,
-    picture_kind,
-)
+from consistruct.report import calibration_charts, calibration_tables
 from tests.report.settings import report_of
 
 

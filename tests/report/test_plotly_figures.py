@@ -9,18 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from consistruct.report import (
-    THEME_COLOURS,
-    Chart,
-    HeatMap,
-    Mark,
-    Series,
-    calibration_charts,
-    calibration_figures,
-    comparison_figures,
-    plotly_figure,
-    themed,
-)
+from consistruct.charts import THEME_COLOURS, Chart, HeatMap, Mark, Series, plotly_figure, themed
+from consistruct.report import calibration_charts, calibration_figures, comparison_figures
 from tests.report.settings import HOSTILE, SETTINGS, report_of
 
 
@@ -157,7 +147,7 @@ def luminance(colour):
 
 
 def test_lines_stand_out_from_the_page_in_both_themes():
-    from consistruct.report import plotly_figures as drawing
+    from consistruct.charts import plotly_figures as drawing
 
     for colours, ground in (
         (drawing.LIGHT, drawing.PANEL),

@@ -12,14 +12,14 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import consistruct as cs
+from consistruct.charts.model import Chart
 from consistruct.learning.metrics import example_losses, profit_curve, savings
-from consistruct.report.charts import Chart
-from consistruct.report.learning import LearningReport
-from consistruct.report.learning_charts import learning_charts
-from consistruct.report.learning_entries import ModelScore
-from consistruct.report.learning_output import learning_html, learning_tables, learning_text
-from consistruct.report.learning_wording import learning_sections
-from consistruct.report.profit import MOST_POINTS, profit_of
+from consistruct.report.learning.charts import learning_charts
+from consistruct.report.learning.entries import ModelScore
+from consistruct.report.learning.model import LearningReport
+from consistruct.report.learning.output import learning_html, learning_tables, learning_text
+from consistruct.report.learning.profit import MOST_POINTS, profit_of
+from consistruct.report.learning.wording import learning_sections
 from consistruct.report.schema import report_schema
 
 

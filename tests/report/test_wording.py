@@ -23,10 +23,10 @@ from consistruct.report import (
     learning_sections,
     learning_text,
 )
-from consistruct.report.learning_entries import ModelScore, PortfolioEntry
-from consistruct.report.model_wording import _why
-from consistruct.report.overlap import overlap
-from consistruct.report.score_wording import verdict
+from consistruct.report.learning.entries import ModelScore, PortfolioEntry
+from consistruct.report.learning.model_wording import _why
+from consistruct.report.learning.overlap import overlap
+from consistruct.report.learning.score_wording import verdict
 from consistruct.report.subjects import loss_title, scores_title
 from tests.learning.estimators import classifier
 
@@ -128,7 +128,7 @@ def test_long_names_stay_apart():
     X, y = load_iris(return_X_y=True)
     model = classifier(alpha=0.1, bandwidth=1.0).fit(X[:100], np.array(names)[y[:100]])
     report = learning_report(model, X[:100], np.array(names)[y[:100]])
-    from consistruct.report.plotly_figures import plotly_figure
+    from consistruct.charts.plotly_figures import plotly_figure
 
     figure = plotly_figure(next(c for c in learning_charts(report) if c.key == "confusion"))
     for axis in ("xaxis", "yaxis"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consistruct.audit import (
+from consistruct.audit.claims import (
     blocks,
     bounds,
     consistency,

@@ -298,9 +298,10 @@ class CalibrationFunction:
 
     def plot(self, ax: Axes | None = None, *, n_grid: int = 201) -> Axes:
         """Draw the certified band, Theorem 7 and the convex envelope."""
-        from consistruct.calibration.plotting import draw
+        from consistruct.calibration.plotting import curve_chart
+        from consistruct.charts.pictures import draw_chart
 
-        return draw(self, ax, n_grid)
+        return draw_chart(curve_chart(self, n_grid), ax)
 
 
 def _shaped(eps: ArrayLike, values: list[float]) -> Any:

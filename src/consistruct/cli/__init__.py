@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from consistruct.cli import (
+from consistruct.cli.commands import (
     advise,
     analyze,
     audit,

@@ -11,7 +11,7 @@ import numpy as np
 from consistruct._validation import read_integer
 from consistruct.cli.output import check_writable
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.learning.files.data import DataSet
 
 __all__ = [

@@ -17,7 +17,7 @@ from consistruct.cli.output import check_distinct, check_writable, loss_file
 from consistruct.cli.progress import byte_bar
 from consistruct.cli.sequences import refuse_options
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.distributed import Folder
     from consistruct.learning.files.persistence import ModelFile
 

@@ -12,7 +12,7 @@ from consistruct.cli.failures import is_told, is_usage, one_line
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.learning.files.data import DataSet, Layout
     from consistruct.learning.files.persistence import ModelFile
 

@@ -17,7 +17,7 @@ from consistruct.cli.choices import (
 from consistruct.cli.progress import activity, progress_bar
 from consistruct.exceptions import ConsistructError
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.guarantees import Forecast, SampleComplexity
 
 __all__ = ["Pilot", "forecast_of", "read_pilot", "worst_case_of"]

@@ -19,7 +19,7 @@ def check_targets(
 
     `read` are the files that the command reads, by what they are.
     """
-    from consistruct.report import picture_kind
+    from consistruct.charts import picture_kind
 
     if plot is not None:
         picture_kind(str(plot))

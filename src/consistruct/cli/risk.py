@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.guarantees.risk import RiskControl
 
 __all__ = [

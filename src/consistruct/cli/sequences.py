@@ -16,7 +16,7 @@ from consistruct.cli.output import check_distinct, check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
 
-if TYPE_CHECKING:  # imported inside the functions: see cli/learning.py
+if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.learning.files.column_layout import ColumnLayout
     from consistruct.learning.files.conll import ColumnFile
     from consistruct.learning.files.persistence import ModelFile

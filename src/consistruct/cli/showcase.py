@@ -13,6 +13,7 @@ from rich.text import Text
 
 from consistruct import losses, scores
 from consistruct.calibration import calibration_function
+from consistruct.charts import chart_picture
 from consistruct.cli.report_files import write_file
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
@@ -22,7 +23,6 @@ from consistruct.report import (
     calibration_html,
     calibration_report,
     calibration_sections,
-    chart_picture,
     learning_charts,
     learning_html,
     learning_report,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from consistruct import __version__
+from consistruct.charts import PLOTLY_CONFIG, THEME_COLOURS
 from consistruct.explorer.files import FILES, TITLES
 from consistruct.explorer.limits import Limits
 from consistruct.losses import LOSSES
-from consistruct.report import PLOTLY_CONFIG, THEME_COLOURS
 from consistruct.surrogates import SURROGATES
 
 __all__ = ["OFFERS", "Field", "Offer", "catalogue"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 
+from consistruct.charts import chart_picture
 from consistruct.explorer.settings import Setting
 from consistruct.report import (
     CalibrationReport,
     calibration_charts,
     calibration_html,
     calibration_tables,
-    chart_picture,
 )
 
 __all__ = ["FILES", "TITLES", "description", "file_name", "render"]

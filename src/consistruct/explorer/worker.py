@@ -41,7 +41,7 @@ from consistruct.report import (
     calibration_sections,
 )
 from consistruct.report.label_names import label_text
-from consistruct.report.magnitudes import log_text
+from consistruct.report.numbers import log_text
 from consistruct.scores.spec import parse_scores
 
 __all__ = ["Analyst", "main"]

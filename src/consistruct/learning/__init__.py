@@ -1,8 +1,8 @@
 """Learning: models of the expected target, estimators, metrics, data and model files."""
 
 from consistruct.learning.classifier import TaskLossClassifier
-from consistruct.learning.comparison import Comparison, ComparisonRow, compare
 from consistruct.learning.encoding.orders import orders_from_ranks
+from consistruct.learning.evaluation.comparison import Comparison, ComparisonRow, compare
 from consistruct.learning.files.data import DataSet, read_data
 from consistruct.learning.files.known_types import register_type
 from consistruct.learning.files.persistence import ModelFile, load, read_model, save

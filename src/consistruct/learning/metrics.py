@@ -8,12 +8,6 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
-from consistruct.learning.cost_metrics import (
-    ProfitCurve,
-    example_losses,
-    profit_curve,
-    savings,
-)
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
 from consistruct.learning.encoding.costs import cost_table, is_cost_table
 from consistruct.learning.encoding.labels import (
@@ -29,11 +23,17 @@ from consistruct.learning.encoding.names import lookup_codes
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
-from consistruct.learning.importance import Importance, permutation_importance
-from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
-from consistruct.learning.regret import normalized_regret, regret
+from consistruct.learning.evaluation.cost_metrics import (
+    ProfitCurve,
+    example_losses,
+    profit_curve,
+    savings,
+)
+from consistruct.learning.evaluation.importance import Importance, permutation_importance
+from consistruct.learning.evaluation.intervals import Interval, bootstrap_interval, mean_interval
+from consistruct.learning.evaluation.regret import normalized_regret, regret
+from consistruct.learning.evaluation.selective import SelectiveCurve, selective_curve
 from consistruct.learning.rules.deciding import confusion_of
-from consistruct.learning.selective import SelectiveCurve, selective_curve
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.metrics import asked_metric, is_metric

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from consistruct.learning.intervals import Interval, bootstrap_interval, mean_interval
+from consistruct.learning.evaluation.intervals import Interval, bootstrap_interval, mean_interval
 
 __all__ = [
     "SEQUENCE_SCORERS",

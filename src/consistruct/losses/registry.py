@@ -9,23 +9,27 @@ from consistruct._budgets import SPECS
 from consistruct.decoding.oracles import ORACLES, GridPath, Knapsack, TopK, Tour
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
-from consistruct.losses.average_precision import MeanAveragePrecision
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
-from consistruct.losses.cost_matrix import CostMatrix
-from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.costs.cost_matrix import CostMatrix
+from consistruct.losses.costs.cost_vectors import CostVectors
+from consistruct.losses.costs.files import read_cost_csv
+from consistruct.losses.costs.label_costs import LabelCosts
+from consistruct.losses.costs.names import loss_name, unknown_loss
 from consistruct.losses.decision import Decision
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.files import read_cost_csv
-from consistruct.losses.gains import NDCG, ExpectedRankUtility, PrecisionAt
 from consistruct.losses.hamming import Hamming
-from consistruct.losses.label_costs import LabelCosts
 from consistruct.losses.metrics.registry import METRICS
-from consistruct.losses.names import loss_name, unknown_loss
 from consistruct.losses.ordinal import Ordinal
-from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
 from consistruct.losses.partial_labels import PartialLabels
-from consistruct.losses.permutation_distances import Matching, SpearmanFootrule, SpearmanRho
+from consistruct.losses.rankings.average_precision import MeanAveragePrecision
+from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, PrecisionAt
+from consistruct.losses.rankings.pairwise import Kendall, PairwiseDisagreement
+from consistruct.losses.rankings.permutation_distances import (
+    Matching,
+    SpearmanFootrule,
+    SpearmanRho,
+)
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 

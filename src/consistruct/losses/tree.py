@@ -251,7 +251,7 @@ class Tree(MatrixLoss):
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        from consistruct.losses.files import read_tree_csv
+        from consistruct.losses.costs.files import read_tree_csv
 
         path, colon, option = (arguments[0] if arguments else "").rpartition(":")
         predict: Literal["leaves", "nodes"] = "nodes" if option == "nodes" else "leaves"

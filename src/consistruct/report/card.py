@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from consistruct._html import Line, card, fold, lines_svg, list_of_facts
-from consistruct.report.charts import Chart, HeatMap
-from consistruct.report.wording import Section
+from consistruct.charts.model import Chart, HeatMap
+from consistruct.report.sections import Section
 
 __all__ = ["report_card"]
 

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from consistruct.report.guarantees import plan_dict
-from consistruct.report.magnitudes import count_text
+from consistruct.report.numbers import count_text
 from consistruct.report.schema import SCHEMA_VERSION
-from consistruct.report.wording import WORST_CASE
+from consistruct.report.sections import WORST_CASE
 
 if TYPE_CHECKING:  # forecasts load scikit-learn
     from consistruct.guarantees import Forecast, RowsNeeded, SampleComplexity

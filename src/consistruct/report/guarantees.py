@@ -19,8 +19,8 @@ from consistruct.guarantees import (
     SampleComplexity,
     SurrogateAdvice,
 )
-from consistruct.report.calibration import SCHEMA_VERSION
-from consistruct.report.wording import WORST_CASE
+from consistruct.report.calibration.model import SCHEMA_VERSION
+from consistruct.report.sections import WORST_CASE
 
 __all__ = [
     "advice_dict",

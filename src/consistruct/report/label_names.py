@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from consistruct.report.calibration import Label
+from consistruct.charts.model import shortened
+from consistruct.report.calibration.model import Label
 
-__all__ = ["N_STATES_SHOWN", "label_text", "pair_difference", "shortened", "shown_label"]
+__all__ = ["N_STATES_SHOWN", "label_text", "pair_difference", "shown_label"]
 
 N_STATES_SHOWN = 16
 N_RUNS_SHOWN = 4
@@ -54,18 +55,6 @@ def label_text(label: Label, n_characters: int = N_CHARACTERS) -> str:
     words = " ".join(str(label).split())
     text = "".join(letter if letter.isprintable() else "�" for letter in words)
     return shortened(text, n_characters)
-
-
-def shortened(name: str, length: int = 28) -> str:
-    """A name that fits: long ones are cut in the middle, since their ends often tell them apart.
-
-    >>> shortened("customer service, written complaints, second level", 24)
-    'customer service…d level'
-    """
-    if len(name) <= length:
-        return name
-    end = (length - 1) // 3
-    return f"{name[: length - 1 - end]}…{name[len(name) - end :]}"
 
 
 def pair_difference(pair: tuple[Label, Label]) -> str | None:

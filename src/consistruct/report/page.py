@@ -17,9 +17,9 @@ from importlib import resources
 from typing import Any
 
 from consistruct import __version__
-from consistruct.report.charts import Chart, HeatMap
-from consistruct.report.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS, plotly_figure
-from consistruct.report.wording import Section
+from consistruct.charts.model import Chart, HeatMap
+from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS, plotly_figure
+from consistruct.report.sections import Section
 
 __all__ = ["DataFile", "DataTable", "report_page"]
 

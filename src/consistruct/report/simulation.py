@@ -12,7 +12,7 @@ from rich.text import Text
 
 from consistruct.exceptions import describe_count
 from consistruct.guarantees import HardnessStudy, LearningCurve
-from consistruct.report.calibration import SCHEMA_VERSION
+from consistruct.report.calibration.model import SCHEMA_VERSION
 
 __all__ = ["hardness_dict", "hardness_text", "simulation_dict", "simulation_text"]
 

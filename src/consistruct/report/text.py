@@ -10,10 +10,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from consistruct.report.calibration import CalibrationReport
+from consistruct.report.calibration.model import CalibrationReport
+from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.label_names import label_text
-from consistruct.report.magnitudes import count_text, log_text
-from consistruct.report.wording import Section, calibration_sections
+from consistruct.report.numbers import count_text, log_text
+from consistruct.report.sections import Section
 
 __all__ = ["calibration_text", "sections_text"]
 

@@ -11,11 +11,15 @@ import torch
 from torch import Tensor
 
 from consistruct.exceptions import CapabilityError
-from consistruct.losses.average_precision import MeanAveragePrecision
-from consistruct.losses.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
-from consistruct.losses.orders import OrderLoss
-from consistruct.losses.pairwise import Kendall, PairwiseDisagreement
-from consistruct.losses.permutation_distances import Matching, SpearmanFootrule, SpearmanRho
+from consistruct.losses.rankings.average_precision import MeanAveragePrecision
+from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
+from consistruct.losses.rankings.orders import OrderLoss
+from consistruct.losses.rankings.pairwise import Kendall, PairwiseDisagreement
+from consistruct.losses.rankings.permutation_distances import (
+    Matching,
+    SpearmanFootrule,
+    SpearmanRho,
+)
 from consistruct.torch.truths import Truths, one_hot
 
 __all__ = ["Gains", "ItemTruths", "PairTruths", "positions_of", "ranking_truths"]

@@ -18,13 +18,13 @@ from consistruct.labels.partition import Partition
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.block import Block, Mixed
-from consistruct.losses.cost_vectors import CostVectors
+from consistruct.losses.costs.cost_vectors import CostVectors
+from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.gains import GainLoss
 from consistruct.losses.hamming import Hamming
-from consistruct.losses.label_costs import LabelCosts
-from consistruct.losses.orders import OrderLoss
 from consistruct.losses.partial_labels import PartialLabels
+from consistruct.losses.rankings.gains import GainLoss
+from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Full
 from consistruct.torch.constants import Constants, can_check, ensure

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from consistruct.exceptions import RiskLevelError
 from consistruct.guarantees.risk import Ladder, calibrate, rows_needed
 from consistruct.guarantees.risk.thresholds import check_rows, choose_method
-from consistruct.learning.evidence import binomial, capital, hoeffding_bentkus, stakes
+from consistruct.learning.evaluation.evidence import binomial, capital, hoeffding_bentkus, stakes
 
 
 def random_ladder(n, n_rungs, rng, *, monotone=True):

@@ -24,7 +24,11 @@ from consistruct.learning.models.chain import model as chain_module
 from consistruct.learning.models.chain.held_out import STRENGTHS
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.selection.cross_fitting import cross_fit
-from consistruct.learning.sequence_metrics import SEQUENCE_SCORERS, sequence_error, token_error
+from consistruct.learning.sequence_metrics import (
+    SEQUENCE_SCORERS,
+    sequence_error,
+    token_error,
+)
 from consistruct.losses import Hamming, ZeroOne
 
 TAGS = np.array(["ant", "bee", "cat"])

@@ -142,11 +142,10 @@ class ListedProver:
         law = feasible_law(q, problem.gap(i, j), eps * problem.unit)
         if law is None:
             return None
-        support = [(y, x) for y, x in enumerate(law) if x]
-        expected = [
-            sum((x * row[y] for y, x in support), Fraction(0)) / problem.unit
-            for row in problem.loss
-        ]
+        support = [y for y, x in enumerate(law) if x]
+        rows = [[row[y] for y in support] for row in problem.loss]
+        costs = product([[law[y] for y in support]], rows)[0]
+        expected = [x / problem.unit for x in costs]
         if problem.full:
             level = best_level(expected, problem.mu, j)
             value = full_value(expected, problem.mu, j, level)
@@ -157,10 +156,7 @@ class ListedProver:
         for c, x in w.items():
             source[c] -= scale * x
             source[j] += scale * x
-        theta = [
-            sum((a * b for a, b in zip(row, source, strict=True) if b), Fraction(0))
-            for row in problem.dual
-        ]
+        theta = product([source], problem.dual)[0]
         return self._feasible_scores(j, law, expected, theta)
 
     def _feasible_scores(

@@ -30,8 +30,8 @@ from consistruct.losses import (
 )
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.gains import GainLoss
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.rankings.gains import GainLoss
 from consistruct.protocols import FloatArray
 from consistruct.scores import Chain
 from consistruct.scores.base import BaseScoreSpace

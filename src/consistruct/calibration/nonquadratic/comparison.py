@@ -39,8 +39,10 @@ from numpy.typing import ArrayLike
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import calibration_function
 from consistruct.calibration.nonquadratic.ab import ABFamily
+from consistruct.calibration.plotting import finite_numbers
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.problem import explicit_problem
+from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
@@ -60,15 +62,6 @@ if TYPE_CHECKING:
 __all__ = ["SurrogateComparison", "SurrogateCurve", "compare_surrogates", "noise_scale"]
 
 Choice = SurrogateLike | tuple[SurrogateLike, str]
-STYLES = (
-    ("#0072B2", "-"),
-    ("#D55E00", "--"),
-    ("#009E73", "-."),
-    ("#CC79A7", ":"),
-    ("#6b6b6b", "-"),
-    ("#E69F00", "--"),
-    ("#56B4E9", "-."),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,32 +131,37 @@ class SurrogateComparison:
         Surrogates without S, and bounds that are infinite, are left out of the scale-free plot; the
         legend says so.
         """
-        from matplotlib import pyplot as plt
+        from consistruct.charts.pictures import draw_chart
 
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-        for number, curve in enumerate(self.curves):
-            colour, line = STYLES[number % len(STYLES)]
+        return draw_chart(self.chart(scale_free=scale_free), ax)
+
+    def chart(self, *, scale_free: bool = True) -> Chart:
+        """What `plot` draws: a line and a band for each surrogate."""
+        eps = finite_numbers(self.eps)
+        gap: Numbers = (None,) * len(eps)
+        series = []
+        for style, curve in enumerate(self.curves):
             if scale_free and curve.noise_log is None:
-                ax.plot([], [], color=colour, ls=line, label=f"{curve.name} (no scale-free figure)")
+                name = f"{curve.name} (no scale-free figure)"
+                series.append(Series(name, eps, gap, style=style))
                 continue
             bounds = (
                 [pair for pair in curve.scale_free if pair is not None]
                 if scale_free
                 else [(point.lower, point.upper) for point in curve.points]
             )
-            lower, upper = np.array(bounds).T
-            eps, finite = np.array(self.eps), np.isfinite(upper)
-            shown = np.isfinite(lower)
-            ax.plot(eps[shown], lower[shown], color=colour, ls=line, label=curve.name)
-            ax.fill_between(
-                eps[finite], lower[finite], upper[finite], color=colour, alpha=0.2, lw=0
-            )
-        ax.set_xlabel("ε, excess task risk")
-        ax.set_ylabel("H(ε)/S = 1/n(ε), scale-free" if scale_free else "H(ε), surrogate's own unit")
-        ax.set_ylim(bottom=0)
-        ax.legend(frameon=False, loc="upper left")
-        return ax
+            lower, upper = (finite_numbers(ends) for ends in zip(*bounds, strict=True))
+            series.append(Series("", eps, lower, "band", upper=upper, style=style))
+            series.append(Series(curve.name, eps, lower, style=style))
+        unit = "H(ε)/S = 1/n(ε), scale-free" if scale_free else "H(ε), surrogate's own unit"
+        return Chart(
+            key="surrogates",
+            title="Surrogates compared",
+            caption="",
+            x_label="ε, excess task risk",
+            y_label=unit,
+            series=tuple(series),
+        )
 
 
 def compare_surrogates(

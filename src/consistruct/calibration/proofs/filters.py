@@ -19,8 +19,10 @@ from consistruct.protocols import FloatArray
 __all__ = ["FloatView"]
 
 UNIT = 2.0**-52  # twice the unit roundoff
+MOST_KNOWN = 100_000  # dual points whose numbers are kept
 
 Point = tuple[dict[int, Fraction], Fraction]
+Line = tuple[float, float, float]
 
 
 class FloatView:
@@ -36,6 +38,7 @@ class FloatView:
         else:
             self.kernel = _floats(problem.kernel, problem.scale)
         self.size = np.abs(self.loss).max(axis=1) + np.abs(self.projected).max(axis=1)  # (k,)
+        self.known: dict[tuple[int, int, int], tuple[dict[int, Fraction], Line]] = {}
 
     def infeasible(self, eps: float) -> np.ndarray:
         """(k, k): at [i, j] whether max_y (L_j − L_i)_y is surely below ε."""
@@ -58,26 +61,41 @@ class FloatView:
     def lines(self, i: int, j: int, points: Sequence[Point], eps: float) -> float:
         """The best bound of some dual points of one pair; +inf where one shows infeasibility."""
         best = 0.0
-        for w, nu in points:
-            labels = [c for c, weight in w.items() if weight and c != j]
-            if not labels:
-                continue
+        for point in points:
+            slope, rest, norm = self._line(i, j, point)
+            height = slope * eps * (1 - 4 * UNIT) + rest
+            best = max(best, float(_quotient(np.array(height), np.array(norm))))
+        return best
+
+    def _line(self, i: int, j: int, point: Point) -> Line:
+        """(slope, rest, norm): the bound of a dual point is (slope·ε + rest)²/2norm, lowered.
+
+        The same points are asked at many ε, and none of this depends on it.
+        """
+        w, nu = point
+        known = self.known.get((i, j, id(w)))
+        if known is not None:
+            return known[1]
+        slope, rest, norm = float(nu), 0.0, 0.0
+        labels = [c for c, weight in w.items() if weight and c != j]
+        if labels:
             weights = np.array([float(w[c]) for c in labels])
-            slope = float(nu)
             terms = len(labels) + 8
             gap = self.loss[j] - self.loss[i]
             reduced = -(weights @ (self.projected[labels] - self.projected[j])) - slope * gap
             size = weights @ (self.size[labels] + self.size[j])
             size += slope * (self.size[i] + self.size[j])
-            height = slope * eps * (1 - 4 * UNIT) + reduced.min() - 2 * terms * UNIT * size
+            rest = float(reduced.min() - 2 * terms * UNIT * size)
             chosen = [*labels, j]
             direction = np.append(weights, -weights.sum())
             kernel = self.kernel[np.ix_(chosen, chosen)]
             spread = np.abs(direction)
-            norm = direction @ kernel @ direction
-            norm += 4 * terms * UNIT * (spread @ np.abs(kernel) @ spread)
-            best = max(best, float(_quotient(np.array(height), np.array(norm))))
-        return best
+            norm = float(direction @ kernel @ direction)
+            norm += 4 * terms * UNIT * float(spread @ np.abs(kernel) @ spread)
+        if len(self.known) >= MOST_KNOWN:
+            self.known.clear()
+        self.known[i, j, id(w)] = w, (slope, rest, norm)  # w is kept, so that its id is its own
+        return slope, rest, norm
 
     def proved(
         self,

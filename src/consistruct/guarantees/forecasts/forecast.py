@@ -15,7 +15,7 @@ from consistruct._html import Line, card, lines_svg, table
 from consistruct._progress import showing
 from consistruct._validation import check_number
 from consistruct.guarantees.forecasts.law import CurveData, PowerLaw
-from consistruct.learning.intervals import Interval
+from consistruct.learning.evaluation.intervals import Interval
 from consistruct.learning.refits import Refits, nested_refits
 from consistruct.protocols import FloatArray
 

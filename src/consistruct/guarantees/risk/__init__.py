@@ -11,10 +11,10 @@ from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import POLICIES, Policy
 from consistruct.guarantees.risk.promises import Promise, RiskReport
 from consistruct.guarantees.risk.thresholds import Threshold, calibrate
-from consistruct.learning.evidence import rows_needed
+from consistruct.learning.evaluation.evidence import rows_needed
+from consistruct.learning.evaluation.intervals import Interval
 from consistruct.learning.files.known_types import add_package
 from consistruct.learning.files.model_types import ModelType, estimator_type, value_type
-from consistruct.learning.intervals import Interval
 
 __all__ = [
     "POLICIES",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.guarantees.risk.ladders import Ladder
-from consistruct.learning.intervals import Interval, mean_interval
+from consistruct.learning.evaluation.intervals import Interval, mean_interval
 from consistruct.protocols import FloatArray
 
 __all__ = ["Promise", "RiskReport", "report"]

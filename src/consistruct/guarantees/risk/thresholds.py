@@ -22,7 +22,7 @@ import numpy as np
 
 from consistruct.exceptions import RiskLevelError
 from consistruct.guarantees.risk.ladders import Ladder, Steps
-from consistruct.learning.evidence import (
+from consistruct.learning.evaluation.evidence import (
     TESTS,
     binomial,
     capital,

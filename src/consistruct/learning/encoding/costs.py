@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct.learning.encoding.names import are_codes, distinct_labels, listed
 from consistruct.losses import CostMatrix, parse_loss
-from consistruct.losses.names import loss_name
+from consistruct.losses.costs.names import loss_name
 from consistruct.protocols import FloatArray
 
 __all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table", "loss_with_rows"]

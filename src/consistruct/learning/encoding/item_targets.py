@@ -23,7 +23,7 @@ from consistruct.learning.encoding.relevance import orders_of_scores
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision, PairwiseDisagreement
 from consistruct.losses.base import Loss, dense_target
-from consistruct.losses.orders import RelevanceLoss, rows_at
+from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores import Positions
 

@@ -31,8 +31,8 @@ from consistruct.learning.encoding.names import (
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.costs.names import loss_name
 from consistruct.losses.metrics import is_metric, parse_metric
-from consistruct.losses.names import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [

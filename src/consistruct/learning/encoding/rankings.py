@@ -19,7 +19,7 @@ from consistruct.learning.encoding.relevance import (
     takes_queries,
 )
 from consistruct.learning.encoding.weights import check_sample_weight
-from consistruct.losses.orders import RelevanceLoss
+from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 
 __all__ = ["Queries", "read_queries", "takes_queries"]

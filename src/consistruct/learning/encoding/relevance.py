@@ -12,7 +12,7 @@ from consistruct.learning.encoding.labels import written_as
 from consistruct.learning.encoding.queries import QueryBatch, is_query_list, pack_queries
 from consistruct.losses import MeanAveragePrecision, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.orders import RelevanceLoss
+from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.losses.cost_matrix import CostMatrix
+from consistruct.losses.costs.cost_matrix import CostMatrix
 from consistruct.protocols import FloatArray
 
 __all__ = ["Kind", "Metric", "check_confusion", "one_against_rest", "one_against_rest_adjoint"]

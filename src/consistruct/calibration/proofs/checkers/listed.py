@@ -73,9 +73,10 @@ def integers(rows: list[list[Fraction]]) -> tuple[list[list[int]], int]:
     return [[x.numerator * (common // x.denominator) for x in row] for row in rows], common
 
 
-def product(A: Any, B: Any) -> Any:
-    """A B', exactly."""
-    return [[sum(a * b for a, b in zip(x, y)) for y in B] for x in A]
+def product(A: Any, B: Any) -> list[list[Fraction]]:
+    """A B', exactly; summed as integers, which is much faster."""
+    (left, d), (right, e) = integers(A), integers(B)
+    return [[Fraction(sum(x * y for x, y in zip(a, b)), d * e) for b in right] for a in left]
 
 
 def solve(A: list[list[int]], B: list[tuple[int, ...]]) -> list[list[Fraction]]:
@@ -126,10 +127,11 @@ class Problem:
         rows, unit = integers(F)
         weights, total = integers([mu])
         columns = list(zip(*rows))
-        gram = product(zip(*[[w * x for x in row] for w, row in zip(weights[0], rows)]), columns)
+        weighted = [[w * x for w, x in zip(weights[0], column)] for column in columns]
+        gram = integers(product(weighted, columns))[0]
         # gram = unit^2 total F'MF and the right-hand side unit F': X = (F'MF)^+ F' / (unit total)
         X, self.scale = integers(solve(gram, columns))
-        self.kernel = [[total * x for x in row] for row in product(rows, list(zip(*X)))]
+        self.kernel = integers(product(rows, [[total * x for x in row] for row in zip(*X)]))[0]
         self.dual = [[Fraction(x * unit * total, self.scale) for x in row] for row in X]
         PL = product(self.kernel, [[m * x for m, x in zip(mu, column)] for column in zip(*L)])
         PL = [[x / self.scale for x in row] for row in PL]
@@ -221,8 +223,7 @@ def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper
         if max(f) > f[j]:
             raise Refused(f"label {j} does not win under the scores")
         z = [m * (a + b) for m, a, b in zip(problem.mu, f, expected)]
-        projected = product([z], problem.kernel)[0]
-        value = product([z], [projected])[0][0] / (2 * problem.scale)
+        value = product([z], product([z], problem.kernel))[0][0] / (2 * problem.scale)
     if value > upper:
         raise Refused(f"the point has the value {float(value)!r}, above the upper end")
 
@@ -248,12 +249,11 @@ def read_points(document: dict[str, Any], k: int) -> Points:
     """The dual points by pair."""
     points: Points = {}
     for entry in document["points"]:
-        i, j = pair_of(entry["pair"], k)
         w = {int(c): number(x, "w") for c, x in entry["w"].items()}
         nu = number(entry["nu"], "nu")
         if nu < 0 or any(x < 0 or not 0 <= c < k for c, x in w.items()):
             raise Refused("a multiplier is negative, or of a label that does not exist")
-        points.setdefault((i, j), []).append((w, nu))
+        points.setdefault(pair_of(entry["pair"], k), []).append((w, nu))
     return points
 
 

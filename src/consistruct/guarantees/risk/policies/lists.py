@@ -16,7 +16,7 @@ from consistruct.guarantees.risk.views import View
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.relevance import ranks_of_orders, with_grades
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.losses.orders import rows_at
+from consistruct.losses.rankings.orders import rows_at
 from consistruct.protocols import FloatArray, IntArray, ListLoss
 
 __all__ = ["Lists"]

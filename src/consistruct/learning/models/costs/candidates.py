@@ -45,6 +45,7 @@ class Trial:
     power: float
     squares: float = np.nan  # weighted left-out squares
     regret: float = np.nan  # mean left-out regret, where it is a finalist
+    costs: FloatArray | None = None  # (judged rows,), of what would be decided
     alpha: float = np.nan
     calls: int = 0
     seconds: float = 0.0

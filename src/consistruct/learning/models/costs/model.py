@@ -36,12 +36,14 @@ class Costs(TargetModel):
 
     Least squares on the cost vectors is consistent for any oracle. How well it does with few rows
     depends on which rows count: where noise grows with the costs, rows of large cost drown the
-    others. So rows are weighted by 1/m̂(x)^p, m̂(x) the level of the costs at x as a first fit tells
-    it (weights that depend on x alone keep consistency), and p, like linear or kernel, is chosen by
-    the regret of rows left out. Where all costs have one sign, their logarithms are fitted too: exp
-    of that fit, times one factor per entry (Duan 1983), is the expected cost under multiplicative
-    noise. Penalties and kernels are chosen by weighted squared errors of rows left out, so that the
-    oracle is called for a few finalists only.
+    others. So rows are weighted by 1/m̂(x)^p, m̂(x) the level of the costs at x as a first fit
+    tells it (weights that depend on x alone keep consistency), and p, like linear or kernel, is
+    chosen on rows left out: of the finalists whose regret is not clearly worse than the least one,
+    the one of least weighted squared error (regrets alone are too noisy to tell close ones apart).
+    Where all costs have one sign, their logarithms are fitted too: exp of that fit, times one
+    factor per entry (Duan 1983), is the expected cost under multiplicative noise. Penalties and
+    kernels are chosen by weighted squared errors of rows left out, so that the oracle is called for
+    a few finalists only.
 
     Parameters
     ----------

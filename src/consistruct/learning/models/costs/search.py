@@ -46,6 +46,7 @@ FAST_ROWS, SLOW_ROWS = 600, 120  # judged by regret: with a compiled oracle, and
 LANDMARKS, MORE_LANDMARKS = 384, 512
 FOLDS = 3  # for models that have no left-out estimates of their own
 MOST_ROWS = 20_000  # on which is chosen
+CLEAR = 2.0  # standard errors by which a left-out regret is clearly worse
 
 
 class Search:
@@ -114,8 +115,8 @@ class Search:
             for power in powers:
                 self._try(shapes[0], power)
             leading = self.trials[self.best()].power
-            for shape in shapes[1:]:
-                self._try(shape, leading)
+            for shape in shapes[1:]:  # a linear fit is cheap: its own power, by squares
+                self._try(shape, leading if shape else self._linear_power(powers))
         if "log" in kinds and Logarithm.fits(self.targets):
             self._try_logarithms()
         found = [self.trials[self.best()].power] if self.trials else list(powers)
@@ -133,6 +134,10 @@ class Search:
     def _fit(self, shape: Any, weight: FloatArray, judge: FloatArray) -> WeightedFit:
         features = self._features(shape)[1]
         return fit_weighted(features, self.targets, self.weight * weight, judge, self.sketch)
+
+    def _linear_power(self, powers: Sequence[float]) -> float:
+        fits = [self._fit(None, level_weight(self.level, power), self.judge) for power in powers]
+        return powers[int(np.argmin([fit.squares for fit in fits]))]
 
     def _try(self, shape: Any, power: float) -> None:
         started = time.perf_counter()
@@ -186,16 +191,28 @@ class Search:
             # regrets less the best values, which are alike for all: cost of what would be done
             with counted_calls() as calls:
                 decisions = self.statistic.decode(estimates[rows])
-            costs = np.einsum("nd,nd->n", decisions, self.targets[rows])
-            trial.regret = float(np.average(costs, weights=self.weight[rows]))
+            trial.costs = np.einsum("nd,nd->n", decisions, self.targets[rows])
+            trial.regret = float(np.average(trial.costs, weights=self.weight[rows]))
             trial.calls = calls.n
         trial.seconds = time.perf_counter() - started
 
     def best(self) -> int:
-        """The finalist of least left-out regret, or of least squares where none was compared."""
-        if len(self.judged):
-            return int(np.argmin([trial.regret for trial in self.trials]))
-        return int(np.argmin([trial.squares for trial in self.trials]))
+        """The finalist of least squares among those whose left-out regret is not clearly worse.
+
+        Regrets of some hundred rows are too noisy to tell close finalists apart; squared errors of
+        all their entries are not. Clearly worse: by more than `CLEAR` standard errors of the paired
+        difference. Without regrets, squares alone decide.
+        """
+        squares = np.array([trial.squares for trial in self.trials])
+        if len(self.judged) == 0:
+            return int(squares.argmin())
+        share = self.weight[self.judged] / self.weight[self.judged].sum()
+        costs = np.array([trial.costs for trial in self.trials])  # (finalists, judged rows)
+        means = costs @ share
+        gaps = costs - costs[means.argmin()]
+        spread = (gaps - (gaps @ share)[:, None]) ** 2 @ share**2
+        close = gaps @ share <= CLEAR * np.sqrt(spread)
+        return int(np.where(close, squares, np.inf).argmin())
 
     def _every_level(self) -> FloatArray:
         """m̂ of all rows; of those that were not compared by the first fit."""

@@ -32,7 +32,7 @@ from consistruct.learning.models.items.query_ridge import (
     QueryRidge,
     leave_one_query_out,
 )
-from consistruct.losses.orders import RelevanceLoss
+from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import IntArray
 
 __all__ = ["choose_item_features", "some_queries"]

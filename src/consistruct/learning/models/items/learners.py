@@ -11,7 +11,7 @@ import numpy as np
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import item_targets
 from consistruct.learning.models.items.query_ridge import QueryProblem
-from consistruct.losses.orders import RelevanceLoss
+from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["ItemLearner", "ItemScores", "TrainingQueries", "training_queries"]

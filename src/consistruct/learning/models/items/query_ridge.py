@@ -26,7 +26,7 @@ from consistruct.learning.encoding.queries import query_means, rows_of
 from consistruct.learning.models.features.eigen import symmetric_eigen
 from consistruct.learning.models.features.feature_maps import FeatureMap, KernelFeatures
 from consistruct.learning.models.ridge.ridge_path import PathScores
-from consistruct.losses.orders import RelevanceLoss, rows_at
+from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "left_out_scores"]

@@ -1,0 +1,357 @@
+"""Section 4 and Appendix E.4: the mixed loss with scores that are constant on blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consistruct.audit.claims.exact import compare
+from consistruct.audit.model import Deviation, Effort, Evidence, claim
+from consistruct.audit.numerics import Worst, certified, laws, mixed_matrix, pair_value, projection
+from consistruct.audit.numerics import relative as relative_gap
+from consistruct.audit.symbolic import residual, sympy
+from consistruct.calibration import calibration_function
+from consistruct.losses import Mixed
+from consistruct.protocols import FloatArray
+from consistruct.scores import Blocks
+from consistruct.scores.predictable import predictable_rows
+
+
+def printed(eps: float, b: int, s: int, eta: float) -> float:
+    """The proposition's formula."""
+    if eps <= eta / 2:
+        return 0.0
+    factor = (eta * b / (b * s) + 1 - eta) ** 2 / (1 - eta / 2) ** 2
+    return (eps - eta / 2) ** 2 / (4 * b) * factor
+
+
+def indicators(b: int, s: int) -> FloatArray:
+    """F_{01,b}, (bs, b)."""
+    return np.repeat(np.eye(b), s, axis=0)
+
+
+@claim(
+    "prop-mixed-blocks",
+    "Section 4; Appendix E.4, second proposition",
+    "proposition",
+    "Mixed loss, equal blocks of s ≥ 2, scores constant on blocks: H(ε) = 0 up to η/2, then "
+    "(ε−η/2)²/4b · (ηb/k + 1 − η)²/(1 − η/2)² up to 1; consistent up to level η/2 exactly.",
+    "the formula against the library's curve and certified quadratic programs, η up to 1; the "
+    "level by linear programs; a single block, which the statement does not exclude",
+    expected="holds with correction",
+    covers=(
+        "th:calibrationFunction:mixedLoss:hardConstr",
+        "th:calibrationFunction:mixedLoss:hardConstr#1",
+    ),
+)
+def proposition(effort: Effort) -> Evidence:
+    library = Worst("deviation of the library's curve, relative where H > 0", 1e-6)
+    numeric = Worst("deviation of certified programs, relative where H > 0", 1e-6)
+    level = Worst("|level − η/2|", 1e-7)
+    for b, s in effort.pick([(2, 2), (3, 2)], [(2, 2), (3, 2), (2, 4), (4, 3)]):
+        for eta in effort.pick((0.2, 0.7, 1.0), (0.0, 0.1, 0.2, 0.4, 0.7, 0.95, 1.0)):
+            loss, space = Mixed((s,) * b, eta), Blocks((s,) * b)
+            case = f"b = {b}, s = {s}, η = {eta}"
+            level.see(abs(calibration_function(loss, space).consistency_level - eta / 2), case)
+            for eps in (0.05, 0.61, 1.0):
+                compare(loss, space, eps, printed(eps, b, s, eta), library, numeric, case)
+    one = calibration_function(Mixed((3,), 0.4), Blocks((3,)))(0.1)
+    return Evidence(
+        (library.deviation, numeric.deviation, level.deviation),
+        "2 to 4 blocks of 2 to 4 labels; η in [0, 1]; ε = 0.05, 0.61, 1",
+        edge=(Deviation("H(0.1) for one block, printed 0", one, 1e-9, "s = 3, η = 0.4"),),
+        corrected=(library.deviation, numeric.deviation, level.deviation),
+        correction="It fails for one block alone, which nothing in the paper excludes: only one "
+        "label can be predicted then, and H(ε) = +∞ for ε > 0 by definition.",
+    )
+
+
+@claim(
+    "mixed-blocks-order",
+    "Section 4",
+    "remark",
+    "For ε > η/2 the function is of the order (1/b)(ε − η/2)².",
+    "4b·H/(ε − η/2)² of the library over η and s: it must stay between constants",
+    expected="holds with correction",
+)
+def order(effort: Effort) -> Evidence:
+    def ratio(eta: float, s: int) -> float:
+        H = calibration_function(Mixed((s, s), eta), Blocks((s, s)))(1.0)
+        return float(4 * 2 * H / (1 - eta / 2) ** 2)
+
+    stated = Worst("constant outside [¼, 1] for η ≤ ⅔", 0)
+    for eta in (0.0, 0.1, 0.4, 0.66):
+        for s in (2, 50, 10**6):
+            stated.see(float(not 0.25 - 1e-9 <= ratio(eta, s) <= 1 + 1e-9), f"η = {eta}, s = {s}")
+    edge = Worst("(smallest constant allowed, ¼)/(constant) for η near 1", 1.0)
+    exact = Worst("relative deviation from (η/s + 1 − η)²/(1 − η/2)²", 1e-9)
+    for eta in (0.99, 0.9999):
+        for s in (50, 10**6):
+            edge.see(0.25 / ratio(eta, s), f"η = {eta}, s = {s:g}: constant {ratio(eta, s):.3g}")
+            exact.see(
+                relative_gap(ratio(eta, s), ((eta / s + 1 - eta) / (1 - eta / 2)) ** 2),
+                f"η = {eta}, s = {s:g}",
+            )
+    return Evidence(
+        (stated.deviation,),
+        "two blocks of up to 10⁶ labels; η up to 0.9999",
+        edge=(edge.deviation,),
+        corrected=(stated.deviation, exact.deviation),
+        correction="For η bounded away from 1 (the constant (η/s + 1 − η)²/(1 − η/2)² lies in "
+        f"[¼, 1] for η ≤ ⅔). As η → 1 it falls to 4/s²: {edge.case}.",
+    )
+
+
+@claim(
+    "mixed-blocks-approximation",
+    "Section 4",
+    "remark",
+    "The approximation error of block scores can be as large as η.",
+    "the library's approximation error (linear programs) and a law that attains it",
+)
+def approximation(effort: Effort) -> Evidence:
+    worst = Worst("|approximation error − η|", 1e-7)
+    for b, s in ((2, 2), (3, 2), (2, 3)):
+        for eta in (0.1, 0.5, 1.0):
+            H = calibration_function(Mixed((s,) * b, eta), Blocks((s,) * b))
+            worst.see(abs(H.approximation_error - eta), f"b = {b}, s = {s}, η = {eta}")
+            expected = mixed_matrix((s,) * b, eta)[:, 1]  # the truth is surely the second label
+            best = predictable_rows(indicators(b, s))[0]
+            worst.see(abs(float(expected[best].min() - expected.min()) - eta), f"law, η = {eta}")
+    return Evidence((worst.deviation,), "2 or 3 blocks of 2 or 3 labels")
+
+
+@claim(
+    "mixed-blocks-larger",
+    "Sections 1 and 4",
+    "remark",
+    "Though inconsistent, block scores can have an exponentially larger calibration function than "
+    "free scores for large ε: a non-consistent surrogate may be the better choice.",
+    "ratio of the two library curves for two blocks of up to 2^40 labels; the crossing point",
+)
+def larger(effort: Effort) -> Evidence:
+    slow = Worst("(k/32)/(H_block/H_free) at ε = 1, η = 0.4", 1.0)
+    small = Worst("H_block at ε = η/2, where free scores have H > 0", 0)
+    for power in (3, 10, 40):
+        s = 2**power
+        loss = Mixed((s, s), 0.4)
+        blocks, free = (calibration_function(loss, scores) for scores in (Blocks((s, s)), "full"))
+        slow.see(2 * s / 32 / (blocks(1.0) / free(1.0)), f"s = 2^{power}")
+        small.see(blocks(0.2) + float(free(0.2) <= 0), f"s = 2^{power}")
+    return Evidence((slow.deviation, small.deviation), "s = 2^3, 2^10, 2^40; η = 0.4")
+
+
+@claim(
+    "mixed-blocks-span",
+    "Appendix E.4",
+    "remark",
+    "The second proposition is about scores in the column span of the loss matrix.",
+    "rank of the mixed loss matrix against the number of blocks",
+    expected="false as stated",
+)
+def span(effort: Effort) -> Evidence:
+    stated = Worst("rank of the mixed loss − dimension of the block scores", 0)
+    mended = Worst("rank of the block loss − dimension of the block scores", 0)
+    for b, s in ((2, 2), (3, 2), (2, 4)):
+        for eta in (0.1, 0.5, 1.0):
+            rank = int(np.linalg.matrix_rank(mixed_matrix((s,) * b, eta)))
+            stated.see(abs(rank - b), f"b = {b}, s = {s}, η = {eta}: rank {rank}")
+        mended.see(abs(int(np.linalg.matrix_rank(mixed_matrix((s,) * b, 0.0))) - b))
+        F, L = indicators(b, s), mixed_matrix((s,) * b, 0.0)
+        mended.see(float(np.abs(projection(F) @ L - L).max() > 1e-10))
+    return Evidence(
+        (stated.deviation,),
+        "2 or 3 blocks of 2 to 4 labels; η = 0.1, 0.5, 1",
+        corrected=(mended.deviation,),
+        correction="In the column span of the block loss matrix: that of the mixed loss is all "
+        "of R^k for η > 0, as the proof itself says.",
+    )
+
+
+@claim(
+    "mixed-rank",
+    "Appendix E.4, proof of the second proposition",
+    "proof step",
+    "L = 11ᵀ − ηI − (1−η)FFᵀ; for b < k its column space is R^k, not inside the block scores.",
+    "the identity and the rank over η, η = 0 included; eigenvalues in closed form",
+    expected="holds with correction",
+    covers=("th:calibrationFunction:mixedLoss:hardConstr#2",),
+)
+def rank(effort: Effort) -> Evidence:
+    identity = Worst("|L − formula|", 1e-14)
+    full = Worst("k − rank, η > 0", 0)
+    values = Worst("eigenvalues − {−η, −η − (1−η)s, k − η − (1−η)s}", 1e-9)
+    for b, s in ((2, 2), (3, 2), (2, 4)):
+        F = indicators(b, s)
+        k = b * s
+        for eta in (0.05, 0.5, 1.0):
+            L = mixed_matrix((s,) * b, eta)
+            identity.see(float(np.abs(L - (1 - eta * np.eye(k) - (1 - eta) * F @ F.T)).max()))
+            full.see(k - int(np.linalg.matrix_rank(L)), f"b = {b}, s = {s}, η = {eta}")
+            theirs = [-eta] * (k - b) + [-eta - (1 - eta) * s] * (b - 1)
+            theirs += [k - eta - (1 - eta) * s]
+            values.see(float(np.abs(np.sort(theirs) - np.linalg.eigvalsh(L)).max()))
+    zero = 4 - int(np.linalg.matrix_rank(mixed_matrix((2, 2), 0.0)))
+    return Evidence(
+        (identity.deviation, full.deviation),
+        "2 or 3 blocks of 2 to 4 labels; η in [0, 1]",
+        edge=(Deviation("k − rank at η = 0", zero, 0, "two blocks of 2"),),
+        corrected=(full.deviation, values.deviation),
+        correction="For η > 0: its eigenvalues are −η, −η − (1−η)s and k − η − (1−η)s. At η = 0 "
+        "the rank is b.",
+    )
+
+
+@claim(
+    "mixed-blocks-excess",
+    "Appendix E.4, proof of the second proposition",
+    "formula",
+    "The excess with block scores is (s/2k) Σ_{v=1..s} (θ_v + 1 − (1−η)Q_v − (η/s)Q_v)².",
+    "the excess from its definition (least squares over θ) against the sum over v = 1 … s and over "
+    "the blocks v = 1 … b",
+    expected="false as stated",
+    covers=("th:calibrationFunction:mixedLoss:hardConstr#3",),
+)
+def excess(effort: Effort) -> Evidence:
+    rng = effort.rng
+    stated = Worst("relative deviation of the printed sum", 1e-9)
+    mended = Worst("relative deviation of the sum over blocks", 1e-9)
+    steps = Worst("deviation of the steps before it", 1e-10)
+    for b, s, eta in ((3, 2, 0.4), (4, 2, 0.8)):  # s < b, so that the printed sum is defined
+        F, L, k = indicators(b, s), mixed_matrix((s,) * b, eta), b * s
+        for _ in range(effort.pick(20, 200)):
+            q, theta = laws(rng, k, 1)[0], rng.normal(size=b)
+            best = np.linalg.lstsq(F, -L @ q, rcond=None)[0]
+            value = [
+                np.sum((F @ t)[:, None] ** 2 + 2 * (F @ t)[:, None] * L, axis=0) @ q
+                for t in (theta, best)
+            ]
+            found = float(value[0] - value[1]) / (2 * k)
+            mass = F.T @ q
+            terms = (theta + 1 - (1 - eta) * mass - eta / s * mass) ** 2
+            stated.see(
+                relative_gap(s / (2 * k) * float(terms[:s].sum()), found), f"b = {b}, s = {s}"
+            )
+            mended.see(relative_gap(s / (2 * k) * float(terms.sum()), found), f"b = {b}, s = {s}")
+            steps.see(float(np.abs(best + F.T @ L @ q / s).max()))
+            middle = s / (2 * k) * float(np.sum((theta + F.T @ L @ q / s) ** 2))
+            steps.see(abs(middle - found))
+    return Evidence(
+        (stated.deviation, steps.deviation),
+        "3 and 4 blocks of 2 labels, random θ and q",
+        corrected=(mended.deviation, steps.deviation),
+        correction="The sum runs over the b blocks, v = 1 … b, not to the block size s; the "
+        "program that follows has it right.",
+    )
+
+
+@claim(
+    "mixed-blocks-pairs",
+    "Appendix E.4, proof of the second proposition",
+    "proof step",
+    "Only one label of each block can be predicted; the pair problem in θ, with optimality of i "
+    "over all labels, has the value of the proposition.",
+    "predictable labels by linear programs; the printed program with constraints over all labels "
+    "and, as the lemma has it, over predictable ones",
+    covers=("eq:calibrationFunction:mixedLoss:hardConstr:proofSquare:obj1",),
+)
+def pairs(effort: Effort) -> Evidence:
+    one = Worst("predictable labels − one for each block", 0)
+    value = Worst("deviation of both programs from the formula", 1e-7)
+    for b, s in effort.pick([(2, 2)], [(2, 2), (3, 2), (2, 3)]):
+        F = indicators(b, s)
+        kept = predictable_rows(F)[0]
+        one.see(float(np.any(kept != np.arange(b) * s)), f"b = {b}, s = {s}")
+        for eta in (0.3, 0.8):
+            L = mixed_matrix((s,) * b, eta)
+            for eps in (0.1, 0.5, 0.9):
+                for rows in (range(b * s), kept.tolist()):
+                    found = pair_value(L, F, 0, s, eps, rows)[0]
+                    value.see(abs(found - printed(eps, b, s, eta)), f"η = {eta}, ε = {eps}")
+    return Evidence((one.deviation, value.deviation), "2 or 3 blocks of 2 or 3 labels")
+
+
+@claim(
+    "mixed-blocks-zero",
+    "Appendix E.4, proof of the second proposition",
+    "proof step",
+    "q_i = ½, q_c = 1/(2(s−1)) on the rest of j's block is feasible for ε ≤ η/2 and costs nothing.",
+    "feasibility of every constraint over all labels and the objective",
+)
+def zero(effort: Effort) -> Evidence:
+    broken = Worst("violated constraints", 1e-12)
+    cost = Worst("objective", 1e-15)
+    for b, s in ((2, 2), (3, 3), (2, 5)):
+        for eta in (0.1, 0.6, 1.0):
+            L, F = mixed_matrix((s,) * b, eta), indicators(b, s)
+            q = np.zeros(b * s)
+            q[0] = 0.5
+            q[s + 1 : 2 * s] = 0.5 / (s - 1)
+            theta = np.full(b, -1.0)
+            theta[:2] = (1 - eta) / 2 + eta / s / 2 - 1
+            expected = L @ q
+            cost.see(s / (2 * b * s) * float(np.sum((theta + F.T @ expected / s) ** 2)))
+            broken.see(eta / 2 - float(expected[s] - expected[0]))
+            broken.see(float((expected[0] - expected).max()))
+            broken.see(float((theta - theta[1]).max()))
+    return Evidence((broken.deviation, cost.deviation), "2 or 3 blocks of 2 to 5 labels")
+
+
+@claim(
+    "mixed-blocks-optimum",
+    "Appendix E.4, proof of the second proposition",
+    "proof step",
+    "The moves of mass, q_i ≥ ½, q_i* = (1+ε−η)/(2−η), θ* = −(s − η + ηs)/2s and the value "
+    "s(ε−η/2)²(η/s + 1 − η)²/(4k(1−η/2)²) (from a symbolic toolbox).",
+    "symbolic: all identities, redone with SymPy; the implication q_i ≥ ½ on a grid",
+    covers=(
+        "eq:calibrationFunction:mixedLoss:hardConstr:proofSquare:obj1#1",
+        "eq:mixedLoss:firstConstraint",
+        "eq:mixedLossQcProperty",
+        "eq:mixedLoss:secondConstraint",
+        "eq:mixedLoss:secondConstraint#1",
+        "eq:mixedLoss:secondConstraint#2",
+        "eq:mixedLoss:secondConstraint#3",
+    ),
+)
+def optimum(effort: Effort) -> Evidence:
+    sp = sympy()
+    q, theta = sp.symbols("q theta", real=True)
+    eps, eta, s, k, move = sp.symbols("epsilon eta s k delta", positive=True)
+    mass = sp.solve(sp.Eq(q, eps + (1 - eta) * (1 - q)), q)[0]
+    slope = 1 - eta + eta / s
+    objective = (
+        s / (2 * k) * ((theta + 1 - slope * mass) ** 2 + (theta + 1 - slope * (1 - mass)) ** 2)
+    )
+    best = sp.solve(sp.diff(objective, theta), theta)[0]
+    value = s * (eps - eta / 2) ** 2 * (eta / s + 1 - eta) ** 2 / (4 * k * (1 - eta / 2) ** 2)
+    failed = residual(
+        mass - (1 + eps - eta) / (2 - eta),
+        1 - mass - (1 - eps) / (2 - eta),
+        best + (s - eta + eta * s) / (2 * s),
+        objective.subs(theta, best) - value,
+        # θ_v + 1 − (1−η)Q_v − (η/s)Q_v stays when Q_v grows by δ/2 and θ_v as printed
+        (theta + move / 2 * (1 - eta + eta / s) + 1 - slope * (q + move / 2))
+        - (theta + 1 - slope * q),
+    )
+    half = Worst("q_i < ½, or a violated second constraint, where the first holds", 0)
+    rng = effort.rng
+    for _ in range(effort.pick(500, 5000)):
+        h = float(rng.random())
+        e = h / 2 + float(rng.random()) * (1 - h / 2)
+        q_i, q_j = float(rng.random()), float(rng.random()) * 0.5
+        if q_j > 1 - q_i or q_i < e + h * q_j + (1 - h) * (1 - q_i):
+            continue
+        q_c = float(rng.random()) * (1 - q_i)
+        half.see(float(q_i < 0.5 - 1e-12 or q_i < h * q_c + (1 - h) * (1 - q_i) - 1e-12))
+    attained = Worst("relative deviation of certified H from the value", 1e-6)
+    for eta_value in (0.3, 0.8):
+        high = certified(Mixed((2, 2), eta_value), Blocks((2, 2)), 0.9)[1]
+        attained.see(relative_gap(high, printed(0.9, 2, 2, eta_value)), f"η = {eta_value}")
+    return Evidence(
+        (
+            Deviation("identities that fail symbolically", failed, 0),
+            half.deviation,
+            attained.deviation,
+        ),
+        "symbolic in s, k, η, ε; random q, η, ε",
+    )

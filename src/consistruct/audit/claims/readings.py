@@ -1,0 +1,225 @@
+"""Sections 3.3 to 5 and Appendix B: what the paper reads into its theorems."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consistruct.audit.claims.optimisation import CONFIDENCE, problems
+from consistruct.audit.model import Deviation, Effort, Entry, Evidence, claim
+from consistruct.audit.numerics import Worst, block_matrix, hamming_matrix, relative
+from consistruct.calibration import calibration_function, compare_surrogates
+from consistruct.guarantees import plan_table, sample_complexity
+from consistruct.losses import Hamming, ZeroOne
+from consistruct.protocols import FloatArray, IntArray
+from consistruct.scores import Full
+
+
+@claim(
+    "exponentially-small",
+    "Section 3.3",
+    "remark",
+    "If the surrogate is of order 1 and H has a factor 1/k, this is strong evidence that "
+    "stochastic optimisation will be difficult and learning slow.",
+    "the 0-1 loss: values of the surrogate, growth of N* with k by the paper's constants and by "
+    "sharp ones, and draws n = S/H that the noise of the surrogate allows",
+    expected="holds with correction",
+)
+def exponentially_small(effort: Effort) -> Evidence:
+    eps = 0.1
+    rows = [row for row in plan_table(eps=eps, sizes=(64, 1024)) if row.family == "zero-one"]
+
+    def growth(column: str) -> float:
+        logs = [getattr(row.result, column).log_iterations for row in rows]
+        return (logs[1] - logs[0]) / math.log(16)
+
+    order = Worst("|Φ(0, y) − ½| for k ≥ 4", 0.125)
+    draws = Worst("relative deviation of S/H from 2(1 − 1/k)/ε²", 1e-9)
+    for k in (4, 100, 10**6):
+        order.see(abs((1 - 1 / k) / 2 - 0.5), f"k = {k}")
+        (curve,) = compare_surrogates(ZeroOne(k), ("quadratic",), [eps]).curves
+        found = curve.draws[0]
+        assert found is not None
+        draws.see(relative(found[1], 2 * (1 - 1 / k) / eps**2), f"k = {k}")
+    slow = Deviation(
+        "1 − exponent of N* in k, 0-1 loss, paper's constants", 1 - growth("paper"), 0.0
+    )
+    sharp = growth("sharp")
+    return Evidence(
+        (order.deviation, slow),
+        "0-1 loss, ε = 0.1, k from 4 to 10⁶; N* from k = 64 to 1024 at Q = R = 1",
+        edge=(Deviation("1 if sharp N* does not grow with k", float(sharp < 0.1), 0, "0-1 loss"),),
+        corrected=(draws.deviation,),
+        correction="Evidence by the paper's constants only. A surrogate of order 1 may have noise "
+        "of order 1/k: for the 0-1 loss the two factors 1/k cancel, acting on the frequencies of "
+        "n = S/H(ε) = 2(1 − 1/k)/ε² draws is accurate to H(ε) at any k, and the sharp N* grows "
+        f"with exponent {sharp:.2g}.",
+    )
+
+
+@claim(
+    "not-guaranteed",
+    "Section 4, after Theorem 8",
+    "remark",
+    "Without constraints on the scores efficient learning is not guaranteed in the worst case, as "
+    "H scales with 1/k: the number of steps that Theorem 6 asks for grows at least like k².",
+    "N* of Theorem 6 by the paper's constants for Hamming and 0-1 with free scores, doubling T; a "
+    "statement about the guarantee, not about what can be learnt",
+)
+def not_guaranteed(effort: Effort) -> Evidence:
+    least = Worst("2 − exponent of N* in k, free scores", 0.0)
+    for name, losses in (
+        ("Hamming", (Hamming(4), Hamming(8))),
+        ("0-1", (ZeroOne(16), ZeroOne(256))),
+    ):
+        logs = [
+            sample_complexity(loss, Full(loss), eps=0.25).paper.log_iterations for loss in losses
+        ]
+        least.see(2 - (logs[1] - logs[0]) / math.log(16), name)
+    return Evidence((least.deviation,), "k = 16 and 256, ε = 0.25, Q = R = 1")
+
+
+@claim(
+    "sample-complexity",
+    "Section 3.3, before Theorem 6",
+    "remark",
+    "As every step takes one new example, Theorem 6 also bounds the number of samples, compared to "
+    "the best prediction rule where the scores have zero approximation error; in expectation.",
+    "simulation with one fresh example a step: after N* + 1 of them the mean excess over the best "
+    "rule of all; the best rule within the scores is the best of all on these problems",
+)
+def sample_reading(effort: Effort) -> Evidence:
+    rng, eps, runs = effort.rng, effort.pick(0.95, 0.8), effort.pick(20, 60)
+    worst = Worst("(mean excess over the best rule + 2 standard errors)/ε", 1.0)
+    best = Worst("approximation error of the scores", 0.0)
+    for problem in problems(rng)[: effort.pick(1, 3)]:
+        H = calibration_function(problem.loss)
+        best.see(H.approximation_error, repr(problem.loss))
+        n = math.floor((2 * problem.D * problem.M / float(H.envelope()(eps))) ** 2) + 1
+        task = problem.task_excess(problem.run(n, runs, rng)[0])
+        top = task.mean() + CONFIDENCE * task.std(ddof=1) / math.sqrt(runs)
+        worst.see(float(top / eps), f"{problem.loss!r}, {n} examples")
+    return Evidence((worst.deviation, best.deviation), f"ε = {eps}, {runs} runs")
+
+
+@claim(
+    "different-behaviour",
+    "Section 5",
+    "related work",
+    "Combined with stochastic optimisation, the surrogate here and that of one-hot output "
+    "embeddings lead to different behaviour.",
+    "SGD on both from the same examples: with the paper's F and one step size, and with an "
+    "orthonormal basis and steps in the right proportion",
+    expected="holds with correction",
+)
+def different(effort: Effort) -> Evidence:
+    rng = effort.rng
+    apart = Worst("1 if the scores are the same, paper's F for Hamming, equal steps", 0.0)
+    same = Worst("largest difference of scores, orthonormal basis", 1e-9)
+    for T in (2, 3):
+        L = hamming_matrix(T)
+        labels = np.array([[int(bit) for bit in f"{c:0{T}b}"] for c in range(2**T)])
+        F = np.column_stack([np.full(2**T, 0.5), labels.astype(float)])
+        x, y = rng.normal(size=(200, 3)), rng.integers(2**T, size=200)
+        ours, theirs = _two_descents(F, L, x, y, 0.05, 0.05)
+        apart.see(float(np.abs(ours - theirs).max() < 1e-3), f"T = {T}")
+    for L in (hamming_matrix(2), hamming_matrix(3), block_matrix((2, 3))):
+        k = len(L)
+        U, values, _ = np.linalg.svd(L)
+        F = U[:, values > 1e-9] * math.sqrt(k)  # FᵀF/k = I
+        x, y = rng.normal(size=(200, 3)), rng.integers(k, size=200)
+        ours, theirs = _two_descents(F, L, x, y, 0.05, 0.05)
+        same.see(float(np.abs(ours - theirs).max()), f"{k} labels")
+    return Evidence(
+        (apart.deviation,),
+        "Hamming and block losses of up to 8 labels, 200 examples, no projection",
+        edge=(
+            Deviation(
+                "1 if the scores are the same, orthonormal basis",
+                float(same.value < 1e-9),
+                0,
+            ),
+        ),
+        corrected=(apart.deviation, same.deviation),
+        correction="In the number of functions to be kept (rank L against k) and in the steps and "
+        "constants that the theory gives each. Not in the iterates as such: in a basis of the span "
+        "of L with FᵀF/k = I the same step gives the same scores from the same examples (largest "
+        f"difference {same.value:.1e} after 200 steps).",
+    )
+
+
+def _two_descents(
+    F: FloatArray,  # (k, r)
+    L: FloatArray,  # (k, k)
+    x: FloatArray,  # (n, d)
+    y: IntArray,  # (n,)
+    step: float,
+    step_one_hot: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Scores F·W and −L·G after one pass from zero, (k, d) each."""
+    k, d = len(L), x.shape[1]
+    W, G = np.zeros((F.shape[1], d)), np.zeros((k, d))
+    for phi, label in zip(x, y.tolist(), strict=True):
+        W -= step * np.outer(F.T @ (F @ W @ phi + L[:, label]) / k, phi)
+        G -= step_one_hot * np.outer(G @ phi - np.eye(k)[label], phi)
+    return F @ W, -L @ G
+
+
+UNIVERSAL = Entry(
+    "universal-kernels",
+    "Section 3.3, after Assumption 4",
+    "assumption",
+    "Assumption 4 can be relaxed if the kernel is universal, with a more complicated analysis.",
+    "—",
+    "not checked",
+    reason="a statement of what can be proved, with a reference (Orabona, 2014); no finite "
+    "computation decides it",
+)
+
+
+@claim(
+    "excess-is-continuous",
+    "Appendix B, proof of the second lemma; Appendix C, proof of the theorem",
+    "proof step",
+    "By Lemma 27 of Zhang (2004) the excess of the conditional surrogate risk, and its infimum "
+    "over scores that predict a label, is continuous in the law.",
+    "an infimum over scores is one of functions linear in q, so concave and upper semi-continuous, "
+    "and a concave function that is finite on a polytope is lower semi-continuous there: what is "
+    "used holds for every surrogate bounded below; the value on faces of the simplex against "
+    "nearby laws for four surrogates",
+)
+def continuous(effort: Effort) -> Evidence:
+    rng = effort.rng
+    jump = Worst("|min_f φ(f, q′) − min_f φ(f, q)|/√‖q′ − q‖, q on a face", 4.0)
+    L = hamming_matrix(2)
+    top = float(L.max())
+
+    def entropy(p: FloatArray) -> float:
+        p = p[p > 0]
+        return float(-(p * np.log(p)).sum())
+
+    least = {  # closed forms: MATH of the surrogates in Appendix C and of the log loss
+        "quadratic": lambda q: -0.5 * float(((L @ q) ** 2).mean()),
+        "logistic": lambda q: float(
+            np.mean([entropy(np.array([p, 1 - p])) for p in np.clip(L @ q / top, 0, 1)])
+        ),
+        "exponential": lambda q: float(
+            np.mean(2 * np.sqrt(np.clip(L @ q / top * (1 - L @ q / top), 0, None)))
+        ),
+        "log": entropy,
+    }
+    for _ in range(effort.pick(20, 200)):
+        face = rng.random(4) < 0.5
+        face[int(rng.integers(4))] = True
+        q = np.where(face, rng.random(4), 0.0)
+        q /= q.sum()
+        other = rng.dirichlet(np.ones(4))
+        for t in (1e-2, 1e-4, 1e-8):
+            near = (1 - t) * q + t * other
+            distance = float(np.linalg.norm(near - q))
+            if distance == 0:
+                continue
+            for name, value in least.items():
+                jump.see(abs(value(near) - value(q)) / math.sqrt(distance), f"{name}, t = {t:g}")
+    return Evidence((jump.deviation,), "four labels, random faces, distances down to 1e-8")

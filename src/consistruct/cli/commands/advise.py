@@ -1,0 +1,51 @@
+"""``consistruct advise``: which scores and which surrogate, for a budget or an accuracy."""
+
+from __future__ import annotations
+
+import typer
+
+from consistruct.cli.commands.plan import read_loss, show
+from consistruct.cli.progress import progress_bar
+
+__all__ = ["advise", "register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(advise)
+
+
+def advise(
+    loss: str = typer.Argument(help="Loss spec, e.g. mixed:20x5:0.1, ordinal:8."),
+    eps: float | None = typer.Option(None, help="Accuracy: excess task risk to reach."),
+    n_samples: int | None = typer.Option(None, help="Budget: number of examples."),
+    candidate: list[str] = typer.Option([], help="Further scores, e.g. blocks:4x25; repeatable."),
+    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
+    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
+    total: bool = typer.Option(False, "--total", help="Count the approximation error in eps."),
+    surrogates: bool = typer.Option(True, help="Compare surrogates as well."),
+    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
+    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Which scores, and which surrogate, have the best guarantee for this budget or accuracy?
+
+    Example: consistruct advise mixed:20x5:0.1 --eps 0.3
+    """
+    from consistruct.guarantees import advise as find_advice
+    from consistruct.report import advice_dict, advice_text
+    from consistruct.scores.spec import parse_scores
+
+    task = read_loss(loss, rows)
+    with progress_bar("score families") as step:
+        advice = find_advice(
+            task,
+            n_samples=n_samples,
+            eps=eps,
+            candidates=tuple(parse_scores(spec, task) for spec in candidate),
+            radius=radius,
+            q_bound=q_bound,
+            total=total,
+            surrogates=surrogates,
+            progress=step,
+        )
+    show(advice_dict(advice) if json_output else advice_text(advice))

@@ -1,0 +1,177 @@
+"""``consistruct analyze``: consistency, hardness and the calibration function of a loss."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+
+from consistruct._budgets import SPECS
+from consistruct._validation import read_number
+from consistruct.cli.commands.plan import read_loss
+from consistruct.cli.output import loss_file
+from consistruct.cli.progress import progress_bar
+from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.exceptions import LossSpecError
+
+# imported inside the functions: other commands must not wait for losses and the engine
+if TYPE_CHECKING:
+    from consistruct.calibration import CalibrationFunction
+    from consistruct.losses.base import Loss
+
+__all__ = ["analyze", "register"]
+
+POINTS = 21
+POINTS_OF_A_FORMULA = 101  # for pictures: jumps and bends are seen, and cost nothing
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(analyze)
+
+
+def analyze(
+    loss: str = typer.Argument(
+        help="Loss spec, e.g. hamming:10, mixed:4x25:0.4, cost:FILE.csv; or a metric with "
+        "--confusion."
+    ),
+    scores: str = typer.Option(
+        "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
+    ),
+    surrogate: str = typer.Option(
+        "quadratic", help="quadratic, logistic, log, hinge, …; a wrong name lists all."
+    ),
+    decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
+    eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
+    points: int | None = typer.Option(
+        None,
+        min=2,
+        max=SPECS.points,
+        help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
+    ),
+    at: float | None = typer.Option(
+        None,
+        help="The eps that worst case and sample size are told for; if not given, a tenth of what "
+        "the best constant prediction loses.",
+    ),
+    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
+    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
+    distributions: str = typer.Option(
+        "",
+        help="Only some distributions of the truth: noise:0.05 (sure labels but for noise), "
+        "margin:0.3 (best leads second), cap:0.1 (none surer than 0.9).",
+    ),
+    confusion: Path | None = typer.Option(
+        None,
+        help="For a metric such as macro-f1: CSV file with the confusion at which its costs are "
+        "analysed; --rows tells its orientation.",
+    ),
+    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
+    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    html: Path | None = typer.Option(None, help="Write the report as one HTML page."),
+    plot: Path | None = typer.Option(None, help="Write the figures to a PNG, SVG or PDF file."),
+    csv: Path | None = typer.Option(
+        None, help="Write the data behind the figures: FILE.csv, and FILE.worst_case.csv."
+    ),
+    jobs: int = typer.Option(1, min=1, help="Threads for explicit cost matrices."),
+) -> None:
+    """Is learning consistent for this loss, and how hard is it?
+
+    Example: consistruct analyze hamming:10 --scores full --html report.html
+    """
+    from rich.console import Console
+
+    from consistruct.charts import chart_picture
+    from consistruct.report import (
+        calibration_charts,
+        calibration_html,
+        calibration_report,
+        calibration_tables,
+        calibration_text,
+    )
+
+    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss) or confusion)
+    task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
+    curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
+    number = _number(points, curve, pictures=html is not None or plot is not None)
+    with progress_bar("calibration function") as step:
+        report = calibration_report(
+            curve,
+            _values(eps),
+            points=number,
+            at=at,
+            radius=radius,
+            q_bound=q_bound,
+            warnings=told,
+            progress=step,
+        )
+    written = []
+    if html is not None:
+        written += [write_file(html, calibration_html(report))]
+    if plot is not None:
+        picture = chart_picture(calibration_charts(report), plot.suffix[1:].lower())
+        written += [write_file(plot, picture)]
+    if csv is not None:
+        written += write_tables(csv, calibration_tables(report))
+    if json_output:
+        typer.echo(json.dumps(report.as_dict(), allow_nan=False))
+        return
+    Console().print(calibration_text(report))
+    for path in written:
+        typer.echo(f"written: {path}")
+
+
+def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
+    """The cost matrix that a metric is, to first order, at a confusion."""
+    from consistruct.losses import CostMatrix, parse_metric, read_cost_csv
+
+    if rows not in ("", "pred", "true"):
+        raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
+    table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
+    costs = parse_metric(spec).linearised(table.M)
+    return CostMatrix(costs.M, table.pred_names, table.true_names)
+
+
+def _curve(
+    task: Loss, scores: str, surrogate: str, decoding: str, distributions: str, jobs: int
+) -> tuple[CalibrationFunction, list[str]]:
+    """The curve, and what the result depends on, which is also told in one line on stderr.
+
+    Own scores are those that the surrogate is trained with.
+    """
+    from consistruct.calibration import LabelOrderWarning, calibration_function
+    from consistruct.scores.spec import parse_scores
+
+    space = None if scores == "own" else parse_scores(scores, task)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LabelOrderWarning)
+        curve = calibration_function(
+            task, space, surrogate, decoding, distributions=distributions or None, jobs=jobs
+        )
+    told = [str(warning.message) for warning in caught]
+    for message in told:
+        typer.echo(f"consistruct: warning: {message}", err=True)
+    return curve, told
+
+
+def _number(points: int | None, curve: CalibrationFunction, *, pictures: bool) -> int:
+    """How many values of ε, where none are given."""
+    fine = pictures and curve.method.startswith("closed form")
+    return points or (POINTS_OF_A_FORMULA if fine else POINTS)
+
+
+def _values(text: str) -> np.ndarray | None:
+    """The values of --eps, or None."""
+    if not text:
+        return None
+    try:
+        values = np.array([read_number(part) for part in text.split(",")])
+    except ValueError:
+        raise LossSpecError(f"--eps must be numbers separated by commas, got {text!r}") from None
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise LossSpecError(f"--eps must be finite and non-negative, got {text!r}")
+    return values

@@ -1,0 +1,1 @@
+"""Measures of decisions that were made: costs, regret, intervals, importance, comparisons."""

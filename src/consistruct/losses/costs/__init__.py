@@ -1,0 +1,1 @@
+"""Costs given as numbers: tables, vectors of each example, files."""

@@ -1,0 +1,1 @@
+"""Losses of orders: gains, pairs, distances between permutations."""

@@ -1,0 +1,332 @@
+"""Rankings judged by the gains of their items at their positions: decoded by sorting."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._budgets import SPECS
+from consistruct._validation import check_count, check_number
+from consistruct.exceptions import FamilyError
+from consistruct.losses.base import Sizes
+from consistruct.losses.rankings.orders import RelevanceLoss
+from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.protocols import FloatArray, LabelArray, Target
+from consistruct.scores import Positions
+from consistruct.scores.positions import linear_discount
+
+__all__ = ["NDCG", "ExpectedRankUtility", "GainLoss", "PrecisionAt"]
+
+
+class GainLoss(RelevanceLoss):
+    """L(σ, y) = 1 − Σ_i gain(y_i) discount(σ(i)) / normaliser(y), `empty` where no item has a gain.
+
+    Required: `_discount`, `_gain`, `_normaliser`.
+    """
+
+    @abstractmethod
+    def _discount(self) -> FloatArray:
+        """Weight of each position, (n,), non-increasing."""
+
+    @abstractmethod
+    def _gain(self, true: LabelArray) -> FloatArray:
+        """Gain of each item, (n_queries, n)."""
+
+    def _normaliser(self, gain: FloatArray) -> FloatArray:
+        """What the best order of each query attains, (n_queries,)."""
+        return np.asarray(np.sort(gain, axis=1)[:, ::-1] @ self._discount())
+
+    def _without_order(self, true: LabelArray) -> np.ndarray:
+        return np.asarray(~(self._gain(true) > 0).any(axis=1))
+
+    @cached_property
+    def score_space(self) -> Positions:
+        return Positions(None if self.n is None else self._discount())
+
+    @property
+    def max_value(self) -> float:
+        if self.n is None:
+            return 1.0
+        # one relevant item, which comes last: no more items, nor other grades, are worse
+        discount = self._discount()
+        return max(self.empty, 1.0 - float(discount[-1] / discount[0]))
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        gain = self._gain(true)
+        attained = np.take_along_axis(gain, pred, axis=1) @ self._discount()
+        empty = self._without_order(true)
+        ideal = np.where(empty, 1.0, self._normaliser(gain))
+        # the best order may exceed the sorted sum by rounding
+        return np.where(empty, self.empty, np.maximum(1.0 - attained / ideal, 0.0))
+
+    @property
+    def safer(self) -> str:
+        return "list"
+
+    def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
+        # gains and discounts are not negative: one more item never costs
+        orders = self.predictions.check(pred, "pred")
+        grades = self.truths.check(true, "true")
+        gain, empty = self._gain(grades), self._without_order(grades)
+        ideal = np.where(empty, 1.0, self._normaliser(gain))
+        attained = (np.take_along_axis(gain, orders, axis=1) * self._discount()).cumsum(axis=1)
+        shown = np.maximum(1.0 - attained / ideal[:, None], 0.0)
+        return np.where(empty[:, None], self.empty, shown)
+
+    def target(self, true: ArrayLike) -> Target:
+        checked = self.truths.check(true, "true")
+        gain = self._gain(checked)
+        ideal = np.where(self._without_order(checked), 1.0, self._normaliser(gain))
+        return -gain / ideal[:, None]
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        return np.where(self._without_order(self.truths.check(true, "true")), self.empty, 1.0)
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.n is None:
+            raise FamilyError(self, "optimise over truths")
+        # Sorted gains are mixtures of "the k best items are equally relevant", and a ratio of sums
+        # is largest at one of them: k items of the highest grade, the k smallest directions.
+        order = np.argsort(direction, axis=1, kind="stable")
+        best_grade = self.n_grades - 1
+        members = np.tril(np.ones((self.n, self.n)))
+        gain = self._gain((best_grade * members).astype(np.int64))  # row k − 1 has k items
+        ideal = self._normaliser(gain)
+        sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)
+        values = -sums * gain[:, 0] / ideal + offset_weight
+        k = values.argmax(axis=1)
+        largest = values[np.arange(len(values)), k]
+        truths = np.zeros(direction.shape, dtype=np.int64)
+        np.put_along_axis(truths, order, best_grade * members[k].astype(np.int64), axis=1)
+        nothing = offset_weight * self.empty
+        truths[largest < nothing] = 0
+        return np.maximum(largest, nothing), truths
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrecisionAt(GainLoss):
+    """1 − precision at q: the share of irrelevant items among the first q.
+
+    Formula: L(σ, y) = 1 − |{i : y_i > 0, σ(i) ≤ q}| / q. A query without relevant items costs
+    `empty`, 1 by the formula. Scores: one per item, rank n (1 if q = n: every order is alike).
+    Decoder: sorting, O(n log n).
+
+    Choose it where only the first page is shown and its order does not matter.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of items; None is the family of all query lengths.
+    q : int
+        Cut-off, at most n; `at` of a family cuts shorter queries at their length.
+    n_grades : int
+        Grades 0..n_grades−1 of the truth; every grade above 0 is relevant.
+    empty : float
+        Loss of a query without relevant items.
+
+    Examples
+    --------
+    >>> from consistruct.losses import PrecisionAt
+    >>> PrecisionAt(4, 2)([[2, 0, 1, 3]], [[0, 1, 1, 0]])  # items 2 and 0 come first
+    array([0.5])
+    """
+
+    n: int | None
+    q: int
+    n_grades: int = field(default=2, kw_only=True)
+    empty: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(q=_check_cutoff(self.q, self.n))
+
+    def at(self, size: int) -> Self:
+        return dataclasses.replace(self, n=size, q=min(self.q, check_count(size, "size")))
+
+    def _discount(self) -> FloatArray:
+        return (np.arange(self.n or 0) < self.q).astype(np.float64)
+
+    def _gain(self, true: LabelArray) -> FloatArray:
+        return (true > 0).astype(np.float64)
+
+    def _normaliser(self, gain: FloatArray) -> FloatArray:
+        return np.full(len(gain), float(self.q))
+
+    @property
+    def max_value(self) -> float:
+        if self.n is None or self.q < self.n:
+            return 1.0
+        return max(self.empty, 1.0 - 1.0 / self.n)
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("precision-at", arguments, 3, "precision-at:10:3 or precision-at:10:3:5")
+        n = _items("precision-at", arguments, sizes)
+        q = count_field("precision-at", arguments, 1, None, "cut-off q")
+        return cls(n, q, n_grades=_grades("precision-at", arguments, 2, sizes))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NDCG(GainLoss):
+    """1 − normalised discounted cumulative gain, optionally at a cut-off.
+
+    Formula: L(σ, y) = 1 − Σ_i gain(y_i) d(σ(i)) / max_τ Σ_i gain(y_i) d(τ(i)), where d is 0 beyond
+    the cut-off q. A query without relevant items costs `empty`, 0 unless stated: nothing is lost.
+    Scores: one per item, rank n. Decoder: sorting, O(n log n).
+
+    Choose it for graded relevance where the top of the list matters most.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of items; None is the family of all query lengths.
+    q : int, optional
+        Cut-off, at most n; `at` of a family cuts shorter queries at their length.
+    n_grades : int
+        Grades 0..n_grades−1 of the truth.
+    gain : "exponential" or "linear"
+        2^y − 1, or y.
+    discount : "log2", "reciprocal" or "linear"
+        1/log2(1 + p), 1/p or (n + 1 − p)/n at position p = 1, 2, …
+    empty : float
+        Loss of a query without relevant items.
+
+    Examples
+    --------
+    >>> from consistruct.losses import NDCG
+    >>> NDCG(3)([[0, 1, 2], [1, 0, 2]], [[1, 0, 0], [1, 0, 0]]).round(3)
+    array([0.   , 0.369])
+    """
+
+    n: int | None
+    q: int | None = None
+    n_grades: int = field(default=2, kw_only=True)
+    gain: Literal["exponential", "linear"] = field(default="exponential", kw_only=True)
+    discount: Literal["log2", "reciprocal", "linear"] = field(default="log2", kw_only=True)
+    empty: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, allowed in (
+            ("gain", ("exponential", "linear")),
+            ("discount", ("log2", "reciprocal", "linear")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                listed = " or ".join(repr(choice) for choice in allowed)
+                raise ValueError(f"{name} must be {listed}, got {value!r}")
+        if self.q is not None:
+            self._set(q=_check_cutoff(self.q, self.n))
+
+    def at(self, size: int) -> Self:
+        q = None if self.q is None else min(self.q, check_count(size, "size"))
+        return dataclasses.replace(self, n=size, q=q)
+
+    def _discount(self) -> FloatArray:
+        n = self.n or 0
+        position = np.arange(1, n + 1)
+        if self.discount == "log2":
+            weights = 1.0 / np.log2(1.0 + position)
+        elif self.discount == "reciprocal":
+            weights = 1.0 / position
+        else:
+            weights = linear_discount(n) / n
+        return np.where(position <= (self.q or n), weights, 0.0)
+
+    def _gain(self, true: LabelArray) -> FloatArray:
+        grades = true.astype(np.float64)
+        return np.exp2(grades) - 1.0 if self.gain == "exponential" else grades
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("ndcg", arguments, 3, "ndcg:10, ndcg:10:5 or ndcg:10:5:3")
+        n = _items("ndcg", arguments, sizes)
+        cut = len(arguments) > 1 and bool(arguments[1])
+        q = count_field("ndcg", arguments, 1, None, "cut-off q") if cut else None
+        return cls(n, q, n_grades=_grades("ndcg", arguments, 2, sizes))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedRankUtility(GainLoss):
+    """1 − expected rank utility: the chance to be looked at halves every few positions.
+
+    Formula: L(σ, y) = 1 − U(σ)/max U, U(σ) = Σ_i (y_i − neutral)₊ 2^((1−σ(i))/(half_life−1)). A
+    query without items above `neutral` costs `empty`, 0 unless stated. Scores: one per item,
+    rank n. Decoder: sorting, O(n log n).
+
+    Choose it for recommendations, where users stop reading at a known depth.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of items; None is the family of all query lengths.
+    half_life : float
+        Position that is looked at half as often as the first; above 1.
+    neutral : float
+        Grade that is worth nothing; below the highest grade.
+    n_grades : int
+        Grades 0..n_grades−1 of the truth.
+    empty : float
+        Loss of a query without items above `neutral`.
+
+    Examples
+    --------
+    >>> from consistruct.losses import ExpectedRankUtility
+    >>> ExpectedRankUtility(3, 2.0)([[1, 0, 2]], [[1, 0, 0]])  # position 2: half as useful
+    array([0.5])
+    """
+
+    n: int | None
+    half_life: float = 5.0
+    neutral: float = field(default=0.0, kw_only=True)
+    n_grades: int = field(default=2, kw_only=True)
+    empty: float = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        half_life = check_number(self.half_life, "half_life", low=1.0, open_low=True)
+        neutral = check_number(self.neutral, "neutral", low=0.0)
+        if neutral >= self.n_grades - 1:
+            raise ValueError(
+                f"neutral must be below the highest grade {self.n_grades - 1}, got {neutral}"
+            )
+        self._set(half_life=half_life, neutral=neutral)
+
+    def _discount(self) -> FloatArray:
+        return np.asarray(np.exp2(-np.arange(self.n or 0) / (self.half_life - 1.0)))
+
+    def _gain(self, true: LabelArray) -> FloatArray:
+        return np.maximum(true - self.neutral, 0.0)
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("eru", arguments, 3, "eru:10, eru:10:5 or eru:10:5:3")
+        n = _items("eru", arguments, sizes)
+        given = len(arguments) > 1 and bool(arguments[1])
+        half_life = number_field("eru", arguments, 1, "half-life") if given else 5.0
+        return cls(n, half_life, n_grades=_grades("eru", arguments, 2, sizes))
+
+
+def _check_cutoff(q: object, n: int | None) -> int:
+    cutoff = check_count(q, "q")
+    if n is not None and cutoff > n:
+        raise ValueError(f"q must be at most n = {n}, the number of items, got {cutoff}")
+    return cutoff
+
+
+def _items(name: str, arguments: tuple[str, ...], sizes: Sizes) -> int:
+    return count_field(name, arguments, 0, sizes.n_parts, "number of items", most=SPECS.items)
+
+
+def _grades(name: str, arguments: tuple[str, ...], position: int, sizes: Sizes) -> int:
+    return count_field(
+        name, arguments, position, sizes.n_states or 2, "number of grades", most=SPECS.grades
+    )

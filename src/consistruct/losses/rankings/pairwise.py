@@ -1,0 +1,267 @@
+"""Rankings judged pair by pair: pairwise disagreement with relevance grades, Kendall's tau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._budgets import SPECS
+from consistruct.decoding import LinearOrdering
+from consistruct.exceptions import CapabilityError, FamilyError
+from consistruct.labels import Permutations, Product
+from consistruct.losses.base import Sizes
+from consistruct.losses.rankings.orders import OrderLoss, RelevanceLoss
+from consistruct.losses.spec import at_most, count_field
+from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
+from consistruct.scores import PairOrder, Positions
+from consistruct.scores.pairs import positions_of
+from consistruct.scores.positions import linear_discount
+
+__all__ = ["Kendall", "PairwiseDisagreement"]
+
+
+def wrong_pairs(pred: IntArray, value: IntArray) -> FloatArray:
+    """Number of pairs with value_i > value_j in which j is ranked before i, (n,)."""
+    ranked = np.take_along_axis(value, pred, axis=1)
+    wrong = np.zeros(len(pred))
+    for place in range(1, pred.shape[1]):  # everything before `place` that is worth less
+        wrong += (ranked[:, :place] < ranked[:, place, None]).sum(axis=1)
+    return wrong
+
+
+def pair_signs(value: IntArray) -> FloatArray:
+    """sign(value_i − value_j) for i < j, (n, pairs)."""
+    first, second = np.triu_indices(value.shape[1], 1)
+    return np.sign(value[:, first] - value[:, second]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairwiseDisagreement(RelevanceLoss):
+    """Share of the pairs of differently relevant items that are ranked the wrong way round.
+
+    Formula: L(σ, y) = |{(i, j) : y_i > y_j, σ(i) > σ(j)}| / |{(i, j) : y_i > y_j}|; with two grades
+    1 − the area under the ROC curve. A query whose items are all equally relevant costs `empty`, 0
+    unless stated. Scores: with two grades one per item (linear in the position), rank n, decoded by
+    sorting; with more grades one per pair, rank 1 + n(n−1)/2, decoded exactly up to 14 items and by
+    a declared heuristic above (`decoder().exact`), which is exact under one truth.
+
+    Choose it where any inversion counts alike, wherever in the list it is.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of items; None is the family of all query lengths.
+    n_grades : int
+        Grades 0..n_grades−1 of the truth.
+    empty : float
+        Loss of a query in which no two items differ.
+
+    Examples
+    --------
+    >>> from consistruct.losses import PairwiseDisagreement
+    >>> PairwiseDisagreement(3, 3)([[0, 1, 2]], [[1, 2, 0]]).round(3)  # (1, 0) is inverted
+    array([0.333])
+    """
+
+    n: int | None
+    n_grades: int = 2
+    empty: float = field(default=0.0, kw_only=True)
+
+    @cached_property
+    def score_space(self) -> Positions | PairOrder:
+        if self.n_grades == 2:
+            return Positions(None if self.n is None else linear_discount(self.n))
+        if self.n is None:
+            raise FamilyError(self, "have a score space")
+        return PairOrder(self.n)
+
+    @property
+    def max_value(self) -> float:
+        return self.empty if self.n == 1 else 1.0
+
+    def _without_order(self, true: LabelArray) -> np.ndarray:
+        return np.asarray((true == true[:, :1]).all(axis=1))
+
+    def _n_pairs(self, true: LabelArray) -> FloatArray:
+        """Number of pairs that differ, 1 where there are none."""
+        n = true.shape[1]
+        equal = np.zeros(len(true))
+        for grade in range(self.n_grades):
+            equal += (true == grade).sum(axis=1) ** 2
+        return np.maximum((n**2 - equal) / 2, 1.0)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        wrong = wrong_pairs(pred, true) / self._n_pairs(true)
+        return np.where(self._without_order(true), self.empty, wrong)
+
+    def target(self, true: ArrayLike) -> Target:
+        checked = self.truths.check(true, "true")
+        scale = np.where(self._without_order(checked), 0.0, 1.0 / self._n_pairs(checked))[:, None]
+        if self.n_grades == 2:
+            return -checked * scale
+        constant = np.zeros((len(checked), 1))
+        return np.concatenate([constant, -pair_signs(checked) * scale], axis=1)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        checked = self.truths.check(true, "true")
+        half = np.full(len(checked), 0.5)
+        if self.n_grades == 2:
+            # Σ_{i<j} (y_i−y_j)([i before j]−½) = Σ_i y_i (discount_i − (n+1)/2)
+            middle = (checked.shape[1] + 1) / 2
+            half += checked.sum(axis=1) * middle / self._n_pairs(checked)
+        return np.where(self._without_order(checked), self.empty, half)
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.n is None:
+            raise FamilyError(self, "optimise over truths")
+        if self.n_grades > 2:
+            return super().worst_truth(direction, offset_weight)
+        n, k = self.n, np.arange(1, self.n)
+        # k relevant items: those with the smallest directions
+        order = np.argsort(direction, axis=1, kind="stable")
+        sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)[:, :-1]
+        values = -sums / (k * (n - k)) + offset_weight * (0.5 + (n + 1) / 2 / (n - k))
+        nothing = offset_weight * self.empty
+        values = np.concatenate([np.full((len(direction), 1), nothing), values], axis=1)
+        best = values.argmax(axis=1)
+        truths = np.zeros(direction.shape, dtype=np.int64)
+        members = np.arange(n) < best[:, None]
+        np.put_along_axis(truths, order, members.astype(np.int64), axis=1)
+        return values[np.arange(len(values)), best], truths
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("pairwise", arguments, 2, "pairwise:10 or pairwise:10:3")
+        n = count_field(
+            "pairwise", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+        )
+        return cls(
+            n,
+            count_field(
+                "pairwise", arguments, 1, sizes.n_states or 2, "number of grades", most=SPECS.grades
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kendall(OrderLoss):
+    """Kendall's distance: share of the pairs that two orders rank differently, (1 − τ)/2.
+
+    Formula: L(σ, π) = |{pairs on which σ and π disagree}| / (n(n−1)/2), 0 for one item. Scores: one
+    per pair, rank 1 + n(n−1)/2. Decoder: the linear ordering problem, exact up to 14 items, above
+    that a declared heuristic (`decoder().exact`), which is exact under one truth.
+
+    Choose it for label ranking, where the truth is an order and every inversion counts alike.
+
+    Parameters
+    ----------
+    n : int or None
+        Number of items; None is the family of all lengths.
+    ties : "refuse", "average" or "exclude"
+        "refuse": the truth is an order, best item first. Otherwise it is the rank of every item, 0
+        best, equal ranks being ties (a partial order): a tied pair costs ½ whatever is predicted,
+        or does not count in the average (no pair left: 0).
+
+    Examples
+    --------
+    >>> from consistruct.losses import Kendall
+    >>> Kendall(3)([[0, 1, 2]], [[1, 0, 2]]).round(3)
+    array([0.333])
+    >>> Kendall(3, ties="exclude")([[0, 1, 2]], [[1, 0, 0]])  # 1 and 2 tie before 0
+    array([1.])
+    """
+
+    labels_as: ClassVar[str] = "orders"
+
+    n: int | None
+    ties: Literal["refuse", "average", "exclude"] = field(default="refuse", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ties not in ("refuse", "average", "exclude"):
+            raise ValueError(f"ties must be 'refuse', 'average' or 'exclude', got {self.ties!r}")
+
+    @cached_property
+    def score_space(self) -> PairOrder:
+        if self.n is None:
+            raise FamilyError(self, "have a score space")
+        return PairOrder(self.n)
+
+    @cached_property
+    def truths(self) -> LabelSet:
+        if self.ties == "refuse":
+            return Permutations(self.n)
+        if self.n is None:
+            raise FamilyError(self, "list ranks of unknown length")
+        return Product(self.n, max(self.n, 2))
+
+    @property
+    def max_value(self) -> float:
+        return 0.0 if self.n == 1 else 1.0
+
+    def _worth(self, true: LabelArray) -> IntArray:
+        """Larger for better items, (n, items)."""
+        return -(positions_of(true) if self.ties == "refuse" else true)
+
+    def _n_pairs(self, worth: IntArray) -> FloatArray:
+        n = worth.shape[1]
+        if self.ties != "exclude":
+            return np.full(len(worth), max(n * (n - 1) / 2, 1.0))
+        return np.maximum(np.abs(pair_signs(worth)).sum(axis=1), 1.0)
+
+    def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        worth = self._worth(true)
+        wrong = wrong_pairs(pred, worth)
+        if self.ties == "average":
+            first, second = np.triu_indices(worth.shape[1], 1)
+            wrong = wrong + 0.5 * (worth[:, first] == worth[:, second]).sum(axis=1)
+        return wrong / self._n_pairs(worth)
+
+    def target(self, true: ArrayLike) -> Target:
+        worth = self._worth(self.truths.check(true, "true"))
+        signs = -pair_signs(worth) / self._n_pairs(worth)[:, None]
+        return np.concatenate([np.zeros((len(worth), 1)), signs], axis=1)
+
+    def offset(self, true: ArrayLike) -> FloatArray:
+        worth = self._worth(self.truths.check(true, "true"))
+        n = worth.shape[1]
+        counted = n > 1 if self.ties != "exclude" else (worth != worth[:, :1]).any(axis=1)
+        return np.where(counted, np.full(len(worth), 0.5), 0.0)
+
+    def worst_truth(
+        self, direction: FloatArray, offset_weight: float = 0.0
+    ) -> tuple[FloatArray, LabelArray]:
+        if self.n is None:
+            raise FamilyError(self, "optimise over truths")
+        if self.ties != "refuse" or self.n == 1:
+            return super().worst_truth(direction, offset_weight)
+        # signs of a truth are twice its embedding: the truths are decoded like predictions
+        theta = -2.0 * direction / (self.n * (self.n - 1) / 2)
+        theta[:, 0] = 0.0
+        decoder = LinearOrdering(self.n)
+        truths = decoder(theta)
+        values = (self.score_space.embed(truths) * theta).sum(axis=1)
+        bound = 0.5 * np.abs(theta).sum(axis=1)  # every pair as wished
+        if not decoder.exact and (values < bound * (1 - 1e-12)).any():
+            raise CapabilityError(
+                self,
+                "worst_truth",
+                f"the worst of {self.n}! orders",
+                "it is exact up to 14 items, above that only where no wishes conflict",
+            )
+        return values + 0.5 * offset_weight, truths
+
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        at_most("kendall", arguments, 1, "kendall:6")
+        return cls(
+            count_field(
+                "kendall", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
+            )
+        )

@@ -1,0 +1,1 @@
+"""How good a fitted model is: the report on held-out data, its baselines, words and charts."""

@@ -1,0 +1,88 @@
+"""The learning report where every example has its own costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consistruct.report.learning.entries import ColumnEntry
+from consistruct.report.learning.error_tables import confusion_of
+from consistruct.report.learning.model import LearningReport
+from consistruct.report.learning.parts import (
+    MODEL,
+    described,
+    loss_bins,
+    portfolio_of,
+    score_of,
+)
+from consistruct.report.learning.profit import profit_of
+
+__all__ = ["report_of_costs"]
+
+SINGLE = "best single decision, in hindsight"
+LIKELIEST = "likeliest class, costs ignored"
+REFITS = "it would need the costs of the training examples"
+
+
+def report_of_costs(
+    model: Any, X: Any, truths: Any, costs: Any, *, columns: tuple[ColumnEntry, ...] = ()
+) -> LearningReport:
+    """What decisions cost, saved and earned on held-out examples with these costs (n, k, k)."""
+    from consistruct.learning.encoding.costs import cost_tensor
+
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(
+            "costs of each example need a classifier with probabilities, such as "
+            "TaskLossClassifier(model='auto')"
+        )
+    chance = model.predict_proba(X)
+    n, k = chance.shape
+    if len(truths) != n:
+        raise ValueError(f"X and y must have the same length, got {n} and {len(truths)}")
+    tensor = cost_tensor(costs, n, k)
+    codes = model.label_encoding_.encode(truths, model.loss_)
+    if (codes < 0).any():
+        raise ValueError(
+            f"y holds {truths[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
+            f"costs do not price"
+        )
+    expected = np.einsum("ict,it->ic", tensor, chance)
+    real = tensor[np.arange(n), :, codes]  # (n, k): of each decision, now that the truth is known
+    decided = expected.argmin(axis=1)
+    losses = real[np.arange(n), decided]
+    likeliest = real[np.arange(n), chance.argmax(axis=1)]
+    single = real[:, real.mean(axis=0).argmin()]
+    bins, correlation = loss_bins(expected.min(axis=1), losses)
+    reasons = dict.fromkeys(("learning_curve", "bandwidths", "path"), REFITS)
+    gains = bool((tensor < 0).any())
+    if gains:
+        reasons["confusion"] = "some decisions earn, and a share of the cost would mean nothing"
+    return LearningReport(
+        loss="costs of each example",
+        estimator=type(model).__name__,
+        model=described(model),
+        portfolio=portfolio_of(model),
+        n_train=None,
+        n_test=n,
+        max_value=max(0.0, float(tensor.max())),
+        alpha=None,
+        contrast=1.0,
+        scores=(
+            score_of(MODEL, losses, losses, None),
+            score_of(SINGLE, single, losses, None),
+            score_of(LIKELIEST, likeliest, losses, None),
+        ),
+        criterion=None,
+        path=(),
+        bandwidths=(),
+        learning_curve=(),
+        confusion=None if gains else confusion_of(model, decided, truths, codes, losses),
+        parts=(),
+        bins=bins,
+        rank_correlation=correlation,
+        reasons=tuple(reasons.items()),
+        profit=profit_of(codes, expected, tensor, names=model.classes_),
+        loss_title=f"costs of each example for {k} classes",
+        columns=columns,
+    )
