@@ -26,7 +26,7 @@ INFIMUM = "partial-labels:infimum:zero-one"
 @pytest.mark.parametrize("reduce", ["infimum", "average", "supremum"])
 def test_all_ways_to_write_sets_agree(reduce):
     spec = f"partial_labels:{reduce}:zero-one"
-    by_names = predictor(spec, random_state=0).fit(X, SETS)
+    by_names = predictor(spec, features="linear", random_state=0).fit(X, SETS)
     coded = [np.flatnonzero(mask) for mask in MASKS]
     for loss, y in (
         (spec, [sorted(entry) for entry in SETS]),
@@ -36,7 +36,7 @@ def test_all_ways_to_write_sets_agree(reduce):
         (PartialLabels(ZeroOne(3), reduce), coded),
         (spec, Ragged.pack(coded)),
     ):
-        model = predictor(loss, random_state=0).fit(X, y)
+        model = predictor(loss, features="linear", random_state=0).fit(X, y)
         np.testing.assert_array_equal(model.model_.coef_, by_names.model_.coef_)
         assert model.score(X, y) == by_names.score(X, SETS)
     assert by_names.predict(X)[0] == "setosa"
