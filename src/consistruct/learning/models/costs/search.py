@@ -46,7 +46,7 @@ FAST_ROWS, SLOW_ROWS = 600, 120  # judged by regret: with a compiled oracle, and
 LANDMARKS, MORE_LANDMARKS = 384, 512
 FOLDS = 3  # for models that have no left-out estimates of their own
 MOST_ROWS = 20_000  # on which is chosen
-CLEAR = 2.0  # standard errors by which a left-out regret is clearly worse
+CLEAR = 1.5  # standard errors by which a left-out regret is clearly worse
 
 
 class Search:
