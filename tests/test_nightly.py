@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
+from dataclasses import asdict, replace
 
 import pytest
 from tools import nightly
@@ -39,19 +41,28 @@ def test_a_run_that_pytest_refuses_is_a_failure():
 
 
 def test_the_page_says_what_was_left_out():
-    reduced = nightly.page(
-        [outcome()], ["certified", "--blocks 1"], full=False, share=nightly.Share(1)
-    )
-    assert "**Reduced run**: counts of CI" in reduced
-    assert "blocks: certified 1 of 40;" in reduced
+    counts = nightly.counts_of("certified", full=False, share=nightly.Share(1))
+    assert counts == "those of CI, 1 of 40 blocks"
+    reduced = nightly.page([replace(outcome(), counts=counts)])
+    assert "**Not everything**: reduced: certified (those of CI, 1 of 40 blocks); " in reduced
     assert "not run: audit" in reduced
     assert "- certified: a[1]" in reduced
     passed = "<testsuites><testcase name='b'/></testsuites>"
     everything = [outcome(passed, suite) for suite in nightly.SUITES]
-    assert "Full counts of every suite." in nightly.page(
-        everything, [], full=True, share=nightly.Share()
-    )
-    assert "## Failures" not in nightly.page(everything, [], full=True, share=nightly.Share())
+    assert "Full counts throughout." in nightly.page(everything)
+    assert "## Failures" not in nightly.page(everything)
+
+
+def test_suites_that_were_not_run_again_are_kept(tmp_path):
+    store = tmp_path / "nightly.json"
+    old = [outcome(), replace(outcome(suite="audit"), day="2026-01-01")]
+    store.write_text(json.dumps([*map(asdict, old), {**asdict(old[0]), "suite": "gone"}]))
+    new = replace(outcome("<testsuites><testcase name='b'/></testsuites>"), day="2026-02-02")
+    latest = nightly.merged(nightly.known(store), [new])
+    assert [(one.suite, one.verdict, one.day) for one in latest] == [
+        ("audit", "FAILED", "2026-01-01"),
+        ("certified", "passed", "2026-02-02"),
+    ]
 
 
 @pytest.mark.parametrize("suite", sorted(nightly.SUITES))
@@ -70,8 +81,8 @@ def test_one_suite_may_have_blocks_of_its_own():
     share = nightly.share_of(["2", "fuzzing=6"])
     assert (share.of("fuzzing"), share.of("certified"), share.of("audit")) == (6, 2, None)
     assert nightly.share_of(["fuzzing=20"]).of("fuzzing") is None  # all of them
-    page = nightly.page([outcome(suite="fuzzing")], [], full=True, share=share)
-    assert "blocks: fuzzing 6 of 20;" in page
+    assert nightly.counts_of("fuzzing", full=True, share=share) == "6 of 20 blocks"
+    assert nightly.counts_of("audit", full=True, share=share) == "full"
     for wrong in ("0", "x", "audit=2", "none=1", "fuzzing="):
         with pytest.raises(ValueError, match="--blocks"):
             nightly.share_of([wrong])

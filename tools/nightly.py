@@ -5,14 +5,18 @@
     python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
     python tools/nightly.py --blocks 2 --blocks fuzzing=6      # one suite otherwise
 
-Writes benchmarks/results/nightly.md, which is committed. Exit code 1 if anything failed. A suite
-that checks many problems in one test reports their number as the property "cases".
+Writes benchmarks/results/nightly.md, which is committed, and beside it nightly.json: the latest
+outcome of every suite, so that some of them can be run again without the others being forgotten.
+Exit code 1 if anything failed. A suite that checks many problems in one test reports their number
+as the property "cases".
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import datetime
+import json
 import os
 import re
 import subprocess
@@ -21,7 +25,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +33,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.measure import machine, table  # noqa: E402
 
+from consistruct import __version__  # noqa: E402
+
 PAGE = ROOT / "benchmarks" / "results" / "nightly.md"
+FULL = "full"
 SUITES = {
     path.stem.removeprefix("test_"): path for path in sorted(ROOT.glob("tests/long/test_*.py"))
 }
@@ -38,7 +45,7 @@ BLOCKS = re.compile(r"^BLOCKS = (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one suite did."""
+    """What one suite did, with which counts ("full", or what was left out), and when."""
 
     suite: str
     cases: int
@@ -46,6 +53,9 @@ class Outcome:
     failed: tuple[str, ...]
     skipped: int
     seconds: float
+    counts: str = FULL
+    day: str = ""
+    version: str = ""
 
     @property
     def verdict(self) -> str:
@@ -153,37 +163,61 @@ def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
     return Outcome(suite, cases, passed, tuple(failed), skipped, seconds)
 
 
-def page(outcomes: list[Outcome], arguments: list[str], *, full: bool, share: Share) -> str:
+def counts_of(suite: str, *, full: bool, share: Share) -> str:
+    """How much of a suite is run, in words."""
+    part, total = share.of(suite), blocks_of(suite)
+    words = [FULL] if full else ["those of CI"]
+    if part:
+        words = [*([] if full else words), f"{part} of {total} blocks"]
+    return ", ".join(words)
+
+
+def known(path: Path) -> list[Outcome]:
+    """The latest outcome of every suite that still exists."""
+    if not path.exists():
+        return []
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    found = [Outcome(**{**one, "failed": tuple(one["failed"])}) for one in entries]
+    return [one for one in found if one.suite in SUITES]
+
+
+def merged(old: list[Outcome], new: list[Outcome]) -> list[Outcome]:
+    """New outcomes in place of older ones, in the order of the suites."""
+    latest = {one.suite: one for one in [*old, *new]}
+    return [latest[suite] for suite in SUITES if suite in latest]
+
+
+def page(outcomes: list[Outcome]) -> str:
     """The results page."""
-    command = " ".join(["python tools/nightly.py", *arguments])
-    reduced = []
-    if not full:
-        reduced.append("counts of CI in place of those of the night")
-    parts_of = [(one.suite, share.of(one.suite), blocks_of(one.suite)) for one in outcomes]
-    some = ", ".join(f"{name} {part} of {total}" for name, part, total in parts_of if part)
-    if some:
-        reduced.append(f"blocks: {some}")
+    reduced = [f"{one.suite} ({one.counts})" for one in outcomes if one.counts != FULL]
     missing = [suite for suite in SUITES if suite not in {one.suite for one in outcomes}]
-    if missing:
-        reduced.append(f"not run: {', '.join(missing)}")
-    kind = f"**Reduced run**: {'; '.join(reduced)}." if reduced else "Full counts of every suite."
+    parts_of = [f"reduced: {', '.join(reduced)}"] if reduced else []
+    parts_of += [f"not run: {', '.join(missing)}"] if missing else []
+    kind = f"**Not everything**: {'; '.join(parts_of)}." if parts_of else "Full counts throughout."
     rows = [
         [
             one.suite,
             description(one.suite),
+            one.counts,
             f"{one.cases:,}",
             one.passed,
             len(one.failed),
             one.skipped,
             f"{one.seconds:.0f}",
+            one.day,
+            one.version,
             one.verdict,
         ]
         for one in outcomes
     ]
-    header = ["suite", "what", "cases", "tests passed", "failed", "skipped", "seconds", "verdict"]
+    header = [
+        "suite", "what", "counts", "cases", "tests passed", "failed", "skipped", "seconds", "day",
+        "version", "verdict",
+    ]  # fmt: skip
     parts = [
         "# What runs at night",
-        f"Made by `{command}` (`make nightly` for full counts); do not edit.",
+        "Made by `make nightly`, or suite by suite by `python tools/nightly.py NAME …`; do not "
+        "edit. Each row is the latest run of its suite.",
         kind,
         f"Machine: {machine()}. Seconds by the clock, start of Python included.",
         "*Cases* are problems, certificates or settings that were checked in tests that passed; "
@@ -216,19 +250,22 @@ def main() -> None:
         parser.error(str(error))
     full = not options.sample
 
+    store = options.out.with_suffix(".json")
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+
     def report(suite: str) -> Outcome:
         last = run(suite, full=full, blocks=share.of(suite))
         sys.stdout.write(f"{suite}: {last.cases} cases, {last.verdict}, {last.seconds:.0f} s\n")
         sys.stdout.flush()
-        return last
+        counts = counts_of(suite, full=full, share=share)
+        return replace(last, counts=counts, day=today, version=__version__)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         outcomes = list(pool.map(report, options.suite or SUITES))
-    shown = [*options.suite, *(["--sample"] if options.sample else [])]
-    shown += [f"--blocks {word}" for word in options.blocks]
-    shown += [] if options.jobs == 1 else [f"--jobs {options.jobs}"]
-    text = page(outcomes, shown, full=full, share=share)
-    options.out.write_text(text, encoding="utf-8")
+    everything = merged(known(store), outcomes)
+    entries = [asdict(one) for one in everything]
+    store.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+    options.out.write_text(page(everything), encoding="utf-8")
     sys.exit(any(one.failed for one in outcomes))
 
 
