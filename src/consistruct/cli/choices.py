@@ -10,6 +10,7 @@ import numpy as np
 
 from consistruct._validation import read_integer
 from consistruct.cli.output import check_writable
+from consistruct.cli.progress import activity
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
     from consistruct.learning.files.data import DataSet
@@ -20,8 +21,10 @@ __all__ = [
     "choose_model",
     "column_kinds",
     "count_or_file",
+    "estimator_for",
     "prepared_for",
     "query_arguments",
+    "read_table",
 ]
 
 
@@ -36,6 +39,43 @@ def choose_loss(spec: str, rows: str | None) -> Any:
     if rows is not None:
         raise ValueError(f"--rows is about cost files (cost:FILE.csv), the loss is {spec!r}")
     return spec
+
+
+def read_table(
+    data: Path,
+    *,
+    target: list[str] | None,
+    ignore: list[str] | None,
+    columns: list[str] | None,
+    **options: Any,
+) -> DataSet:
+    """A data file as the options of a command describe it, with a sign of life."""
+    from consistruct.learning.files.data import read_data
+
+    with activity(f"reading {data.name}"):
+        return read_data(
+            data,
+            target=target or (),
+            ignore=ignore or (),
+            columns=column_kinds(columns),
+            **options,
+        )
+
+
+def estimator_for(
+    examples: DataSet,
+    *,
+    loss: str,
+    rows: str | None,
+    learner: str,
+    settings: list[str] | None,
+    epochs: int | None = None,
+    checkpoint: Path | None = None,
+    **parameters: Any,
+) -> Any:
+    """The unfitted estimator that the options ask for."""
+    model = prepared_for(choose_model(learner, settings, epochs, checkpoint), examples)
+    return choose_estimator(examples, loss=choose_loss(loss, rows), model=model, **parameters)
 
 
 def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
@@ -54,8 +94,9 @@ def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
         return StructuredPredictor(**parameters)
     indicator = y.ndim == 2 and y.dtype.kind == "i" and set(np.unique(y)) <= {0, 1}
     vectors = str(parameters["loss"]).replace("_", "-").startswith("cost-vectors")
-    face = TaskLossClassifier if (y.ndim == 1 or indicator) and not vectors else StructuredPredictor
-    return face(**parameters)
+    if (y.ndim == 1 or indicator) and not vectors:
+        return TaskLossClassifier(**parameters)
+    return StructuredPredictor(**parameters)
 
 
 def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:

@@ -6,15 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consistruct.cli.choices import (
-    choose_estimator,
-    choose_loss,
-    choose_model,
-    column_kinds,
-    prepared_for,
-    query_arguments,
-)
-from consistruct.cli.progress import activity, progress_bar
+from consistruct.cli.choices import choose_model, estimator_for, query_arguments, read_table
+from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
@@ -53,7 +46,6 @@ def read_pilot(
     """Read as `fit` reads, and choose as `fit` chooses."""
     from consistruct.cli import sequences
     from consistruct.learning import StructuredPredictor
-    from consistruct.learning.files.data import read_data
 
     if data.is_dir():
         raise ValueError(f"a pilot data set is one file, but {data} is a folder; give one of it")
@@ -65,20 +57,21 @@ def read_pilot(
         return Pilot(StructuredPredictor("hamming", chain, random_state=seed), X, y, None)
     if template is not None:
         raise ValueError("--template is about column files (.conll, or --format conll)")
-    with activity(f"reading {data.name}"):
-        examples = read_data(
-            data,
-            format=format,
-            target=target or (),
-            groups=groups,
-            ignore=ignore or (),
-            part=part,
-            columns=column_kinds(columns),
-        )
-    estimator = choose_estimator(
+    examples = read_table(
+        data,
+        format=format,
+        target=target,
+        groups=groups,
+        ignore=ignore,
+        part=part,
+        columns=columns,
+    )
+    estimator = estimator_for(
         examples,
-        loss=choose_loss(loss, rows),
-        model=prepared_for(choose_model(learner, settings, None, None), examples),
+        loss=loss,
+        rows=rows,
+        learner=learner,
+        settings=settings,
         random_state=seed,
         n_jobs=jobs,
     )

@@ -8,22 +8,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from consistruct._atomic import atomic_write
 from consistruct.cli import folders, sequences
-from consistruct.cli.choices import (
-    choose_estimator,
-    choose_loss,
-    choose_model,
-    column_kinds,
-    count_or_file,
-    prepared_for,
-    query_arguments,
-)
+from consistruct.cli.choices import count_or_file, estimator_for, query_arguments, read_table
 from consistruct.cli.model_data import (
     format_of,
     layout_of,
@@ -61,9 +53,7 @@ from consistruct.cli.risk import (
 )
 
 # scikit-learn takes a second to import, so `consistruct --help` must not: learning is imported
-# inside the commands.
-if TYPE_CHECKING:
-    pass
+# inside the commands
 
 __all__ = ["read_like_training", "register"]
 
@@ -158,7 +148,6 @@ def fit(
     Sequences: consistruct fit train.conll --template chunking.txt --tag-scheme bio --model
     chunks.safetensors
     """
-    from consistruct.learning.files.data import read_data
     from consistruct.learning.files.persistence import save
 
     if sequences.is_column_file(data, format):
@@ -202,22 +191,25 @@ def fit(
     check_writable(model, **read)
     if checkpoint is not None:
         check_writable(checkpoint, **read)
-    with activity(f"reading {data.name}"):
-        examples = read_data(
-            data,
-            format=format,
-            target=target or (),
-            groups=groups,
-            ignore=ignore or (),
-            labels=listed,
-            labels_at=labels_at,
-            part=part,
-            columns=column_kinds(columns),
-        )
-    estimator = choose_estimator(
+    examples = read_table(
+        data,
+        format=format,
+        target=target,
+        groups=groups,
+        ignore=ignore,
+        labels=listed,
+        labels_at=labels_at,
+        part=part,
+        columns=columns,
+    )
+    estimator = estimator_for(
         examples,
-        loss=choose_loss(loss, rows),
-        model=prepared_for(choose_model(learner, settings, epochs, checkpoint), examples),
+        loss=loss,
+        rows=rows,
+        learner=learner,
+        settings=settings,
+        epochs=epochs,
+        checkpoint=checkpoint,
         time_limit=time_limit,
         random_state=seed,
         n_jobs=jobs,
