@@ -82,7 +82,7 @@ def violations(package, source):
     for target in imported_packages(source):
         if target == package:
             continue
-        assert target in LEVEL, f"give {target} its place in LEVEL (DESIGN section 2)"
+        assert target in LEVEL, f"pass {target} its place in LEVEL (DESIGN section 2)"
         both_bottom = package in BOTTOM and target in BOTTOM
         allowed = both_bottom or LEVEL[target] < LEVEL[package]
         if not allowed or target in NOBODY_IMPORTS:
@@ -98,7 +98,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if path not in ENTRANCES)
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_import_direction(path):
     package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    assert package in LEVEL, f"give {package} its place in LEVEL (DESIGN section 2)"
+    assert package in LEVEL, f"pass {package} its place in LEVEL (DESIGN section 2)"
     wrong = violations(package, path.read_text(encoding="utf-8"))
     wrong -= LATE.get(path.relative_to(SOURCE).as_posix(), set())
     assert not wrong, f"{package} must not import {sorted(wrong)}"
@@ -150,7 +150,7 @@ def test_registry_lines_are_complete():
     for name, entry in LOSSES.items():
         assert name == name.lower()
         assert entry.spec.startswith(name)
-        assert len(entry.examples) >= 2, f"{name}: give examples, the awkward ones included"
+        assert len(entry.examples) >= 2, f"{name}: pass examples, the awkward ones included"
         assert {type(example) for example in entry.examples} == {entry.cls}
         assert len(set(entry.examples)) == len(entry.examples)
         if entry.huge is not None:

@@ -94,7 +94,7 @@ def test_a_display_starts_no_long_computation(monkeypatch):
     H = cs.calibration_function(cs.losses.CostMatrix(M))
     monkeypatch.setattr(type(H), "curve", None)
     page = Whole(H._repr_html_())
-    assert "none yet: H(eps) computes values, which takes time for 80 labels" in page.text
+    assert "none yet: call H(eps) to compute values, which takes time for 80 labels" in page.text
     assert "svg" not in page.tags
 
 
@@ -109,7 +109,7 @@ def test_an_estimator_shows_what_it_learned_above_the_diagram():
     mine, _, diagram = shown.partition("<style>")
     page = Whole(mine)
     assert "ZeroOne(3)" in page.texts
-    assert "judged best of 2 on rows left out" in page.text
+    assert "best of 2 on held-out rows" in page.text
     entry = model.portfolio_[0]
     assert f"{entry['task_loss']:.4g}" in page.texts
     assert "sk-" in diagram
@@ -126,7 +126,7 @@ def test_other_estimators_show_their_left_out_loss():
     assert "penalty α" in page.text
     fitted = cs.TaskLossClassifier("macro-f1", cs.models.Ridge(alpha=1.0, features="linear"))
     page = Whole(_mine(fitted.fit(X, y)))
-    assert "by decisions chosen on left-out rows" in page.text
+    assert "by decisions chosen on held-out rows" in page.text
     assert f"{fitted.metric_estimate_:.4g}" in page.texts
 
 
@@ -150,7 +150,7 @@ def test_reports_and_forecasts_have_a_card():
     assert page.tags.count("polyline") == 2
     assert page.tags.count("polygon") == 1
     judged = cs.learning_report(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
-    assert "How good is it on the loss that counts?" in Whole(judged._repr_html_()).texts
+    assert "How good is it on the loss that matters?" in Whole(judged._repr_html_()).texts
 
 
 def test_pieces():

@@ -107,7 +107,7 @@ def unreadable_table(path: str | Path) -> str | None:
     """Why a small text file (costs, a tree, a template) will not be read; None if it may be."""
     kind = irregular_file(path)
     if kind is not None:
-        return f"it is {kind}, give a plain file"
+        return f"it is {kind}, pass a plain file"
     try:
         size = Path(path).stat().st_size
     except (OSError, ValueError):

@@ -53,7 +53,7 @@ def check_counts(values: object, name: str, *, minimum: int = 1) -> tuple[int, .
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
         raise TypeError(f"{name} must be a sequence of integers, got {values!r}")
     if len(values) == 0:
-        raise ValueError(f"{name} must not be empty; give at least one integer")
+        raise ValueError(f"{name} must not be empty; pass at least one integer")
     return tuple(
         check_count(value, f"{name}[{position}]", minimum=minimum)
         for position, value in enumerate(values)
@@ -135,13 +135,13 @@ def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) 
             matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"{name} must hold numbers only, got an entry that is not a number; "
-                f"convert or drop such cells first"
+                f"{name} must contain only numbers, got an entry that is not a number; convert or "
+                "drop such cells first"
             ) from None
     if matrix.dtype.kind not in "biuf":
         raise TypeError(
-            f"{name} must hold real numbers, got dtype {matrix.dtype}; "
-            f"convert strings and dates to costs first"
+            f"{name} must contain real numbers, got dtype {matrix.dtype}; convert strings and "
+            "dates to costs first"
         )
     if matrix.ndim != 2:
         raise ValueError(
@@ -157,7 +157,7 @@ def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) 
     for bad, fault, remedy in (
         (np.isnan(matrix), "NaN", "fill or drop the missing costs"),
         (np.isinf(matrix), "an infinite cost", "forbid a prediction by leaving its row out"),
-        (matrix < 0, "a negative cost", "add a constant to that column: no decision changes"),
+        (matrix < 0, "a negative cost", "add a constant to that column, which changes no decision"),
     ):
         if bad.any():
             row, column = (int(position) for position in np.argwhere(bad)[0])
@@ -177,7 +177,7 @@ def check_embedding(values: ArrayLike, name: str = "F") -> FloatArray:
             f"{name} must be a matrix (labels x width), got rows of different lengths"
         ) from None
     if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
+        raise TypeError(f"{name} must contain real numbers, got dtype {matrix.dtype}")
     if matrix.ndim != 2 or matrix.size == 0:
         raise ValueError(f"{name} must be a matrix (labels x width), got shape {matrix.shape}")
     if not np.isfinite(matrix).all():
@@ -189,7 +189,7 @@ def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
     """Return a reference measure: one positive weight per label, normalised to sum to one."""
     weights = np.asarray(values)
     if weights.dtype.kind not in "iuf":
-        raise TypeError(f"measure must hold numbers, got dtype {weights.dtype}")
+        raise TypeError(f"measure must contain numbers, got dtype {weights.dtype}")
     if weights.shape != (n_labels,):
         raise ValueError(
             f"measure must have one weight per prediction, shape ({n_labels},), "
@@ -214,7 +214,7 @@ def check_weights(values: ArrayLike, size: int, name: str, per: str) -> FloatArr
     except ValueError:
         raise ValueError(f"{name} must be one flat sequence of numbers") from None
     if weights.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {weights.dtype}")
+        raise TypeError(f"{name} must contain real numbers, got dtype {weights.dtype}")
     if weights.shape != (size,):
         raise ValueError(
             f"{name} must have one entry per {per}, shape ({size},), got shape {weights.shape}"
@@ -233,7 +233,7 @@ def check_rows(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
             f"{name} must have shape (n, {width}), got rows of different lengths"
         ) from None
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must contain real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or array.shape[1] != width:
         raise ValueError(
             f"{name} must have shape (n, {width}), one row per example, got {array.shape}"
@@ -259,8 +259,8 @@ def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
         where = tuple(int(position) for position in np.argwhere(bad)[0])
         position = (where[0] + first_row, *where[1:])
         raise ValueError(
-            f"{name} must not hold NaN or +inf (−inf forbids a label), got {array[where]} "
-            f"at position {position}"
+            f"{name} must not contain NaN or +inf (−inf forbids a label), got {array[where]} at "
+            f"position {position}"
         )
 
 
@@ -270,8 +270,8 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
         array = np.asarray(labels)
     except ValueError as error:
         raise ValueError(
-            f"{name} must be a rectangular array, one row per example; "
-            f"sequences of different lengths go into Ragged ({error})"
+            f"{name} must be a rectangular array, one row per example; use Ragged for sequences "
+            f"of different lengths ({error})"
         ) from None
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype(np.int64)  # np.asarray([]) is float
@@ -284,13 +284,13 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
         if not all(
             isinstance(entry, Integral) and not isinstance(entry, bool) for entry in array.ravel()
         ):
-            raise TypeError(f"{name} must hold integers, got other Python objects")
+            raise TypeError(f"{name} must contain integers, got other Python objects")
     elif array.dtype.kind == "b":
         array = array.astype(np.int64)
     elif array.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold integer labels, got dtype {array.dtype}; "
-            f"map class names to 0..k-1 first, or use an estimator, which does it"
+            f"{name} must contain integer labels, got dtype {array.dtype}; map class names to "
+            "0..k-1 first, or use an estimator, which does this for you"
         )
     if array.ndim != 1 + len(shape) or array.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)]) + ("," if not shape else "")

@@ -113,7 +113,9 @@ def _packages(problems: list[str]) -> tuple[dict[str, str], tuple[Extra, ...]]:
     try:
         texts = requires("consistruct") or []
     except PackageNotFoundError:
-        problems.append("consistruct is not installed, its source is on the path: pip install it")
+        problems.append(
+            "consistruct is not installed, only its source is on the path: pip install it"
+        )
         return {}, ()
     core: dict[str, str] = {}
     wanted: dict[str, dict[str, str]] = {}
@@ -126,7 +128,7 @@ def _packages(problems: list[str]) -> tuple[dict[str, str], tuple[Extra, ...]]:
             installed = _version(name)
             core[name] = installed or "missing"
             if installed is None or not _meets(installed, bounds):
-                problems.append(f"{name} is {installed or 'missing'}, needed is {name}{bounds}")
+                problems.append(f"{name} is {installed or 'missing'}, but {name}{bounds} is needed")
         elif extra not in DEVELOPERS:
             wanted.setdefault(extra, {})[name] = bounds
     return core, tuple(_extra(name, parts) for name, parts in sorted(wanted.items()))
@@ -189,7 +191,7 @@ def _cache() -> dict[str, str]:
 
     folder = cache_folder(best_sequence)
     if folder is None:
-        return {"folder": "none that can be written: loops are compiled at every start"}
+        return {"folder": "none that can be written to: loops are compiled at every start"}
     return {"folder": str(folder), "writable": "yes" if os.access(folder, os.W_OK) else "no"}
 
 
@@ -260,12 +262,12 @@ def _learning() -> None:
     X, y = rng.normal(size=(40, 2)), np.repeat(["a", "b"], 20)
     X[20:] += 10.0
     model = TaskLossClassifier("zero_one", models.Ridge()).fit(X, y)
-    _expect(bool((model.predict(X) == y).all()), "groups far apart are not told apart")
+    _expect(bool((model.predict(X) == y).all()), "groups that are far apart are confused")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         save(model, path)
         same = (load(path).predict(X) == y).all()
-    _expect(bool(same), "the model file answers differently")
+    _expect(bool(same), "the model file predicts differently")
 
 
 TRIALS: dict[str, Callable[[], None]] = {

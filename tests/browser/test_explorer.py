@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser.conftest import PHONE
 
-CONSISTENT = "Yes: enough data make the task risk as small as it can be."
+CONSISTENT = "Yes: with enough data, the task risk becomes as small as it can be."
 
 
 def answer(page, key, panel=0):
@@ -64,12 +64,12 @@ def test_choices_change_the_answer(explorer):
     assert page.locator(".fields input").first.input_value() == "3x2"
     page.locator("[name=scores]").select_option("blocks")
     page.locator("[name=blocks]").fill("3x2")
-    wait_for_answer(page, "consistency", "Only to level 0.1")
+    wait_for_answer(page, "consistency", "Only up to level 0.1")
     page.locator("[name=scores]").select_option("own")
     wait_for_answer(page, "consistency", "Yes")
     page.locator("[name=spec]").fill("zero-one:3")
     page.locator("[name=surrogate]").select_option("hinge")
-    wait_for_answer(page, "consistency", "Only to level 0.5")
+    wait_for_answer(page, "consistency", "Only up to level 0.5")
     page.locator("[name=surrogate]").select_option("log")
     page.locator("[name=decoding]").select_option("bayes")
     wait_for_answer(page, "consistency", "Yes")
@@ -95,7 +95,7 @@ def test_moving_epsilon_moves_the_answer(explorer):
 BAD_SPECS = {
     "nonsense": "there is no loss 'nonsense'",
     "cost:/etc/passwd": "letters, digits and",
-    "cost:costs.csv": "names a file, and the explorer reads none",
+    "cost:costs.csv": "names a file, but the explorer does not read files",
     "hamming:99999999": "at most 100000",
     "zero-one:<img src=x onerror=alert(1)>": "letters, digits and",
 }
@@ -117,7 +117,7 @@ def test_two_settings_side_by_side(explorer, keep):
     page.get_by_role("button", name="Compare two settings").click()
     second = page.get_by_role("region", name="Setting B")
     # it opens with a setting that differs: scores of groups, for a loss of groups
-    wait_for_answer(page, "consistency", "Only to level 0.1", panel=1)
+    wait_for_answer(page, "consistency", "Only up to level 0.1", panel=1)
     assert second.locator("[name=scores]").input_value() == "blocks"
     assert second.locator("[name=blocks]").input_value() == "3x2"
     assert answer(page, "consistency", panel=0) == CONSISTENT

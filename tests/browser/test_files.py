@@ -99,7 +99,9 @@ def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
     k = 25
     lines = [",".join("0" if i == j else "1.00000000" for j in range(k)) for i in range(k)]
     give(page, "\n".join(lines))
-    page.locator("[data-part=upload-note]").filter(has_text="while this server runs").wait_for()
+    page.locator("[data-part=upload-note]").filter(
+        has_text="while this server is running"
+    ).wait_for()
     page.locator("[data-key=hardness]").filter(has_text="25 classes").wait_for()
     assert "csv=" not in page.url
     again = open_page(page.url)
@@ -111,8 +113,11 @@ def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
 HOSTILE = {
     "a megabyte": (b"0,1\n" * 262_144, "takes at most 500000"),
     "one cell of 400 kB": (b'0,"' + b"x" * 400_000 + b'"', "could not be read as a CSV file"),
-    "a long word": (b"x" * 400_000, "is no table: its first line has one cell"),
-    "100,000 lines": (b"0\n" * 100_000, "has 100000 rows, the explorer takes at most 200 labels"),
+    "a long word": (b"x" * 400_000, "is not a table: its first line has one cell"),
+    "100,000 lines": (
+        b"0\n" * 100_000,
+        "has 100000 rows, but the explorer accepts at most 200 labels",
+    ),
     "10,000 columns": (b"0," * 9_999 + b"0", "has 10000 columns"),
     "NaN": (b"0,nan\n1,0", "got NaN"),
     "negative": (b"0,-1\n1,0", "got a negative cost"),
@@ -124,7 +129,7 @@ HOSTILE = {
     "markup as a number": (f",a,b\na,0,{MARKUP}\nb,1,0".encode(), f"{MARKUP}' is not"),
     "empty": (b"", "is empty"),
     "binary": (bytes(range(256)) * 100, "not UTF-8 text"),
-    "ragged": (b"0,1\n1", "cells where the first line has 2"),
+    "ragged": (b"0,1\n1", "cells, but the first line has 2"),
 }
 
 

@@ -285,7 +285,7 @@ def test_another_pair_is_refused(certificates, name):
 def test_certificates_exist_inside_the_range_only():
     curve = calibration_function(CostMatrix(COSTS), Dense(F))
     for eps in (0.0, -1.0, curve.max_eps * 1.1, float("nan")):
-        with pytest.raises(ValueError, match="eps must lie in"):
+        with pytest.raises(ValueError, match="eps must be in"):
             curve.certificate(eps)
 
 

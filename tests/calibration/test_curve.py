@@ -176,7 +176,7 @@ def test_nothing_to_lose(loss, scores):
     assert curve.consistency_level == 0.0
     assert curve.envelope()(0.0) == 0.0
     assert curve.inverse(1.0) == 0.0
-    with pytest.raises(ValueError, match="eps must lie in"):
+    with pytest.raises(ValueError, match="eps must be in"):
         curve.certificate(0.1)
 
 
@@ -222,7 +222,7 @@ def test_refuses_bad_eps(eps):
     [
         ((Hamming(None),), FamilyError, r"family of sizes.*\.at\(10\)"),
         ((Hamming(4), Chain(None, 2)), FamilyError, r"family of sizes.*\.at\(10\)"),
-        ((CostVectors(4),), ConsistructError, "infinitely many; list the ones that occur"),
+        ((CostVectors(4),), ConsistructError, "infinitely many; list those that occur"),
         ((np.eye(3),), TypeError, "wrap a matrix in losses.CostMatrix"),
         ((ZeroOne(3), "chains"), ValueError, "scores must be None, 'full', a score space"),
         ((ZeroOne(3), np.eye(4)), ValueError, "one row per label"),

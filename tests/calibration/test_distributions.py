@@ -248,7 +248,7 @@ def test_the_report_says_how_much_easier():
     report = calibration_report(H, at=0.08)
     assert CalibrationReport.from_dict(json.loads(json.dumps(report.as_dict()))) == report
     section = next(s for s in calibration_sections(report) if s.key == "distributions")
-    assert "sure but for noise of rate 0.1" in section.question
+    assert "certain apart from noise at rate 0.1" in section.question
     assert "100 times as large" in section.answer  # (1 − 2η)²/ε²
     assert dict(section.facts)["distributions"] == "noise:0.1"
     plain = calibration_report(calibration_function(ZeroOne(5)), at=0.08)
@@ -264,7 +264,7 @@ def test_where_a_level_goes_away():
     assert H.consistency_level == 0.0
     sections = calibration_sections(calibration_report(H, at=0.08))
     section = next(s for s in sections if s.key == "distributions")
-    assert section.answer.startswith("Possible instead of impossible")
+    assert section.answer.startswith("it becomes possible at all")
 
 
 def run(monkeypatch, capsys, *arguments):
@@ -301,7 +301,7 @@ def test_the_command_line(monkeypatch, capsys):
         (("zero-one:20", "--distributions", "margin:0.1"), "extreme distributions over 20 truths"),
         (
             ("zero-one:3", "--distributions", "noise:0.1", "--surrogate", "log"),
-            "distributions= is for the quadratic surrogate",
+            "distributions= works only with the quadratic surrogate",
         ),
     ],
 )
@@ -313,7 +313,7 @@ def test_what_is_not_supported_is_one_line(monkeypatch, capsys, arguments, messa
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match="distributions must be such as"):
+    with pytest.raises(TypeError, match="distributions must be a spec such as"):
         calibration_function(ZeroOne(3), distributions=0.1)
     with pytest.raises(ValueError, match="one finite bound for each row"):
         Constrained(((1.0, math.nan),), (1.0,))

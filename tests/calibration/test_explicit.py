@@ -414,7 +414,7 @@ def test_verify_rejects_negative_multipliers_and_other_losses(example):
         ({"L": [[0, 1]], "eps": [-0.5]}, ValueError, "eps must be finite and non-negative"),
         ({"L": [[0, 1]], "eps": [np.nan]}, ValueError, "eps must be finite and non-negative"),
         ({"L": [[0, 1]], "eps": [[1]]}, ValueError, r"one-dimensional, got shape \(1, 1\)"),
-        ({"L": [[0, 1]], "eps": ["a"]}, TypeError, "eps must hold numbers"),
+        ({"L": [[0, 1]], "eps": ["a"]}, TypeError, "eps must contain numbers"),
         ({"L": [[0, 1]], "eps": [1], "jobs": 0}, ValueError, "jobs must be at least 1"),
         ({"L": [[0, 1]], "eps": [1], "tolerance": 0}, ValueError, "tolerance must be"),
         ({"L": [[0, 1]], "eps": [1], "mu": [1, 2]}, ValueError, "one weight per prediction"),

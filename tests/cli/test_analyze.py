@@ -72,7 +72,7 @@ def test_text(consistruct):
     assert "calibration function" in out
     assert "Is learning consistent, and to what level?" in out
     code, out, _ = consistruct("analyze", "mixed:2x2:0.2", "--scores", "blocks:2x2", "--eps", "0.5")
-    assert "Only to level 0.1" in out
+    assert "Only up to level 0.1" in out
     assert "approximation error" in out
     code, out, _ = consistruct("analyze", "hamming:2000", "--scores", "full", "--eps", "0.5")
     assert "10^-603." in out  # between ε²/4k and ε²/2k, k = 2^2000

@@ -32,7 +32,7 @@ def test_demo_analyses_learns_and_draws(demo):
     assert "certificate" in output
     rows = re.findall(r"│ (.+?) +│ +([0-9.]+) ", output)
     means = {name.strip(): float(mean) for name, mean in rows if "." in mean}
-    assert means["consistruct, several models weighed"] < means["logistic, argmax"]
+    assert means["consistruct, weighted average of models"] < means["logistic, argmax"]
     # honest baselines: each of them with decisions by cost
     for name in ("logistic", "forest", "boosting"):
         assert f"{name}, Bayes decisions" in means
@@ -56,11 +56,11 @@ def test_no_cell_of_the_demo_is_cut_at_80_columns(demo):
 
 def test_the_demo_learns_from_words_dates_and_gaps(demo):
     output, _ = demo
-    assert "dropped: every row has a value of its own" in output
+    assert "dropped: every row has a different value" in output
     assert "category of 2 values" in output
     assert re.search(r"admitted +date", output)
     assert re.search(r"number, \d+ missing", output)
-    assert "models that were compared on left-out" in " ".join(output.split())
+    assert "models that were compared on held-out" in " ".join(output.split())
 
 
 def test_the_demo_matrix_is_the_one_that_ships():

@@ -83,7 +83,7 @@ def test_a_bug_is_one_line_that_says_where_the_trace_is(monkeypatch, tmp_path, e
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     failing(monkeypatch, error)
     line = one_line_of(run("analyze", "hamming:3"), BUG)
-    assert f"a bug of ours ({type(error).__name__}" in line
+    assert f"this is a bug in consistruct ({type(error).__name__}" in line
     (trace,) = tmp_path.glob("consistruct-trace-*.txt")
     assert str(trace) in line
     text = trace.read_text()
@@ -105,7 +105,7 @@ def test_where_no_trace_can_be_written_it_is_shown(monkeypatch, tmp_path):
     result = run("analyze", "hamming:3")
     assert result.exit_code == BUG
     assert "Traceback" in result.stderr
-    assert "the trace stands above" in result.stderr
+    assert "the traceback is above" in result.stderr
 
 
 def test_an_interruption_is_told(monkeypatch, capsys):

@@ -38,7 +38,7 @@ def refused(result, words):
     assert result.exit_code == 2, result.output
     (line,) = result.stderr.splitlines()
     assert words in line
-    assert "name another file" in line or "give two files" in line
+    assert "name another file" in line or "choose two different files" in line
 
 
 def test_fit_keeps_its_data(folder):

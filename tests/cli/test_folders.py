@@ -65,9 +65,9 @@ def test_fit_predict_evaluate(tmp_path, form):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--groups", "a"], "--groups does not go with a folder"),
+        (["--groups", "a"], "--groups does not apply to a folder"),
         (["--target", "sort"], "no column 'sort'"),
-        ([], "say which column is the truth"),
+        ([], "choose the column with the truth"),
         (["--target", "kind", "--learner", "linear"], "cannot learn from batches"),
     ],
 )
@@ -82,7 +82,7 @@ def test_folder_options_are_refused_for_a_file(tmp_path):
     data, _ = write(tmp_path / "data", n=60)
     file = sorted(data.iterdir())[0]
     done = run("fit", file, "--target", "kind", "--resume", "--model", tmp_path / "m")
-    assert "--resume is about folders" in done.output
+    assert "--resume applies only to folders" in done.output
 
 
 def test_a_checkpoint_that_lies_there_is_not_overwritten(tmp_path):

@@ -134,7 +134,7 @@ def test_cost_file_and_rows(animals, tmp_path):
     wrong = run(*options, "--loss", f"cost:{costs}", "--rows", "columns", code=2)
     assert "--rows must be pred or true" in wrong.stderr
     idle = run(*options, "--rows", "pred", code=2)
-    assert "--rows is about cost files" in idle.stderr
+    assert "--rows applies only to cost files" in idle.stderr
 
 
 def test_label_matrix(tmp_path):
@@ -225,7 +225,7 @@ def test_truths_never_seen_count_as_wrong(model, tmp_path):
     ("options", "fault"),
     [
         (["--target", "absent"], "there is no column 'absent'"),
-        ([], "say which column is the truth"),
+        ([], "choose the column with the truth"),
         (["--target", "kind", "--loss", "nonsense"], "unknown loss 'nonsense'"),
         (
             ["--target", "kind", "--learner", "ridge", "--set", "features=nonsense"],

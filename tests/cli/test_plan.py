@@ -45,11 +45,11 @@ def test_the_forecast_comes_first_and_the_worst_case_by_its_name(plan):
     assert (code, err) == (0, "")
     lines = " ".join(out.split())
     forecast, _, worst = lines.partition("Worst-case guarantee, over all distributions")
-    for text in ("Ordinal(3), from 150 rows", "1500", "10 times the rows", "floor of the law"):
+    for text in ("Ordinal(3), from 150 rows", "1500", "10 times the rows", "floor of the curve"):
         assert text in forecast
     assert "a loss of 0 " in forecast
     assert "a loss of 0.1 takes" in forecast
-    assert "no forecast for these data" in worst
+    assert "not a forecast for these data" in worst
     assert "what the best constant prediction loses on the 150 truths given" in worst
     assert "examples keep the expected excess" in worst
 
@@ -85,7 +85,7 @@ def test_column_files(plan, tmp_path):
     assert found["n"] == 60
     assert "is a family of losses" in found["worst_case"]["reason"]
     code, _, err = plan("pilot.conll", "--loss", "zero-one", "--template", "words.txt")
-    assert (code, "judged by --loss hamming" in err) == (2, True)
+    assert (code, "use --loss hamming" in err) == (2, True)
     code, _, err = plan("pilot.conll", "--loss", "hamming")
     assert (code, "needs --template" in err) == (2, True)
 
@@ -93,20 +93,20 @@ def test_column_files(plan, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pilot.csv",), "pilot.csv is a file: say by --loss what predictions are judged by"),
-        (("--loss", "ordinal"), "--loss goes with a pilot data set"),
-        (("zero-one:3", "--want", "1"), "--want is about a pilot data set: give --loss too"),
+        (("pilot.csv",), "pilot.csv is a file: use --loss to say what predictions are judged by"),
+        (("--loss", "ordinal"), "--loss needs a pilot data set"),
+        (("zero-one:3", "--want", "1"), "--want applies only to a pilot data set: pass --loss too"),
         (("nothing.csv", "--loss", "ordinal"), "there is no file 'nothing.csv'"),
-        ((".", "--loss", "ordinal"), "a pilot data set is one file, but . is a folder"),
+        ((".", "--loss", "ordinal"), "a pilot data set is a single file, but . is a folder"),
         (
             ("pilot.csv", "--target", "kind", "--loss", "ordinal", "--template", "x"),
-            "--template is about column files",
+            "--template applies only to column files",
         ),
         (
             ("pilot.csv", "--target", "kind", "--loss", "ordinal", *RIDGE, "--confidence", "2"),
             "confidence must be a finite number",
         ),
-        ((), "give a pilot data set with --loss, or a loss, for example hamming:1000, or --table"),
+        ((), "pass a pilot data set with --loss, or a loss, for example hamming:1000, or --table"),
     ],
 )
 def test_one_line_for_what_is_wrong(plan, arguments, message):
@@ -124,4 +124,4 @@ def test_metrics_have_a_forecast_and_no_worst_case(plan):
     text = " ".join(out.split())
     assert "macro-f1 expected" in text
     assert "macro-f1 = 0.999" in text
-    assert "none: a metric that is no mean over examples has none" in text
+    assert "none: a metric that is not an average over examples has none" in text

@@ -106,14 +106,14 @@ def test_ranking_without_queries_gets_one_line(table, tmp_path):
         "fit", table, "--target", "grade", "--ignore", "query", "--loss", "ndcg",
         "--model", tmp_path / "m.safetensors", code=2,
     )  # fmt: skip
-    assert "name the column with the query by --groups" in " ".join(result.output.split())
+    assert "name the query column with --groups" in " ".join(result.output.split())
 
 
 def test_expected_loss_of_a_ranking_gets_one_line(svmlight, tmp_path):
     model = tmp_path / "ranker.safetensors"
     run("fit", svmlight, "--format", "svmlight", "--loss", "ndcg", "--model", model)
     result = run("predict", model, svmlight, "--format", "svmlight", "--expected-loss", code=2)
-    assert "comparable within a query only" in " ".join(result.output.split())
+    assert "comparable only within a query" in " ".join(result.output.split())
 
 
 def test_label_sets(tmp_path):

@@ -78,10 +78,10 @@ def test_evaluate_says_how_sure_it_is(files):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--confidence", "0.9"), "--confidence goes with --risk LEVEL"),
-        (("--policy", "sets"), "--policy goes with --risk LEVEL"),
+        (("--confidence", "0.9"), "--confidence needs --risk LEVEL"),
+        (("--policy", "sets"), "--policy needs --risk LEVEL"),
         (("--risk", "0.001"), "too few rows for level 0.001: it takes at least 999, got 150"),
-        (("--risk", "0.1", "--policy", "list"), "does not say what a list"),
+        (("--risk", "0.1", "--policy", "list"), "does not define the cost of a truncated list"),
         (("--risk", "0.1", "--calibrate", "1.5"), "between 0 and 1"),
     ],
 )

@@ -118,7 +118,7 @@ def test_names_of_classes_do_not_matter(spec):
         ("f-beta", "beta in the spec of f-beta must be a number"),
         ("f-beta:-1", "beta must be"),
         ("kappa:cubic", "weights must be None, 'linear' or 'quadratic', got 'cubic'"),
-        ("precision-at-recall:1.5", "recall must lie between 0 and 1"),
+        ("precision-at-recall:1.5", "recall must be between 0 and 1"),
         ("coverage:0.05:zero-one", "unknown metric 'zero-one'"),
         ("equal-recall:0.05", "names the column of the groups"),
     ],

@@ -173,7 +173,7 @@ def test_continuous_variables_and_general_integers():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Path([[0, 1], [1, 0]], 0, 1), "no cycle"),
+        (lambda: Path([[0, 1], [1, 0]], 0, 1), "must not form a cycle"),
         (lambda: Path([[0, 1], [2, 3]], 0, 3), "no path leads"),
         (lambda: GraphPath([[0, 1], [2, 3]], 0, 3), "no path leads"),
         (lambda: GraphPath([[0, 1]], 0, 0), "two different nodes"),

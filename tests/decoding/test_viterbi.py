@@ -83,7 +83,7 @@ def test_entries_after_the_last_part_are_not_read():
     scores = ChainScores(np.array([[0.0, 1.0], [2.0, 0.0]]), edges, np.array([0, 2]))
     assert Viterbi(None, 2).decode_packed(scores).values.tolist() == [1, 0]
     edges[0, 1, 1] = np.nan
-    with pytest.raises(ValueError, match="edges must not hold NaN"):
+    with pytest.raises(ValueError, match="edges must not contain NaN"):
         ChainScores(np.zeros((2, 2)), edges, np.array([0, 2]))
 
 
@@ -99,11 +99,11 @@ def test_an_empty_batch_and_empty_sequences():
     [
         (
             lambda: ChainScores(np.zeros(3), np.zeros((1, 1)), [0, 3]),
-            r"unary must hold numbers of shape \(N, s\)",
+            r"unary must contain numbers of shape \(N, s\)",
         ),
         (
             lambda: ChainScores(np.zeros((3, 2)), np.zeros((3, 3)), [0, 3]),
-            r"edges must hold numbers of shape \(2, 2\)",
+            r"edges must contain numbers of shape \(2, 2\)",
         ),
         (
             lambda: ChainScores(np.zeros((3, 2)), np.zeros((2, 2)), [0, 2]),
@@ -111,7 +111,7 @@ def test_an_empty_batch_and_empty_sequences():
         ),
         (
             lambda: ChainScores(np.full((1, 2), np.inf), np.zeros((2, 2)), [0, 1]),
-            "unary must not hold NaN or",
+            "unary must not contain NaN or",
         ),
         (
             lambda: Viterbi(None, 3).decode_packed(

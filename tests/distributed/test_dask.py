@@ -80,7 +80,7 @@ def test_bad_partitions_are_one_clear_line():
         estimator().fit(inputs, Y)
     with pytest.raises(ConsistructError, match="X has 5 partitions and y has 1"):
         estimator().fit(inputs, labels.rechunk(N))
-    with pytest.raises(ValueError, match="groups is not taken"):
+    with pytest.raises(ValueError, match="groups is not supported"):
         estimator().fit(inputs, labels, groups=Y)
     with pytest.raises(ValueError, match="cannot learn from batches"):
         estimator().set_params(model=Probabilities()).fit(inputs, labels)

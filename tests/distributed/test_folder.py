@@ -173,7 +173,7 @@ def test_svmlight_shards_by_sgd(tmp_path):
     assert evaluate_folder(model, Folder(tmp_path, n_features=4)).mean_loss < 0.25
     gap = model.model_.expected(X - 2) - exact.model_.expected(X - 2)
     assert np.abs(gap).mean() < 0.05
-    with pytest.raises(ValueError, match="leave it out with SGD"):
+    with pytest.raises(ValueError, match="omit it with SGD"):
         fit_folder(model, Folder(tmp_path, n_features=4), checkpoint=tmp_path / "c")
 
 
@@ -188,13 +188,13 @@ def bad_folders(tmp_path):
     broken = write(tmp_path / "broken", [])
     (broken / "part-1.parquet").write_bytes(b"PAR1")
     return {
-        "empty": (empty, "holds no files"),
+        "empty": (empty, "contains no files"),
         "mixed": (mixed, "one format"),
         "text": (text, "feature 'a' has type"),
         "null": (null, "row 8: column 'b' is empty"),
         "other": (other, "'c', which other files have, is missing"),
         "broken": (broken, "part-1.parquet.*(cannot be read|is no parquet)"),
-        "none": (tmp_path / "none", "no folder"),
+        "none": (tmp_path / "none", "not a folder"),
     }
 
 
@@ -217,7 +217,7 @@ def test_classes_beyond_64_bits_are_refused_not_wrapped(tmp_path):
     kinds = np.array([1, 2**63 + 5] * 5, dtype=np.uint64)
     frame = pd.DataFrame({"a": np.arange(10.0), "kind": kinds})
     frame.to_parquet(tmp_path / "data" / "part.parquet", index=False)
-    with pytest.raises(DataFileError, match="holds 9223372036854775813, more than 64 bits"):
+    with pytest.raises(DataFileError, match="contains 9223372036854775813, more than 64 bits"):
         fit_folder(estimator(), read(tmp_path / "data"))
 
 

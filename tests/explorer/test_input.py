@@ -35,8 +35,8 @@ spam,1,0
     ("data", "message"),
     [
         ([], "must be a JSON object"),
-        ({}, "give a loss, for example hamming:10, or drop a cost matrix"),
-        ({"loss": "zero-one:3", "matrix": "a" * 64}, "give a loss"),
+        ({}, "choose a loss, for example hamming:10, or drop a cost matrix"),
+        ({"loss": "zero-one:3", "matrix": "a" * 64}, "choose a loss"),
         ({"loss": 3}, "loss must be a string, got int"),
         ({"loss": "zero-one:3", "extra": 1}, "got 'extra'"),
         ({"loss": "zero-one:3", "eps": "0.5"}, "eps must be a number or null, got str"),
@@ -50,7 +50,7 @@ spam,1,0
         ({"loss": "zero-one:３"}, "letters, digits and"),
         ({"loss": "hamming:100001"}, "at most 100000, got 100001"),
         ({"loss": "hamming:" + "9" * 100}, "at most 100000"),
-        ({"loss": "cost:costs.csv"}, "names a file, and the explorer reads none"),
+        ({"loss": "cost:costs.csv"}, "names a file, but the explorer does not read files"),
         ({"loss": "COST:costs.csv"}, "names a file"),
         ({"loss": "tree:tree.csv"}, "names a file"),
         ({"loss": "partial-labels:average:cost:costs.csv"}, "names a file"),
@@ -58,7 +58,7 @@ spam,1,0
         ({"loss": "cost:/etc/passwd"}, "letters, digits and"),
         ({"loss": "zero-one:3", "scores": "matrix:F.csv"}, "names a file"),
         ({"loss": "zero-one:3", "scores": ""}, "letters, digits and"),
-        ({"matrix": "../../etc/passwd"}, "identifier that the upload answered with"),
+        ({"matrix": "../../etc/passwd"}, "identifier that the upload returned"),
         ({"loss": "zero-one:3", "metric": "macro-f1"}, "macro-f1 needs a confusion"),
         ({"matrix": "a" * 64, "metric": "<b>"}, "letters, digits and"),
     ],
@@ -82,29 +82,33 @@ def test_messages_are_one_short_line():
     [
         ("", "", "is empty"),
         ("\n\n , ,\n", "", "is empty"),
-        ("0,1\n1", "", "line 2: 1 cells where the first line has 2"),
+        ("0,1\n1", "", "line 2: 1 cells, but the first line has 2"),
         ("0,nan\n1,0", "", "got NaN at row 0, column 1"),
         ("0,inf\n1,0", "pred", "got an infinite cost"),
         ("0,-1\n1,0", "", "got a negative cost"),
         ("0,abc\n1,0", "", "“Its rows are”"),  # a first line with a word is a line of names
-        ("a,b\nx,0,\n", "", "cells where the first line has"),
+        ("a,b\nx,0,\n", "", "cells, but the first line has"),
         (",a,b\na,0,x\nb,1,0", "", "line 2, cost 2: 'x' is not a number"),
         (",a,a\na,0,1\nb,1,0", "", "distinct, got 'a' twice"),
-        ("0,1\n2,0", "", "choose it in the menu “Its rows are”"),
+        ("0,1\n2,0", "", "choose one in the menu “Its rows are”"),
         (f",a,{'b' * 201}\na,0,1\n{'b' * 201},1,0", "", "a label name of 201 characters"),
         ("0,1\n1,0", "both", "rows must be pred, true or empty, got 'both'"),
-        ("0," * 10_000 + "0", "", "has 10001 columns, the explorer takes at most 200 labels"),
-        ("0\n" * 5_000, "", "has 5000 rows, the explorer takes at most 200 labels; if it holds"),
+        ("0," * 10_000 + "0", "", "has 10001 columns, but the explorer accepts at most 200 labels"),
+        (
+            "0\n" * 5_000,
+            "",
+            "has 5000 rows, but the explorer accepts at most 200 labels; if it contains",
+        ),
         ('0,"' + "x" * 200_000, "", "could not be read as a CSV file: field larger"),
         (b"\xff\xfe0,1", "", "not UTF-8 text"),
-        (b"0,1\0\n1,0", "", "holds binary data"),
+        (b"0,1\0\n1,0", "", "contains binary data"),
         (b"PK\x03\x04\x00\x00", "", "is a spreadsheet or ZIP file; save the sheet"),
         (b"\x89PNG\r\n\x1a\n", "", "is a picture"),
         (b"%PDF-1.7\n%\xe2", "", "is a PDF"),
         (b'{"costs": [[0, 1], [1, 0]]}', "", "is JSON"),
         (b"<!doctype html><p>404</p>", "", "is a web page"),
-        (b"Dear Sir,\nplease find\n", "", "cells where the first line has"),
-        (b"Dear Sir\nplease find\n", "", "is no table: its first line has one cell"),
+        (b"Dear Sir,\nplease find\n", "", "cells, but the first line has"),
+        (b"Dear Sir\nplease find\n", "", "is not a table: its first line has one cell"),
         (b"a;b\n0;1\n1;0\n", "", "by semicolons; save it with commas"),
         (b"a\tb\n0\t1\n1\t0\n", "", "by tabs; save it with commas"),
         ("age,sex,kind\n" + "31,1,a\n" * 60, "", "looks like a table of examples"),
@@ -193,9 +197,9 @@ def test_large_matrices_are_not_put_into_the_address():
         ({"loss": "cost-vectors:3"}, "needs finitely many truths"),
         ({"loss": "zero-one:3", "scores": "chain"}, "“chain” in the menu “Scores” is for losses"),
         ({"loss": "zero-one:3", "surrogate": "nothing"}, "choose one in the menu “Surrogate”"),
-        ({"loss": "zero-one:3", "decoding": "bayes"}, "goes with the surrogates “log” and"),
+        ({"loss": "zero-one:3", "decoding": "bayes"}, "works only with the surrogates “log” and"),
         ({"loss": "zero-one:3", "eps": 7}, "ε must be at most 1, the largest excess risk"),
-        ({"loss": "hamming:5000"}, "the explorer takes at most 2^4096"),
+        ({"loss": "hamming:5000"}, "the explorer accepts at most 2^4096"),
         ({"loss": "zero-one:5", "scores": "blocks:2,2"}, "add up to 4, but the loss has 5"),
     ],
 )
@@ -273,7 +277,7 @@ def test_metrics_are_analysed_as_the_costs_that_they_are_at_a_confusion(visitor,
 def test_a_metric_of_two_classes_says_how_many_it_got(visitor):
     found = visitor.upload(CONFUSION).json()
     job = visitor.analyse(matrix=found["id"], metric="f1")
-    assert job["error"] == "this metric is about 2 classes, and the confusion has 3"
+    assert job["error"] == "this metric is for 2 classes, but the confusion matrix has 3"
 
 
 def test_advice_speaks_of_the_menus(visitor):

@@ -145,7 +145,7 @@ def test_the_queue_is_limited(strict):
     running = [strict.submit(loss=f"map:{n}").json() for n in (5, 6)]
     refused = strict.submit(loss="zero-one:9")
     assert refused.status_code == 503
-    assert "computations are under way already" in refused.json()["error"]
+    assert "computations are already running" in refused.json()["error"]
     for job in running:
         strict.post(f"/api/jobs/{job['id']}/cancel")
         strict.follow(job)
@@ -179,7 +179,7 @@ def test_the_memory_of_workers_is_limited(visitor):
 @pytest.mark.parametrize(
     ("failure", "message"),
     [
-        (MemoryError(), "more memory than the explorer takes"),
+        (MemoryError(), "more memory than the explorer allows"),
         (OverflowError("too large for an index"), "the sizes are too large: too large"),
         (RecursionError(), "the sizes are too large"),
         (ValueError("a clear\nline"), "a clear line"),
@@ -202,7 +202,7 @@ def test_a_worker_that_cannot_start_is_told(monkeypatch):
     with TestClient(create_app(Limits(workers=1)), base_url=f"http://{HOST}") as client:
         job = Visitor(client).analyse(loss="zero-one:3")
     assert job["state"] == "failed"
-    assert "no worker process starts" in job["error"]
+    assert "no worker process could be started" in job["error"]
 
 
 @pytest.mark.parametrize("name", list(FILES))

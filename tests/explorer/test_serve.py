@@ -123,7 +123,7 @@ def test_a_port_in_use_is_one_line(monkeypatch, capsys):
         code, out, err = run(monkeypatch, capsys, "--no-browser", "--port", str(port))
     assert (code, out) == (2, "")
     assert err.startswith(f"consistruct: port {port} cannot be used")
-    assert "--port 0 for any that is free" in err
+    assert "--port 0 for any free one" in err
     assert err.count("\n") == 1
 
 

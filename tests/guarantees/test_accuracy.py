@@ -90,4 +90,4 @@ def test_the_command_line_plans_without_being_told(monkeypatch, capsys):
     assert "best constant" in out
     code, _, error = run(monkeypatch, capsys, "plan", "--table")
     assert code == 2
-    assert "give it by --eps" in error
+    assert "set it with --eps" in error

@@ -164,7 +164,7 @@ def test_merges_find_blocks_in_any_order():
         ({"eps": 0.1, "n_samples": 5}, "either n_samples"),
         ({"eps": -0.1}, "eps must be"),
         ({"n_samples": 0}, "n_samples must be at least 1"),
-        ({"n_samples": 5, "total": True}, "total=True goes with eps"),
+        ({"n_samples": 5, "total": True}, "total=True is for eps"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, message):

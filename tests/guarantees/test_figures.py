@@ -111,7 +111,7 @@ def test_csv_holds_the_data_unrounded():
 
 
 def test_unknown_figure():
-    with pytest.raises(ValueError, match="unknown figure 'figure_2'; known are figure_1a"):
+    with pytest.raises(ValueError, match="unknown figure 'figure_2'; the figures are figure_1a"):
         figure_data("figure_2")
 
 
@@ -170,8 +170,8 @@ def test_advise_prints_its_reason(monkeypatch, capsys):
         (("plan", "hamming:5", "--eps", "-1"), "eps must be a finite number in (0.0, inf], got"),
         (("plan", "--eps", "0.1"), "or a loss, for example hamming:1000, or --table"),
         (("plan", "hamming:5", "--table", "--eps", "0.1"), "or a loss, for example"),
-        (("advise", "hamming:5"), "give either n_samples (a budget) or eps (an accuracy)"),
-        (("figures", "--only", "figure_2"), "unknown figure 'figure_2'; known are figure_1a"),
+        (("advise", "hamming:5"), "pass either n_samples (a budget) or eps (an accuracy)"),
+        (("figures", "--only", "figure_2"), "unknown figure 'figure_2'; the figures are figure_1a"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_code_2(monkeypatch, capsys, arguments, message):

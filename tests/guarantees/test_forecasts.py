@@ -187,7 +187,7 @@ def test_rows_for_a_loss_agree_with_the_forecast_there(pilot):
     )
     none = found.rows_for(0.0)
     assert none.rows is none.low is none.high is None
-    assert "below what more rows bring: the floor is about" in none.text
+    assert "below what more rows can bring: the floor is about" in none.text
 
 
 def test_the_answer_is_the_same_again_and_the_estimator_untouched():
@@ -242,8 +242,8 @@ def test_auto_is_chosen_once():
 @pytest.mark.parametrize(
     ("loss", "rows", "message"),
     [
-        ("zero_one", LEAST - 1, f"at least {LEAST} examples to leave some out .*, got {LEAST - 1}"),
-        ("precision-at-recall:0.9", 100, "is bound by a constraint"),
+        ("zero_one", LEAST - 1, f"at least {LEAST} examples, to hold some out .*, got {LEAST - 1}"),
+        ("precision-at-recall:0.9", 100, "has a constraint"),
     ],
 )
 def test_what_cannot_be_forecast_is_told(loss, rows, message):
@@ -263,7 +263,7 @@ def test_costs_of_each_example(few_fits):
 
 def test_bad_questions_are_told(pilot):
     found, X, y = pilot
-    with pytest.raises(TypeError, match=r"is about a TaskLossClassifier or .*, got LogisticRegr"):
+    with pytest.raises(TypeError, match=r"needs a TaskLossClassifier or .*, got LogisticRegr"):
         cs.forecast(LogisticRegression(), X, y)
     with pytest.raises(ValueError, match=r"n must be a finite number in \[.*, 25000.0\], got 1"):
         found.at(1)

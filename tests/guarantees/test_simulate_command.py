@@ -75,8 +75,8 @@ def curves_problems():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give a loss, for example hamming:20, or --study"),
-        (("hamming:3", "--study"), "give a loss, for example hamming:20, or --study"),
+        ((), "pass a loss, for example hamming:20, or --study"),
+        (("hamming:3", "--study"), "pass a loss, for example hamming:20, or --study"),
         (("hamming:3", "--steps", "10,x"), "--steps must be integers with commas between"),
         (("hamming:3", "--constants", "mine"), "variant must be one of paper, sharp, known"),
         (("zero-one:100000",), "at most 4096 truths, or a Hamming or block loss"),

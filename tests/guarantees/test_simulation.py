@@ -329,7 +329,10 @@ def test_pictures_of_small_runs():
             lambda: learning_curve(synthetic_problem(ZeroOne(3)), variant="best"),
             "variant must be one of paper, sharp, known optimum, got 'best'",
         ),
-        (lambda: learning_curve(synthetic_problem(ZeroOne(3)), ()), "n_steps must hold at least"),
+        (
+            lambda: learning_curve(synthetic_problem(ZeroOne(3)), ()),
+            "n_steps must contain at least",
+        ),
         (lambda: learning_curve(synthetic_problem(ZeroOne(3)), repeats=1), "repeats must be"),
         (lambda: hardness_study(eps=0.0), "eps must be"),
     ],

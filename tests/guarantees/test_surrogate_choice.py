@@ -78,7 +78,7 @@ def test_what_takes_too_long_is_refused_with_a_reason():
     advice = choose_surrogate(CostMatrix(rng.random((24, 24))), eps=0.5)
     ((name, reason),) = advice.refused
     assert name == "logistic"
-    assert "above 20 labels, there are 24" in reason
+    assert "above 20 labels, and there are 24" in reason
     assert "compare_surrogates" in reason
 
 

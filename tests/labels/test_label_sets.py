@@ -41,7 +41,7 @@ def test_sizes_and_indices_are_exact_beyond_int64(labels, size):
     assert [int(index) for index in found] == indices
     drawn = labels.sample(3, np.random.default_rng(0))
     assert np.array_equal(labels.unindex(labels.index(drawn)), drawn)
-    with pytest.raises(ValueError, match=r"indices must lie in 0\.\."):
+    with pytest.raises(ValueError, match=r"indices must be in 0\.\."):
         labels.unindex([size])
     with pytest.raises(TooManyLabelsError, match=r"more than the limit of 4096; use embed"):
         labels.enumerate()
@@ -57,9 +57,9 @@ def test_indices_at_the_int64_edge():
 def test_big_integers_in_a_list_stay_exact():
     # NumPy reads [0, 2**63] as floats
     assert Classes(2**70).check([0, 2**63, 2**63 + 1]).tolist() == [0, 2**63, 2**63 + 1]
-    with pytest.raises(TypeError, match="must hold integer labels, got dtype float64"):
+    with pytest.raises(TypeError, match="must contain integer labels, got dtype float64"):
         Classes(2**70).check([0, 1.5])
-    with pytest.raises(TypeError, match="must hold integers, got other Python objects"):
+    with pytest.raises(TypeError, match="must contain integers, got other Python objects"):
         Classes(3).check(np.array([0, None], dtype=object))
 
 
@@ -82,22 +82,22 @@ def test_huge_samples_are_spread_evenly():
         (lambda: Classes(2, reference=[1, 0]), ValueError, "consistency needs full support"),
         (lambda: Classes(2, reference=[1, np.nan]), ValueError, "finite and positive"),
         (lambda: Classes(2, reference=[1]), ValueError, r"one weight per prediction, shape \(2,\)"),
-        (lambda: Classes(2, reference=["a", "b"]), TypeError, "measure must hold numbers"),
+        (lambda: Classes(2, reference=["a", "b"]), TypeError, "measure must contain numbers"),
         (lambda: Product(2, 1), ValueError, "n_states must be at least 2, got 1"),
         (lambda: Product(-1), ValueError, "n_parts must be at least 1"),
-        (lambda: Classes(3).check([3]), ValueError, r"labels must lie in 0\.\.2, got 3 at row 0"),
-        (lambda: Classes(3).check([-1]), ValueError, r"labels must lie in 0\.\.2, got -1 at row 0"),
+        (lambda: Classes(3).check([3]), ValueError, r"labels must be in 0\.\.2, got 3 at row 0"),
+        (lambda: Classes(3).check([-1]), ValueError, r"labels must be in 0\.\.2, got -1 at row 0"),
         (lambda: Classes(3).check(["a"]), TypeError, "map class names to 0..k-1 first"),
         (lambda: Classes(3).check([[0]]), ValueError, r"must have shape \(n,\)"),
         (lambda: Classes(3).check(1), ValueError, r"must have shape \(n,\), one row per example"),
         (lambda: Product(2).check([[0, 2]]), ValueError, r"states in 0\.\.1, got 2 at position"),
         (lambda: Product(2).check([[0, 1, 1]]), ValueError, r"shape \(n, 2\), one row per"),
-        (lambda: Product(2).check([[0], [0, 1]]), ValueError, "go into Ragged"),
+        (lambda: Product(2).check([[0], [0, 1]]), ValueError, "use Ragged"),
         (lambda: Permutations(3).check([[0, 0, 1]]), ValueError, "permutations of 0..2, got"),
         (lambda: CostVectorSet(2).check([[1, -1]]), ValueError, "got a negative cost at row 0"),
         (lambda: CostVectorSet(2).check([[1, 1, 1]]), ValueError, r"shape \(n, 2\), one cost per"),
-        (lambda: Partition(), ValueError, "give either the block sizes or the assignment"),
-        (lambda: Partition((1,), (0,)), ValueError, "give either the block sizes or the"),
+        (lambda: Partition(), ValueError, "pass either the block sizes or the assignment"),
+        (lambda: Partition((1,), (0,)), ValueError, "pass either the block sizes or the"),
         (lambda: Partition(()), ValueError, "sizes must not be empty"),
         (lambda: Partition((2, 0)), ValueError, r"sizes\[1\] must be at least 1, got 0"),
         (lambda: Partition(3), TypeError, "sizes must be a sequence of integers, got 3"),

@@ -352,7 +352,7 @@ def test_checkpoints_of_other_fits_and_damaged_ones_are_refused(tmp_path):
     with pytest.raises(ValueError, match="its checksum does not match"):
         read_checkpoint(path, "a")
     path.write_bytes(content.replace(b'"version":"2"', b'"version":"1"'))
-    with pytest.raises(ValueError, match="is no checkpoint of version 2 of this package"):
+    with pytest.raises(ValueError, match="is not a checkpoint of version 2 of this package"):
         read_checkpoint(path, "a")
 
 

@@ -54,7 +54,7 @@ def test_named_costs_map_truths_and_predictions():
     model = linear(loss).fit(X, NAMES[y])
     assert {"setosa", "ask"} <= set(model.predict(X).tolist()) <= set(loss.pred_names or ())
     with pytest.raises(
-        ValueError, match="y holds 'lily', which is no class of CostMatrix; its classes"
+        ValueError, match="y contains 'lily', which is not a class of CostMatrix; its classes"
     ):
         linear(loss).fit(X, np.where(y == 2, "lily", NAMES[y]))
     shuffled = CostMatrix(loss.M[:3][::-1, ::-1], NAMES[::-1].tolist(), NAMES[::-1].tolist())
@@ -68,7 +68,7 @@ def test_sizes_come_from_y_and_wrong_ones_are_refused():
     assert linear("abstain::0.4").fit(X, y).loss_ == Abstain(3, 0.4)
     assert linear(Ordinal(5)).fit(X, y).loss_ == Ordinal(5)  # codes 0..4, two of them unseen
     with pytest.raises(
-        ValueError, match=r"Ordinal\(5\) is over 5 classes, but y holds 3 different"
+        ValueError, match=r"Ordinal\(5\) is over 5 classes, but y contains 3 different"
     ):
         linear(Ordinal(5)).fit(X, NAMES[y])
     with pytest.raises(LossSpecError, match="unknown loss 'zero'"):
@@ -217,7 +217,9 @@ def test_partial_fit_in_batches_learns(labels):
 
 def test_partial_fit_announces_what_it_needs():
     model = linear(solver="sgd").partial_fit(X[:100], y[:100])
-    with pytest.raises(ValueError, match="which the first call of partial_fit did not announce"):
+    with pytest.raises(
+        ValueError, match="which was not among the classes of the first call of partial_fit"
+    ):
         model.partial_fit(X, y)
     with pytest.raises(AttributeError, match="partial_fit"):
         linear(solver="closed_form").partial_fit  # noqa: B018
@@ -233,7 +235,7 @@ def test_structured_labels_of_other_shapes():
     parts = predictor(features="linear").fit(X, names)
     assert parts.loss_ == Hamming(3, 3)
     assert set(np.unique(parts.predict(X))) <= {"B", "I", "O"}
-    with pytest.raises(ValueError, match=r"y must hold states in 0\.\.1, got 2"):
+    with pytest.raises(ValueError, match=r"y must contain states in 0\.\.1, got 2"):
         predictor(Hamming(2)).fit(X, np.column_stack([y, y]))
 
 
@@ -267,7 +269,7 @@ def test_verbose_speaks_through_logging(caplog):
         ({"solver": "newton"}, "solver must be 'auto', 'moments', one of closed_form, cg, sgd"),
         ({"regularizer": "l1"}, "regularizer must be one of"),
         ({"solver": "sgd", "regularizer": "weights"}, "needs solver='closed_form'"),
-        ({"time_limit": 5.0}, "time_limit is kept by model='auto'"),
+        ({"time_limit": 5.0}, "time_limit works only with model='auto'"),
     ],
 )
 def test_wrong_options(options, message):

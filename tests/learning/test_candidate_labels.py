@@ -97,10 +97,14 @@ def test_cross_validation_and_model_files(tmp_path):
 @pytest.mark.parametrize(
     ("loss", "y", "message"),
     [
-        (INFIMUM, [set(), *SETS[1:]], "example 0 has no candidates; leave it out or list them all"),
+        (
+            INFIMUM,
+            [set(), *SETS[1:]],
+            "example 0 has no candidates; leave it out, or list its candidates",
+        ),
         (INFIMUM, 2 * MASKS, "y must be a list of sets or a 0/1 matrix with a column per class"),
         (PartialLabels(ZeroOne(3)), np.ones((len(X), 4), dtype=int), "is over 3 classes, but"),
-        (PartialLabels(ZeroOne(2)), SETS, "is over 2 classes, but y holds 3 different labels"),
+        (PartialLabels(ZeroOne(2)), SETS, "is over 2 classes, but y contains 3 different labels"),
         (INFIMUM, SETS[:-1], "inconsistent numbers of samples"),
         (INFIMUM, None, "requires y to be passed"),
         ("partial-labels:infimum", SETS, "names the reduction and the base loss"),

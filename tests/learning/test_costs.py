@@ -87,10 +87,10 @@ def test_other_answers_than_the_classes():
     [
         (frame().rename_axis(None), "does not say whether its rows are predictions or truths"),
         ({"a": {"b": 1, "c": 1}, "b": {"a": 1}}, "predicting 'b' lack the truth 'c'"),
-        ({"a": 1.0}, "must hold a dict for each prediction"),
-        ({}, "must hold a dict for each prediction"),
-        ([[0, 1], [1, 0]], "is over 2 classes, but y holds 3 different labels"),
-        (frame().rename(columns={"setosa": "rosa"}), "y holds 'setosa', which is no class"),
+        ({"a": 1.0}, "must contain a dict for each prediction"),
+        ({}, "must contain a dict for each prediction"),
+        ([[0, 1], [1, 0]], "is over 2 classes, but y contains 3 different labels"),
+        (frame().rename(columns={"setosa": "rosa"}), "y contains 'setosa', which is not a class"),
         (-M, "non-negative"),
     ],
 )
@@ -167,16 +167,16 @@ def test_bad_costs(arguments, message):
 
 
 def test_costs_and_other_settings():
-    with pytest.raises(ValueError, match="costs= take the place of the loss"):
+    with pytest.raises(ValueError, match="costs= replace the loss"):
         classifier("ordinal").fit(X, Y, costs=COSTS)
     with pytest.raises(ValueError, match="class_weight needs y"):
         classifier(class_weight="balanced").fit(X, costs=COSTS)
     model = classifier().fit(X, Y, costs=COSTS)
-    with pytest.raises(ValueError, match=r"give costs of shape \(n, 3\)"):
+    with pytest.raises(ValueError, match=r"pass costs of shape \(n, 3\)"):
         model.score(X, Y)
     with pytest.raises(ValueError, match="have no column 'setosa'"):
         model.score(X, costs=pd.DataFrame(COSTS, columns=list("abc")))
-    with pytest.raises(ValueError, match="give y instead"):
+    with pytest.raises(ValueError, match="pass y instead"):
         classifier().fit(X, Y).score(X, costs=COSTS)
 
 
@@ -211,7 +211,7 @@ def test_costs_of_decisions_are_known_at_prediction_time():
     same_for_all = new_costs[rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_truth]
     assert paid.mean() < 0.7 * same_for_all.mean()
     assert paid.mean() < 1.15 * best
-    with pytest.raises(ValueError, match="give predict"):
+    with pytest.raises(ValueError, match="pass those of the new examples to predict"):
         model.predict(new)
     with pytest.raises(ValueError, match=r"must have shape \(400, predictions, 2\)"):
         model.predict(new, costs=new_costs[:3])
@@ -252,7 +252,7 @@ def test_the_corner_of_a_table_says_which_axis_is_which(tmp_path):
 
 
 def test_rows_say_what_a_plain_matrix_does_not():
-    with pytest.raises(ValueError, match="give rows='pred' or rows='true'"):
+    with pytest.raises(ValueError, match="pass rows='pred' or rows='true'"):
         fitted_costs(UNEVEN)
     np.testing.assert_array_equal(fitted_costs(UNEVEN, rows="pred").M, UNEVEN)
     np.testing.assert_array_equal(fitted_costs(UNEVEN.T, rows="true").M, UNEVEN)
@@ -261,7 +261,7 @@ def test_rows_say_what_a_plain_matrix_does_not():
     np.testing.assert_array_equal(fitted_costs(even).M, even)
     with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'truth'"):
         fitted_costs(UNEVEN, rows="truth")
-    with pytest.raises(ValueError, match="but loss is 'zero_one'; leave rows out"):
+    with pytest.raises(ValueError, match="but loss is 'zero_one'; omit rows"):
         fitted_costs("zero_one", rows="true")
 
 

@@ -207,7 +207,7 @@ def test_headerless_csv_by_position(tmp_path):
     np.testing.assert_array_equal(
         read_data(features, like=data.layout, with_target=False).X, [[5, 6]]
     )
-    with pytest.raises(DataFileError, match="1 feature columns where the model was fitted on 2"):
+    with pytest.raises(DataFileError, match="1 feature columns, but the model was fitted on 2"):
         read_data(write(tmp_path / "one.csv", "5\n"), like=data.layout, with_target=False)
 
 
@@ -305,14 +305,24 @@ def test_arff_attribute_names_of_words(tmp_path):
 BAD_TEXT = [
     ("d.csv", "", {"target": "y"}, "the file is empty"),
     ("d.csv", "a,y\n", {"target": "y"}, "no line of data below the header"),
-    ("d.csv", "a,y\n1,0\n1\n", {"target": "y"}, "line 3: 1 cells where the first line has 2"),
-    ("d.csv", "a,y\n" + 10 * "1,0\n" + "x,1\n", {"target": "y"}, "line 12: column 'a' must hold a"),
+    ("d.csv", "a,y\n1,0\n1\n", {"target": "y"}, "line 3: 1 cells, but the first line has 2"),
+    (
+        "d.csv",
+        "a,y\n" + 10 * "1,0\n" + "x,1\n",
+        {"target": "y"},
+        "line 12: column 'a' must contain a",
+    ),
     ("d.csv", "a,y\n,1\n", {"target": "y"}, "no feature column is left: all are empty"),
     ("d.csv", "a,y\n1,0\n1,\n", {"target": "y"}, "line 3: the target y is empty"),
-    ("d.csv", "a,y\n1e999,1\n", {"target": "y"}, "line 2: column 'a' must hold a number, got '1e9"),
+    (
+        "d.csv",
+        "a,y\n1e999,1\n",
+        {"target": "y"},
+        "line 2: column 'a' must contain a number, got '1e9",
+    ),
     ("d.csv", "a,a\n1,0\n", {"target": "a"}, "two columns are called 'a'"),
     ("d.csv", "a,b\n1,0\n", {"target": "y"}, "no column 'y' for --target; columns are 'a', 'b'"),
-    ("d.csv", "a,b\n1,0\n", {}, "say which column is the truth: --target NAME"),
+    ("d.csv", "a,b\n1,0\n", {}, "choose the column with the truth: --target NAME"),
     ("d.csv", "1,0\n", {"target": "y"}, "no header, so --target must be a column number 0..1"),
     ("d.csv", "y\n1\n", {"target": "y"}, "no feature column is left"),
     ("d.csv", 'a,y\n"1,0\n', {"target": "y"}, "line 2: not a CSV table"),
@@ -331,8 +341,8 @@ BAD_TEXT = [
     ("d.arff", "@attribute\n", {"labels": 1}, "line 1: cannot read the attribute"),
     ("d.arff", "@data\n", {"labels": 1}, "line 1: @data before any @attribute"),
     ("d.arff", HEAD, {"target": "b"}, "there is no line below @data"),
-    ("d.arff", HEAD + "0,1\n", {"target": "b"}, "line 6: 2 cells where there are 3 attributes"),
-    ("d.arff", HEAD + "0,x,1\n", {"target": "b"}, "line 6: column 'the a' must hold a number"),
+    ("d.arff", HEAD + "0,1\n", {"target": "b"}, "line 6: 2 cells, but there are 3 attributes"),
+    ("d.arff", HEAD + "0,x,1\n", {"target": "b"}, "line 6: column 'the a' must contain a number"),
     ("d.arff", HEAD + "2,1,1\n", {"target": "l"}, "line 6: label 'l' must be one of 0, 1, got '2'"),
     ("d.arff", HEAD + "{0 1\n", {"target": "l"}, "line 6: a sparse row must end with }"),
     ("d.arff", HEAD + "{7 1}\n", {"target": "l"}, "line 6: attribute index 7 is above 2"),
@@ -340,7 +350,7 @@ BAD_TEXT = [
     ("d.arff", HEAD + "{x}\n", {"target": "l"}, "line 6: expected 'index value'"),
     ("d.arff", HEAD + "0,1,1\n{1 1}\n", {"target": "l"}, "line 7: sparse .* and dense rows"),
     ("d.arff", HEAD + "0,1,1\n", {"labels": 3}, "number of labels must be in 1..2, got 3"),
-    ("d.arff", HEAD + "0,1,1\n", {}, "say which column is the truth"),
+    ("d.arff", HEAD + "0,1,1\n", {}, "choose the column with the truth"),
     ("d.xyz", "", {}, "the suffix '.xyz' is not known"),
     ("d.npz", "no archive", {}, "not an npz archive"),
     ("d.parquet", "no table", {"target": "y"}, "not a Parquet file"),
@@ -373,11 +383,11 @@ def test_binary_and_absent_files(tmp_path):
 @pytest.mark.parametrize(
     ("members", "options", "fault"),
     [
-        ({"X": np.eye(2)}, {}, "there is no member y or Y; name the truth with --target"),
+        ({"X": np.eye(2)}, {}, "there is no member y or Y; choose the truth with --target"),
         ({"y": [0]}, {}, "there is no member 'X'; members are y"),
         ({"X": np.eye(2), "y": [0]}, {}, "y must have 2 rows like X"),
         ({"X": np.array(["a"]), "y": [0]}, {}, "X must be a matrix of numbers"),
-        ({"X": np.array([[np.nan]]), "y": [0]}, {}, "row 1: column 1 holds nan"),
+        ({"X": np.array([[np.nan]]), "y": [0]}, {}, "row 1: column 1 contains nan"),
         ({"X_train": np.eye(2), "y_train": [0, 1]}, {}, "has parts train; choose one with --part"),
         ({"X": np.eye(2), "y": [0, 1]}, {"part": "test"}, "it has no parts; leave --part out"),
         ({"X_data": [1.0], "X_indices": [5], "X_indptr": [0, 1], "X_shape": [1, 2], "y": [0]}, {},
@@ -419,7 +429,7 @@ def test_parquet_names_the_extra_it_needs(tmp_path, monkeypatch):
     ("column", "truth", "fault"),
     [
         ([[1], [2]], [0, 1], "column 'a' has type list"),
-        ([1.0, float("inf")], [0, 1], "column 'a' holds infinite numbers"),
+        ([1.0, float("inf")], [0, 1], "column 'a' contains infinite numbers"),
         ([1.0, 2.0], [0, None], "row 2: column 'y' is null"),
     ],
 )

@@ -104,11 +104,11 @@ def test_zeros_and_single_precision():
 def test_text_is_no_integer():
     """It used to be judged as if every class were unknown: a score of −1."""
     model = cs.TaskLossClassifier(loss="zero_one").fit(X, Y)
-    message = r"y holds text such as '.', but the classes are numbers, 0, 1, 2; convert y"
+    message = r"y contains text such as '.', but the classes are numbers, 0, 1, 2; convert y"
     with pytest.raises(ValueError, match=message):
         model.score(X, Y.astype(str))
     named = cs.TaskLossClassifier(loss="zero_one").fit(X, Y.astype(str))
-    with pytest.raises(ValueError, match=r"y holds numbers such as ., but the classes are text"):
+    with pytest.raises(ValueError, match=r"y contains numbers such as ., but the classes are text"):
         named.score(X, Y)
     assert model.score(X, Y.astype(float)) == model.score(X, Y)
     assert model.score(X, np.full(90, 7)) == -1.0  # a class never seen is wrong, as documented

@@ -40,7 +40,7 @@ def test_sizes_are_filled_from_y(loss, face):
 def test_given_sizes_are_kept():
     loss = FBeta(6, sizes=range(7))
     assert predictor(loss).fit(X, Y).loss_ == loss
-    with pytest.raises(ValueError, match="y must hold sets of size 1, got a set of size"):
+    with pytest.raises(ValueError, match="y must contain sets of size 1, got a set of size"):
         predictor(FBeta(6, sizes=(1,))).fit(X, Y)
 
 
@@ -108,12 +108,12 @@ def test_streams_keep_the_sizes_of_the_first_batch():
 @pytest.mark.parametrize(
     ("loss", "y", "message"),
     [
-        ("fbeta", 2 * Y, "y must hold sets as 0/1 vectors, got 2"),
-        (FBeta(6), 2 * Y, "y must hold sets as 0/1 vectors, got 2"),
+        ("fbeta", 2 * Y, "y must contain sets as 0/1 vectors, got 2"),
+        (FBeta(6), 2 * Y, "y must contain sets as 0/1 vectors, got 2"),
         (
             "fbeta",
             np.zeros_like(Y),
-            "y holds empty sets only; F-beta needs some labels to learn from",
+            "y contains only empty sets; F-beta needs some labels to learn from",
         ),
         ("fbeta:5", Y, "(n, 5)"),
         (FBeta(5), Y, "(n, 5)"),

@@ -138,7 +138,7 @@ def test_orders_from_ranks():
     np.testing.assert_array_equal(orders_from_ranks(ranks), ORDERS)
     with pytest.raises(ValueError, match="row 1 of ranks has ties"):
         orders_from_ranks([[1, 2], [1, 1]])
-    with pytest.raises(ValueError, match="row 0 of ranks holds NaN"):
+    with pytest.raises(ValueError, match="row 0 of ranks contains NaN"):
         orders_from_ranks([[1, np.nan]])
     with pytest.raises(ValueError, match=r"shape \(n, labels\)"):
         orders_from_ranks([1, 2])
@@ -166,9 +166,9 @@ def changed(row, value, base=ORDERS):
             "row 0 of y is a partial order, but Kendall needs",
         ),
         ("footrule", changed(0, [0, 1, -1, -1]), "row 0 of y is a partial order"),
-        ("kendall", np.full((N, K), -1), "y holds empty orders only"),
+        ("kendall", np.full((N, K), -1), "y contains only empty orders"),
         (Kendall(K, ties="exclude"), ORDERS[:, :3], "y must have shape (n, 4), the rank of each"),
-        (Matching(K), changed(2, [0, 0, 1, 2]), "y must hold permutations of 0..3"),
+        (Matching(K), changed(2, [0, 0, 1, 2]), "y must contain permutations of 0..3"),
         (SpearmanFootrule(K), ORDERS[:, :2], "orders of 2 labels"),
     ],
 )
@@ -178,5 +178,5 @@ def test_bad_orders(loss, y, message):
 
 
 def test_bad_predictions():
-    with pytest.raises(ValueError, match="y_pred must hold full orders"):
+    with pytest.raises(ValueError, match="y_pred must contain full orders"):
         task_losses(ORDERS[:2], [[0, 1, 2, 3], [0, 1, -1, -1]], loss=Kendall(K))

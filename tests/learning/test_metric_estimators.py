@@ -128,7 +128,7 @@ def test_groups_are_read_from_their_column():
             method(new)
     strange = new.copy()
     strange["west"] = 2.0
-    with pytest.raises(ValueError, match=r"the group 2\.0, which training never saw"):
+    with pytest.raises(ValueError, match=r"the group 2\.0, which was not seen in training"):
         model.predict(strange)
     with pytest.raises(ValueError, match="names the column 'north', which X does not have"):
         clone(model).set_params(loss="equal-recall:0.1:north").fit(frame, y)
@@ -200,7 +200,7 @@ def test_metric_value_takes_labels_as_they_are():
     assert metric_value(["a", "b"], ["a", "b"], metric="mcc") == 1.0
     with pytest.raises(ValueError, match="same shape"):
         metric_value([0, 1], [0], metric="mcc")
-    with pytest.raises(ValueError, match="is no metric; task_loss takes losses"):
+    with pytest.raises(ValueError, match="is not a metric; use task_loss for losses"):
         metric_value([0, 1], [0, 1], metric="zero_one")
 
 
@@ -208,8 +208,8 @@ def test_metric_value_takes_labels_as_they_are():
     ("loss", "y", "told"),
     [
         ("f1", NAMES, "is about 2 classes"),
-        ("mcc", Y_SETS[:600], "is about classes and needs y of shape"),
-        ("macro-f1", np.zeros(600), "holds 1 class only"),
+        ("mcc", Y_SETS[:600], "is for classes and needs y of shape"),
+        ("macro-f1", np.zeros(600), "contains only 1 class"),
     ],
 )
 def test_labels_that_a_metric_does_not_take(loss, y, told):
@@ -218,17 +218,17 @@ def test_labels_that_a_metric_does_not_take(loss, y, told):
 
 
 def test_other_ways_to_get_it_wrong():
-    with pytest.raises(ConsistructError, match="at least 20 left-out rows"):
+    with pytest.raises(ConsistructError, match="at least 20 held-out rows"):
         cs.TaskLossClassifier("macro-f1", logistic()).fit(X[:12], np.arange(12) % 2)
     ridge = cs.models.Ridge("linear", solver="sgd")
     with pytest.raises(ValueError, match="and partial_fit has none; use fit"):
         cs.TaskLossClassifier("macro-f1", ridge).partial_fit(X, NAMES)
-    with pytest.raises(ValueError, match="take the place of the loss"):
+    with pytest.raises(ValueError, match="replace the loss"):
         cs.TaskLossClassifier("macro-f1", logistic()).fit(X, Y, costs=np.ones((len(X), 3)))
     with pytest.raises(LossSpecError, match="a metric of the whole data set"):
         cs.StructuredPredictor("macro-f1", logistic()).fit(X, Y)
     hinge = cs.models.Linear("hinge", decoding="argmax", features="linear", solver="sgd")
     with pytest.raises(CapabilityError, match="only ranks predictions"):
         cs.TaskLossClassifier("macro-f1", hinge, random_state=0).fit(X[:100], Y[:100])
-    with pytest.raises(ConsistructError, match="a class that training never saw"):
+    with pytest.raises(ConsistructError, match="a class that was not seen in training"):
         fitted("macro-f1").score(X[:3], ["common", "rare", "unheard of"])

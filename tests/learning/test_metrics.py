@@ -68,7 +68,7 @@ def test_scorers_count_unseen_truths_as_wrong():
 def test_errors():
     with pytest.raises(ValueError, match="must have the same length, got 2 and 1"):
         task_loss([0, 1], [0], loss="zero_one")
-    with pytest.raises(ValueError, match="y_pred holds 7"):
+    with pytest.raises(ValueError, match="y_pred contains 7"):
         task_loss(np.array([0, 1]), np.array([0, 7]), loss=Ordinal(3))
     with pytest.raises(ValueError, match="y_pred must"):
         task_loss([[0, 1]], [[0, 1, 1]], loss=Hamming(2))

@@ -81,7 +81,7 @@ def test_constants_are_the_papers():
 
 
 def test_other_surrogates_need_a_bound():
-    with pytest.raises(ValueError, match="give gradient_bound for LogSurrogate"):
+    with pytest.raises(ValueError, match="pass gradient_bound for LogSurrogate"):
         PaperSGD().solve(
             make_surrogate("log", ZeroOne(2)),
             ScoreMap(LinearFeatures(1)),
@@ -107,5 +107,5 @@ def test_a_penalty_is_refused_not_ignored():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="has no penalty but a ball of radius D"):
         PaperSGD().solve(QuadraticSurrogate(ZeroOne(2)), *given, alpha=5.0, rng=rng)
-    with pytest.raises(CapabilityError, match="give a surrogate, or TargetValues"):
+    with pytest.raises(CapabilityError, match="pass a surrogate, or TargetValues"):
         PaperSGD().solve(ClassProbabilities(ZeroOne(2)), *given, rng=rng)

@@ -96,9 +96,9 @@ def test_what_tells_nothing_is_dropped_and_said(tmp_path):
     assert data.feature_names == ("number",)
     assert data.X.dtype == np.float64
     said = {note.name: str(note) for note in data.columns}
-    assert said["id"] == "dropped: every row has a value of its own"
+    assert said["id"] == "dropped: every row has a different value"
     assert said["empty"] == "dropped: it is empty"
-    assert said["same"] == "dropped: it holds one value only"
+    assert said["same"] == "dropped: it has a single value"
     assert said["number"] == "number"
     kept = read_data(tmp_path / "d.csv", target="y", columns={"id": "category"})
     assert kept.feature_names == ("id", "number")
@@ -126,9 +126,9 @@ def test_missing_cells_of_a_later_file(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["1"] * 30 + ["1,5"], r"line 32: column 'a' must hold a number, got '1,5'"),
-        (["1_000", "2"], "line 2: column 'a' must hold a number, got '1_000'"),
-        (["inf", "2"], "line 2: column 'a' must hold a number, got 'inf'"),
+        (["1"] * 30 + ["1,5"], r"line 32: column 'a' must contain a number, got '1,5'"),
+        (["1_000", "2"], "line 2: column 'a' must contain a number, got '1_000'"),
+        (["inf", "2"], "line 2: column 'a' must contain a number, got 'inf'"),
     ],
 )
 def test_slips_in_numbers_do_not_become_categories(tmp_path, cells, message):
@@ -143,8 +143,8 @@ def test_slips_in_numbers_do_not_become_categories(tmp_path, cells, message):
     ("columns", "message"),
     [
         ({"nothing": "number"}, "there is no feature column 'nothing' for --columns"),
-        ({"city": "number"}, "line 2: column 'city' must hold a number, got 'Rome'"),
-        ({"city": "date"}, "line 2: column 'city' must hold a date, got 'Rome'"),
+        ({"city": "number"}, "line 2: column 'city' must contain a number, got 'Rome'"),
+        ({"city": "date"}, "line 2: column 'city' must contain a date, got 'Rome'"),
         ({"city": "word"}, "'city' cannot be a 'word'; kinds are number, category, date, drop"),
         (
             dict.fromkeys(["age", "city", "since", "member", "zip"], "drop"),
@@ -192,6 +192,6 @@ def test_the_default_learns_from_them(tmp_path):
     data = read_data(written(tmp_path, "csv", table), target="y")
     model = cs.TaskLossClassifier(random_state=0, time_limit=0).fit(data.X, data.y)
     assert model.score(data.X, data.y) == 0.0
-    table.loc[0, "city"] = "a town that training never saw"
+    table.loc[0, "city"] = "a town that was not seen in training"
     new = read_data(written(tmp_path, "csv", table), like=data.layout)
     assert len(model.predict(new.X)) == n

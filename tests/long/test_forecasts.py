@@ -14,7 +14,7 @@ TABLES = 40
 
 
 def test_intervals_hold_the_loss_of_curves_that_follow_the_law():
-    """Curves drawn from the law's own priors: 90 % intervals must hold 90 %, up to chance."""
+    """Curves drawn from the law's own priors: 90 % intervals must contain 90 %, up to chance."""
     rng = np.random.default_rng(0)
     sizes = np.array([50.0, 70.0, 100.0, 140.0, 200.0])
     inside = []

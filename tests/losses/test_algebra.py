@@ -63,7 +63,7 @@ def test_families_combine():
     pred, true = Ragged.pack([[0, 1], [2]]), Ragged.pack([[0, 2], [1]])
     assert loss(pred, true).tolist() == [0.5, 1.0]
     assert loss.at(2) == 1.0 * Hamming(2, 3)
-    with pytest.raises(ValueError, match="over the same predictions only"):
+    with pytest.raises(ValueError, match="only over the same predictions"):
         Hamming(None, 3) + Hamming(None, 2)
     with pytest.raises(CapabilityError, match="choosing a size needs the capability 'at'"):
         (2 * ZeroOne(3)).at(3)
@@ -81,17 +81,17 @@ def test_cost_vectors_add():
         (
             lambda: ZeroOne(3) + ZeroOne(4),
             ValueError,
-            "over the same predictions only, got ZeroOne",
+            "only over the same predictions, got ZeroOne",
         ),
-        (lambda: ZeroOne(2) + CostVectors(2), ValueError, "over the same truths only"),
-        (lambda: ZeroOne(4) + Hamming(2), ValueError, "over the same predictions only"),
+        (lambda: ZeroOne(2) + CostVectors(2), ValueError, "only over the same truths"),
+        (lambda: ZeroOne(4) + Hamming(2), ValueError, "only over the same predictions"),
         (
             lambda: (
                 CostMatrix([[0, 1]], true_names=("a", "b"))
                 + CostMatrix([[0, 1]], true_names=("b", "a"))
             ),
             ValueError,
-            "over the same truths only",
+            "only over the same truths",
         ),
         (lambda: -1 * ZeroOne(3), ValueError, "weight of a loss must be a finite number in"),
         (lambda: float("nan") * ZeroOne(3), ValueError, "weight of a loss must be a finite number"),

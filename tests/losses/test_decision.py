@@ -96,7 +96,7 @@ def test_answers_that_the_check_refuses_are_refused():
 
     good = Decision(first_of_three, 3, check=check)
     good.best([[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match="row 0 is none"):
+    with pytest.raises(ValueError, match="row 0 is not one"):
         good([[1.0, 1.0, 0.0]], [[1.0, 2.0, 3.0]])
     bad = Decision(lambda costs: np.ones_like(costs), 3, check=check)
     with pytest.raises(ConsistructError, match="row 0 is refused by the check"):
@@ -111,7 +111,7 @@ def test_answers_that_the_check_refuses_are_refused():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Decision(first_of_three), "n_costs must say"),
+        (lambda: Decision(first_of_three), "n_costs must be set"),
         (lambda: Decision(3, 3), "must be a function"),
         (lambda: Decision(GridPath(2, 2), 5), "has 4 costs, got n_costs=5"),
         (lambda: Decision(GridPath(2, 2), sense="least"), "sense must be"),
@@ -122,7 +122,7 @@ def test_answers_that_the_check_refuses_are_refused():
         (lambda: Decision(GridPath(2, 2))([[1, 0, 1, 0]], [[1.0] * 3]), r"shape \(n, 4\)"),
         (lambda: Decision(GridPath(2, 2))([[1, 0, 1, 0]], [[1.0, np.nan, 0, 0]]), "must be finite"),
         (lambda: parse_loss("path:5"), "path:5x5"),
-        (lambda: parse_loss("decision"), "names a ready-made oracle"),
+        (lambda: parse_loss("decision"), "names a built-in oracle"),
         (lambda: parse_loss("knapsack:3"), "build it in Python"),
         (lambda: parse_loss("tsp:99"), "at most 50"),
     ],
@@ -186,7 +186,7 @@ def test_identity_gram_and_diameters():
     assert not large.effective_classes().exact
     own = Decision(first_of_three, 3, diameter=np.sqrt(2))
     assert own.score_space.effective_classes() == pytest.approx(1.0)
-    with pytest.raises(CapabilityError, match="give diameter="):
+    with pytest.raises(CapabilityError, match="pass diameter="):
         Decision(first_of_three, 3).score_space.effective_classes()
     with pytest.raises(ValueError, match="measure must be"):
         Decisions(GridPath(2, 2), "all")

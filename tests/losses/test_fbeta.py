@@ -168,8 +168,8 @@ def test_forbidden_labels():
             ValueError,
             r"empty must be a finite number in \[0\.0, 1\.0\]",
         ),
-        (lambda: FBeta(3, sizes=(4,)), ValueError, r"sizes must lie in 0\.\.3, .* got 4"),
-        (lambda: FBeta(3, sizes=(0,)), ValueError, "must hold a positive set size, got 0 only"),
+        (lambda: FBeta(3, sizes=(4,)), ValueError, r"sizes must be in 0\.\.3, .* got 4"),
+        (lambda: FBeta(3, sizes=(0,)), ValueError, "must contain a positive set size, got only 0"),
         (lambda: FBeta(3, sizes=()), ValueError, "sizes must not be empty"),
         (lambda: FBeta(3)([[0, 1]], [[0, 1]]), ValueError, r"pred must have shape \(n, 3\)"),
         (

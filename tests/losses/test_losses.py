@@ -64,13 +64,17 @@ BAD_MATRICES = [
     ([0, 1, 2], ValueError, r"must be two-dimensional \(predictions x truths\), got shape \(3,\)"),
     (np.zeros((2, 2, 2)), ValueError, r"must be two-dimensional .* got shape \(2, 2, 2\)"),
     (3.0, ValueError, r"must be two-dimensional .* got shape \(\)"),
-    ([["a", "b"], ["c", "d"]], TypeError, r"must hold real numbers, got dtype <U1; convert"),
-    ([["0", "1"], ["1", "0"]], TypeError, r"must hold real numbers, got dtype <U1"),
+    ([["a", "b"], ["c", "d"]], TypeError, r"must contain real numbers, got dtype <U1; convert"),
+    ([["0", "1"], ["1", "0"]], TypeError, r"must contain real numbers, got dtype <U1"),
     (np.array([["0", "1"]], dtype=object), TypeError, "got an entry that is not a number"),
     ([[0, None], [1, 0]], ValueError, r"got NaN at row 0, column 1"),
-    ([[0, {}], [1, 0]], TypeError, "must hold numbers only, got an entry that is not a number"),
-    ([[0, 1j], [1, 0]], TypeError, "must hold real numbers, got dtype complex128"),
-    (np.zeros((2, 2), "datetime64[s]"), TypeError, "must hold real numbers, got dtype datetime64"),
+    ([[0, {}], [1, 0]], TypeError, "must contain only numbers, got an entry that is not a number"),
+    ([[0, 1j], [1, 0]], TypeError, "must contain real numbers, got dtype complex128"),
+    (
+        np.zeros((2, 2), "datetime64[s]"),
+        TypeError,
+        "must contain real numbers, got dtype datetime64",
+    ),
 ]
 
 
@@ -83,18 +87,18 @@ def test_bad_cost_matrices(matrix, error, message):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: ZeroOne(3)([3], [0]), ValueError, r"pred must lie in 0\.\.2, got 3 at row 0"),
-        (lambda: ZeroOne(3)([0], [-1]), ValueError, r"true must lie in 0\.\.2, got -1 at row 0"),
+        (lambda: ZeroOne(3)([3], [0]), ValueError, r"pred must be in 0\.\.2, got 3 at row 0"),
+        (lambda: ZeroOne(3)([0], [-1]), ValueError, r"true must be in 0\.\.2, got -1 at row 0"),
         (
             lambda: ZeroOne(3)([0.0], [0]),
             TypeError,
-            "pred must hold integer labels, got dtype float",
+            "pred must contain integer labels, got dtype float",
         ),
         (lambda: ZeroOne(3)(["a"], [0]), TypeError, "map class names to 0..k-1 first"),
         (lambda: ZeroOne(3)([0, 1], [0]), ValueError, "the same length, got 2 and 1"),
-        (lambda: ZeroOne(3).target([7]), ValueError, r"true must lie in 0\.\.2, got 7"),
-        (lambda: ZeroOne(3).offset([7]), ValueError, r"true must lie in 0\.\.2, got 7"),
-        (lambda: CostMatrix([[0, 1]]).target([2]), ValueError, r"true must lie in 0\.\.1, got 2"),
+        (lambda: ZeroOne(3).target([7]), ValueError, r"true must be in 0\.\.2, got 7"),
+        (lambda: ZeroOne(3).offset([7]), ValueError, r"true must be in 0\.\.2, got 7"),
+        (lambda: CostMatrix([[0, 1]]).target([2]), ValueError, r"true must be in 0\.\.1, got 2"),
         (
             lambda: Hamming(2)([[0, 2]], [[0, 1]]),
             ValueError,
@@ -187,7 +191,7 @@ def test_hamming_family_on_packed_sequences():
         (
             lambda: Hamming(None)(Ragged.pack([[5]]), Ragged.pack([[0]])),
             ValueError,
-            r"pred must hold states in 0\.\.1, got 5",
+            r"pred must contain states in 0\.\.1, got 5",
         ),
     ],
 )
@@ -216,7 +220,7 @@ def test_truth_as_prediction():
     assert Abstain(3, 0.3).truth_as_prediction([2]).tolist() == [2]
     named = CostMatrix([[0, 1], [1, 0], [1, 1]], ("b", "a", "none"), ("a", "b"))
     assert named.truth_as_prediction([0, 1]).tolist() == [1, 0]
-    with pytest.raises(CapabilityError, match="truth 'z' is no prediction"):
+    with pytest.raises(CapabilityError, match="truth 'z' is not a prediction"):
         CostMatrix([[0, 1]], ("a",), ("a", "z")).truth_as_prediction([0])
     for loss in (CostMatrix([[0, 1]]), CostVectors(2)):
         with pytest.raises(CapabilityError, match="needs the capability 'truth_as_prediction'"):
@@ -254,7 +258,7 @@ def test_single_root_weight_never_counts():
         (lambda: Tree(()), ValueError, "parents must not be empty"),
         (lambda: Tree((-1, 0), (1,)), ValueError, r"one entry per node, shape \(2,\), got shape"),
         (lambda: Tree((-1, 0), (1, -1)), ValueError, "weights must be finite and non-negative"),
-        (lambda: Tree((-1, 0), ("a", "b")), TypeError, "weights must hold real numbers"),
+        (lambda: Tree((-1, 0), ("a", "b")), TypeError, "weights must contain real numbers"),
         (
             lambda: Tree((-1, 0), (1, 1), kind="level"),
             ValueError,

@@ -103,7 +103,7 @@ def test_many_truths_use_full_scores():
         (
             lambda: PartialLabels(ZeroOne(3))([0], Ragged.pack([[3]])),
             ValueError,
-            r"true must lie in 0\.\.2, got 3",
+            r"true must be in 0\.\.2, got 3",
         ),
         (
             lambda: PartialLabels(ZeroOne(3))([0, 1], Ragged.pack([[1], []])),

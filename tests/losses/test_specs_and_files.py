@@ -71,7 +71,7 @@ def test_sizes_from_data():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown loss '' in the spec ''; known are abstain, "),
+        ("", "unknown loss '' in the spec ''; the losses are abstain, "),
         ("zero", "unknown loss 'zero'"),
         ("zero-one", "the spec of zero-one lacks the number of classes; write for example"),
         (
@@ -178,7 +178,7 @@ def test_rectangular_cost_file(tmp_path):
         ("0,5\n1,0\n", "x", "rows must be 'pred' or 'true', got 'x'"),
         ("", None, "is empty"),
         ("\n , \n", None, "is empty"),
-        ("0,1\n1\n", "pred", "line 2: 1 cells where the first line has 2"),
+        ("0,1\n1\n", "pred", "line 2: 1 cells, but the first line has 2"),
         ("pred,a,b\na,0,x\nb,1,0\n", None, "line 2, cost 2: 'x' is not a number"),
         ("0,1\nx,0\n", "pred", "line 2, cost 1: 'x' is not a number"),
         ("0,1\n\n\nx,0\n", "pred", "line 4, cost 1: 'x' is not a number"),

@@ -492,7 +492,7 @@ def test_a_metric_tells_what_its_decisions_changed(kind):
     section = next(s for s in learning_sections(report) if s.key == "decisions")
     assert "FScore(average='macro')" in section.answer
     assert section.facts
-    assert "choosing decisions" in learning_html(report)
+    assert "when decisions were chosen" in learning_html(report)
 
 
 def test_the_curve_goes_on_with_a_band(classes):
@@ -509,5 +509,5 @@ def test_the_curve_goes_on_with_a_band(classes):
     assert band.name == "forecast, 90% interval"
     assert band.upper == tuple(point.high for point in ahead.points)
     section = next(s for s in learning_sections(classes) if s.key == "more_data")
-    assert section.answer.startswith(("Yes: now", "Little: now"))
+    assert section.answer.startswith(("Yes: it is", "Little: it is"))
     assert f"at {10 * last.n_train} examples" in dict(section.facts)

@@ -132,7 +132,7 @@ def test_the_worst_case_is_behind_a_fold_that_says_what_it_is():
     report = report_of("named")
     section = next(s for s in calibration_sections(report) if s.key == "sample_size")
     assert section.fold == "Worst-case guarantee, over all distributions"
-    assert section.answer.startswith("Your data tell: consistruct plan DATA")
+    assert section.answer.startswith("Ask your data: consistruct plan DATA")
     assert "guarantee" in section.details[0]
     page = calibration_html(report)
     start = page.index('<section id="sample_size">')

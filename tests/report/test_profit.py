@@ -89,10 +89,10 @@ def test_chart_section_and_table_appear(report):
     chosen = report.profit.points[report.profit.chosen]
     assert f"{chosen.share:.1%} of the examples" in section.answer
     assert "profit" in learning_tables(report)
-    assert "What acting gains" in learning_html(report)
+    assert "What is gained by acting" in learning_html(report)
     console = Console(record=True, width=100)
     console.print(learning_text(report))
-    assert "What do its decisions gain?" in console.export_text()
+    assert "How much do its decisions gain?" in console.export_text()
 
 
 def test_gains_are_drawn_as_profit(report):
@@ -152,7 +152,7 @@ def test_figures_are_those_of_the_metrics(fitted):
     written = report.as_dict()
     jsonschema.validate(written, report_schema("learning"))
     assert LearningReport.from_dict(written) == report
-    assert "What acting gains" in learning_html(report)
+    assert "What is gained by acting" in learning_html(report)
 
 
 def test_gains_have_a_report_too(fitted):
@@ -171,9 +171,9 @@ def test_what_is_missing_is_told_in_one_line(fitted):
     sets = cs.StructuredPredictor("hamming", cs.models.Ridge())
     sets.fit(X, np.tile([[0, 1, 1], [1, 0, 1]], (125, 1)))
     for call, message in (
-        (lambda: cs.learning_report(model, X, y), "give costs= of the held-out ones"),
-        (lambda: cs.learning_report(model, X, y, costs=costs[:5]), "costs of each example must"),
-        (lambda: cs.learning_report(model, X, other, costs=costs), "y holds 'dies'"),
+        (lambda: cs.learning_report(model, X, y), "pass costs= for the held-out examples"),
+        (lambda: cs.learning_report(model, X, y, costs=costs[:5]), "costs per example must"),
+        (lambda: cs.learning_report(model, X, other, costs=costs), "y contains 'dies'"),
         (lambda: cs.learning_report(model, X, y[:5], costs=costs), "same length"),
         (lambda: cs.learning_report(sets, X, y, costs=costs), "classifier with probabilities"),
     ):

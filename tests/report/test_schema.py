@@ -77,7 +77,7 @@ def test_the_first_version_is_recognised_without_its_kind():
 
 @pytest.mark.parametrize("document", [[], {}, "text", None])
 def test_what_is_no_report_is_told(document):
-    with pytest.raises(ConsistructError, match="no calibration report"):
+    with pytest.raises(ConsistructError, match="not a calibration report"):
         CalibrationReport.from_dict(document)
 
 

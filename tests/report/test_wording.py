@@ -145,7 +145,7 @@ def test_a_report_on_the_training_rows_warns(flowers):
     report = learning_report(model, X[:100], y[:100], X_train=X[:100], y_train=y[:100], **QUICK)
     metric, *_, advice = learning_sections(report)
     assert report.overlap == 100
-    assert metric.details[0].startswith("Warning: All held-out examples are among the training")
+    assert metric.details[0].startswith("Warning: all held-out examples are also in the training")
     assert "not trained on" in advice.answer
     assert 'class="warning"' in learning_html(report)
     apart = learning_report(model, X[100:], y[100:], X_train=X[:100], y_train=y[:100], **QUICK)
@@ -224,8 +224,11 @@ def entries(*rows):
 @pytest.mark.parametrize(
     ("tried", "words"),
     [
-        ((("a", 1.0, 0.3, 0.2), ("b", 0.0, 0.2, 0.5)), "it has the least criterion"),
-        ((("a", 0.5, 0.3, 0.2), ("b", 0.5, 0.2, 0.5)), "a is best alone, and this average"),
+        ((("a", 1.0, 0.3, 0.2), ("b", 0.0, 0.2, 0.5)), "it has the lowest criterion"),
+        (
+            (("a", 0.5, 0.3, 0.2), ("b", 0.5, 0.2, 0.5)),
+            "a is the best single one, and this average",
+        ),
         ((("a", 0.0, 0.3, 0.2), ("b", 0.5, 0.2, 0.5), ("c", 0.5, 0.2, 0.4)), "better than a"),
         ((("a", 1.0, 0.3, 0.2), ("b", 0.0, None, None)), "nothing else was compared. 1 more"),
     ],

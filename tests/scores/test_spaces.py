@@ -138,7 +138,7 @@ def test_tiny_blocks_keep_their_eigenvalues_apart():
     assert counts == (1, 1)
     # w₂ < λ₁ < w₁ and w₃ < λ₂ < w₂; to first order in the small weights 2·w₂ and 3w₃/2
     assert centred == pytest.approx([2 * 2.0**-49, 1.5 * 3 * 2.0**-250], rel=1e-9)
-    with pytest.raises(ValueError, match="block 1 is too small a share of the labels for float64"):
+    with pytest.raises(ValueError, match="block 1 is too small a share of all labels for float64"):
         Blocks((2**2000, 1)).gram()
 
 
@@ -151,7 +151,7 @@ def test_dense_keeps_label_names_with_a_measure():
     ("make", "error", "message"),
     [
         (lambda: Dense([1, 2]), ValueError, r"F must be a matrix \(labels x width\), got shape"),
-        (lambda: Dense([["a"]]), TypeError, "F must hold real numbers, got dtype <U1"),
+        (lambda: Dense([["a"]]), TypeError, "F must contain real numbers, got dtype <U1"),
         (lambda: Dense([[np.inf]]), ValueError, "F must be finite, got NaN or infinity"),
         (lambda: Dense([[1], [1, 2]]), ValueError, "got rows of different lengths"),
         (lambda: Dense(np.zeros((0, 2))), ValueError, "F must be a matrix"),
@@ -159,12 +159,12 @@ def test_dense_keeps_label_names_with_a_measure():
         (
             lambda: Dense(np.eye(6), reference=np.ones(6), over=Permutations(3)),
             ValueError,
-            "a reference measure can be given on plain classes only",
+            "a reference measure can be given only for plain classes",
         ),
         (
             lambda: Dense(np.eye(2), reference=(1, 2), over=Classes(2, reference=(1, 2))),
             ValueError,
-            "give the reference measure once",
+            "set the reference measure once",
         ),
         (lambda: Blocks((2, 2), reference=(1, 2)), ValueError, "one weight per prediction"),
         (lambda: Separable(0), ValueError, "T must be at least 1, got 0"),
@@ -175,7 +175,7 @@ def test_dense_keeps_label_names_with_a_measure():
         (
             lambda: Full(3).gram().solve([["a", "b", "c"]]),
             TypeError,
-            "theta must hold real numbers",
+            "theta must contain real numbers",
         ),
         (
             lambda: Separable(3).decoder()(np.ones((1, 5))),

@@ -109,7 +109,7 @@ def test_kernel_fits_can_be_tuned_and_other_models_cannot():
     assert fitted.predict(X).shape == (80, 12)
     with pytest.raises(cs.exceptions.CapabilityError, match="left_out"):
         fitted.model_.left_out()
-    with pytest.raises(ValueError, match="tunes linear and kernel fits"):
+    with pytest.raises(ValueError, match="tunes only linear and kernel fits"):
         cs.StructuredPredictor("path:3x3", Costs(["log"], surrogate="spo_plus")).fit(X, C)
 
 

@@ -255,9 +255,9 @@ def test_the_kernel_is_for_gpus_only():
     [
         (lambda u, e, m: chain_log_partition(u[0], e, m), "unary must have shape"),
         (lambda u, e, m: chain_log_partition(u, e[:2], m), "edges must have shape"),
-        (lambda u, e, m: chain_log_partition(u, e, m.float()), "mask must hold Booleans"),
+        (lambda u, e, m: chain_log_partition(u, e, m.float()), "mask must contain Booleans"),
         (lambda u, e, m: ChainCRF(3)(u, m.long(), m), "unary must have shape"),
-        (lambda u, e, m: ChainCRF(4)(u, m.long(), m.float()), "mask must hold Booleans"),
+        (lambda u, e, m: ChainCRF(4)(u, m.long(), m.float()), "mask must contain Booleans"),
         (lambda u, e, m: ChainCRF(4)(u, m.long()[:2], m), "target must have shape"),
         (lambda u, e, m: ChainCRF(4)(u, 4 * m.long(), m), "tags 0..3"),
         (lambda u, e, m: ChainCRF(4, "logistic"), "surrogate must be one of"),

@@ -254,10 +254,10 @@ def test_queries_of_different_lengths(loss):
         (lambda: TaskLoss("zero-one:3", "max_min_margin"), "linear program per example"),
         (lambda: TaskLoss(3), "loss must be a Loss or a spec"),
         (lambda: TaskLoss("zero-one:3", scores="logits"), "two-state parts"),
-        (lambda: TaskLoss("hamming:3", "sparsemax", scores="logits"), "goes with"),
+        (lambda: TaskLoss("hamming:3", "sparsemax", scores="logits"), "works only with"),
         (lambda: TaskLoss(cs.losses.NDCG(None), "log"), "padded batches"),
         (lambda: TaskLoss(cs.losses.MeanAveragePrecision(None)), "members of one size"),
-        (lambda: TaskLoss(cs.losses.Hamming(None), scores=cs.scores.Full(3)), "leave them out"),
+        (lambda: TaskLoss(cs.losses.Hamming(None), scores=cs.scores.Full(3)), "omit them"),
         (lambda: TaskLoss("map:20").decode(torch.zeros(1, 210)), "exact up to 14 items"),
         (lambda: TaskLoss("zero-one:3")(torch.zeros(2, 4), torch.zeros(2).long()), "shape \\(B, 3"),
         (lambda: TaskLoss("zero-one:3")(torch.zeros(2, 3), torch.zeros(3).long()), "one row per"),
@@ -274,7 +274,7 @@ def test_queries_of_different_lengths(loss):
         (lambda: TaskLoss("kendall:3")(torch.zeros(1, 4), torch.tensor([[0, 0, 1]])), "truths of"),
         (
             lambda: TaskLoss("zero-one:3")(torch.zeros(1, 3), torch.tensor([0]), torch.ones(1)),
-            "mask must hold Booleans",
+            "mask must contain Booleans",
         ),
         (
             lambda: TaskLoss("zero-one:3")(

@@ -171,7 +171,7 @@ def test_in_a_stack():
     [
         ({"surrogate": "best"}, "surrogate must be one of"),
         ({"device": "nowhere"}, "device must be 'auto'"),
-        ({"module_factory": lambda n, m: "net"}, "must give a torch.nn.Module"),
+        ({"module_factory": lambda n, m: "net"}, "must return a torch.nn.Module"),
         ({"module_factory": lambda n, m: torch.nn.Linear(n, m + 1)}, "scores per row"),
         ({"module_factory": (8, 0)}, "hidden size"),
         ({"learning_rate": 0.0}, "learning_rate"),

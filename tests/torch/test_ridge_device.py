@@ -188,7 +188,7 @@ def test_in_an_estimator(tmp_path):
         ({"device": "cpu", "solver": "sgd"}, "closed form with regularizer"),
         ({"device": "cpu", "regularizer": "weights"}, "closed form with regularizer"),
         ({"device": "cpu", "precision": "half"}, "precision must be one of"),
-        ({"precision": "single"}, "has an effect with device"),
+        ({"precision": "single"}, "has an effect only with device"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(settings, message):
@@ -278,7 +278,7 @@ def test_bad_tensors_are_refused_in_one_line():
     model = Ridge("linear", device="cpu")
     estimator = cs.TaskLossClassifier("zero_one", model)
     rows = torch.as_tensor(X)
-    with pytest.raises(ValueError, match="must not hold NaN or infinity"):
+    with pytest.raises(ValueError, match="must not contain NaN or infinity"):
         estimator.fit(rows.clone().index_fill_(0, torch.tensor([3]), torch.nan), CLASSES)
     with pytest.raises(ValueError, match="must have shape"):
         estimator.fit(rows[:, 0], CLASSES)

@@ -177,7 +177,7 @@ def _not_pseudometric(loss: Loss) -> str | None:
         return f"{loss!r} is not symmetric"
     for middle in range(len(L)):
         if (L[:, middle, None] + L[middle, None, :] + scale < L).any():
-            return f"{loss!r} breaks the triangle inequality through label {middle}"
+            return f"{loss!r} violates the triangle inequality through label {middle}"
     return None
 
 

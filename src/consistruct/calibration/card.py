@@ -35,7 +35,9 @@ def calibration_card(curve: CalibrationFunction) -> str:
     ]
     if not points:
         n = describe_count(curve.loss.n_labels)
-        facts.append(("plot", f"none yet: H(eps) computes values, which takes time for {n} labels"))
+        facts.append(
+            ("plot", f"none yet: call H(eps) to compute values, which takes time for {n} labels")
+        )
     x = [0.0, *(point.eps for point in points)]
     low = [0.0, *(point.lower for point in points)]
     high = [0.0, *(min(point.upper, 4 * max(low)) for point in points)]
@@ -51,7 +53,7 @@ def _level(curve: CalibrationFunction) -> str:
         return str(error)
     if np.isnan(level):
         return "not known"
-    return "yes" if level == 0 else f"only to level {level:g}"
+    return "yes" if level == 0 else f"only up to level {level:g}"
 
 
 def _points(curve: CalibrationFunction) -> list[CurvePoint]:

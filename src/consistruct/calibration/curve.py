@@ -132,7 +132,7 @@ class CalibrationFunction:
     def certificate(self, eps: float) -> Certificate:
         """The proof of H(ε): pair, law, scores, multipliers, and what covers all other pairs."""
         if not 0 < eps <= self._method.max_eps:
-            raise ValueError(f"eps must lie in (0, max_eps = {self.max_eps:g}], got {eps}")
+            raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:g}], got {eps}")
         return self._method.certificate(float(eps))
 
     # --- the whole curve ---
@@ -169,7 +169,7 @@ class CalibrationFunction:
         Under this law the surrogate's optimum predicts j though i is better by the level.
         """
         if not isinstance(self._method, PairsMethod):
-            raise ConsistructError(f"the method '{self.method}' gives no witness")
+            raise ConsistructError(f"the method '{self.method}' provides no witness")
         return self._method.witness
 
     @cached_property

@@ -109,8 +109,8 @@ class Capped(Distributions):
         cap = 1 - Fraction(self.delta)
         if cap * n_truths < 1:
             raise ConsistructError(
-                f"no distribution over {n_truths} truths keeps all of them at or below "
-                f"{float(cap):g}; give a smaller delta"
+                f"no distribution over {n_truths} truths keeps them all at or below "
+                f"{float(cap):g}; choose a smaller delta"
             )
         full = math.floor(1 / cap)
         rest = 1 - full * cap
@@ -149,7 +149,7 @@ class WithMargin(Distributions):
 
     @property
     def meaning(self) -> str:
-        return f"the likeliest truth leads the second by at least {self.gamma:g}"
+        return f"the most probable truth leads the second by at least {self.gamma:g}"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         gamma = Fraction(self.gamma)
@@ -189,7 +189,7 @@ class Noisy(Distributions):
 
     @property
     def meaning(self) -> str:
-        return f"every label is sure but for noise of rate {self.eta:g}"
+        return f"every label is certain apart from noise at rate {self.eta:g}"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         eta = Fraction(self.eta)
@@ -235,7 +235,7 @@ class Constrained(Distributions):
         object.__setattr__(self, "bounds", bounds)
         if len(rows) != len(bounds) or not all(map(math.isfinite, [*bounds, *sum(rows, ())])):
             raise ValueError(
-                f"give one finite bound for each row of finite numbers, got {len(rows)} rows and "
+                f"pass one finite bound for each row of finite numbers, got {len(rows)} rows and "
                 f"{len(bounds)} bounds"
             )
 
@@ -245,7 +245,7 @@ class Constrained(Distributions):
 
     @property
     def meaning(self) -> str:
-        return f"the probabilities keep {len(self.rows)} linear constraints"
+        return f"the probabilities satisfy {len(self.rows)} linear constraints"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         for row in self.rows:
@@ -261,7 +261,7 @@ class Constrained(Distributions):
             known.append(cut)
             _check_count(len(vertices), self, n_truths)
         if not vertices:
-            raise ConsistructError("no distribution meets all of these constraints")
+            raise ConsistructError("no distribution satisfies all of these constraints")
         return (Polytope("all", tuple(vertices)),)
 
 

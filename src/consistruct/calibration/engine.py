@@ -105,15 +105,15 @@ def calibration_function(
         raise FamilyError(loss, "have a calibration function")
     if loss.truths.size is None:
         raise ConsistructError(
-            f"the calibration function needs finitely many truths, but those of {loss!r} are "
-            f"infinitely many; list the ones that occur as columns of losses.CostMatrix"
+            f"the calibration function needs finitely many truths, but {loss!r} has infinitely "
+            "many; list those that occur as the columns of losses.CostMatrix"
         )
     check_cost_scale(loss.max_value)
     other = cls.excess != "square"
     if other and distributions is not None:
         raise ConsistructError(
-            f"distributions= is for the quadratic surrogate, whose excess risk depends on the "
-            f"expected losses alone; got {cls.name!r}"
+            "distributions= works only with the quadratic surrogate, whose excess risk depends "
+            f"on the expected losses alone; got {cls.name!r}"
         )
     if scores is not None:
         space = _as_space(loss, scores)
@@ -151,14 +151,14 @@ def _of_decisions(
             + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
         )
     if distributions is not None:
-        raise ConsistructError("distributions= needs truths that can be listed, and costs cannot")
+        raise ConsistructError("distributions= needs truths that can be listed, which costs cannot")
     if isinstance(scores, str) and scores == "uniform":
         scores = Decisions(loss.solver, "uniform")
     space = loss.score_space if scores is None else scores
     if not isinstance(space, Decisions) or space.oracle != loss.solver:
         raise ConsistructError(
-            f"decisions have their own scores: leave scores out, or give 'uniform' for the uniform "
-            f"measure on decisions, got {scores!r}"
+            "decisions have their own scores: leave scores out, or pass 'uniform' for the "
+            f"uniform measure on decisions, got {scores!r}"
         )
     return CalibrationFunction(
         loss,
@@ -202,8 +202,9 @@ def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
     ]
     if merged:
         warnings.warn(
-            f"the scores do not tell apart labels of different loss, {_some(loss, merged)}; only "
-            f"the first of a group can be predicted: the result depends on the order of labels",
+            f"the scores cannot tell apart labels with different losses, {_some(loss, merged)}; "
+            "only the first of a group can be predicted, so the result depends on the order of "
+            "the labels",
             LabelOrderWarning,
             stacklevel=3,
         )
@@ -218,7 +219,7 @@ def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
     if inside:
         warnings.warn(
             f"the labels {_some(loss, inside)} cannot win outright under these scores; whether "
-            f"they win ties, and with it the result, depends on the order of the labels",
+            "they win ties, and hence the result, depends on the order of the labels",
             LabelOrderWarning,
             stacklevel=3,
         )

@@ -43,9 +43,9 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # of the click th
 
 app = typer.Typer(
     cls=Commands,
-    help="Train for the loss you are judged by, and know beforehand how hard it is.\n\n"
-    "Example: consistruct analyze hamming:10 --html report.html\n\n"
-    "Every command explains itself: consistruct fit --help",
+    help="Train for the loss you are judged by, and know beforehand how hard it is.\n\nExample: "
+    "consistruct analyze hamming:10 --html report.html\n\nFor help on a command: consistruct "
+    "fit --help",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

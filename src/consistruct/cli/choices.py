@@ -37,7 +37,9 @@ def choose_loss(spec: str, rows: str | None) -> Any:
 
         return parse_loss(spec, rows=rows)  # type: ignore[arg-type]
     if rows is not None:
-        raise ValueError(f"--rows is about cost files (cost:FILE.csv), the loss is {spec!r}")
+        raise ValueError(
+            f"--rows applies only to cost files (cost:FILE.csv), but the loss is {spec!r}"
+        )
     return spec
 
 
@@ -88,8 +90,8 @@ def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
     if takes_queries(parameters["loss"], examples.X, y):  # one relevance per row
         if examples.groups is None:
             raise ValueError(
-                f"--loss {parameters['loss']} ranks the items of queries: name the column with the "
-                f"query by --groups, or give qid:… in an svmlight file"
+                f"--loss {parameters['loss']} ranks the items of queries: name the query column "
+                "with --groups, or use qid:… in an svmlight file"
             )
         return StructuredPredictor(**parameters)
     indicator = y.ndim == 2 and y.dtype.kind == "i" and set(np.unique(y)) <= {0, 1}

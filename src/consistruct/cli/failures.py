@@ -165,5 +165,9 @@ def _tell_bug(error: Exception) -> int:
             file.write(f"consistruct {__version__}\n{sys.argv!r}\n{text}")
     except OSError:
         typer.echo(text, err=True)
-        return tell(f"a bug of ours ({kind}); the trace stands above, please report it", BUG)
-    return tell(f"a bug of ours ({kind}); the trace is in {name}, please report it", BUG)
+        return tell(
+            f"this is a bug in consistruct ({kind}); the traceback is above, please report it", BUG
+        )
+    return tell(
+        f"this is a bug in consistruct ({kind}); the traceback is in {name}, please report it", BUG
+    )

@@ -35,19 +35,17 @@ __all__ = [
 
 Resume = Annotated[
     bool,
-    typer.Option(
-        "--resume", help="Folder: go on from the checkpoint of a fit that was interrupted."
-    ),
+    typer.Option("--resume", help="Folder: continue from the checkpoint of an interrupted fit."),
 ]
 Every = Annotated[float, typer.Option(help="Folder: seconds between checkpoints.")]
 HeldOut = Annotated[
     str | None,
     typer.Option(
-        help='Folder: files by whose task loss the penalty is chosen, such as "2026-11-*"; they '
-        "take no other part. Default: generalised cross-validation."
+        help="Folder: files used only to choose the penalty by their task loss, such as "
+        '"2026-11-*". Default: generalised cross-validation.'
     ),
 ]
-Passes = Annotated[int, typer.Option(help="Folder, solver=sgd: how often the files are read.")]
+Passes = Annotated[int, typer.Option(help="Folder, solver=sgd: how many times the files are read.")]
 NFeatures = Annotated[
     int | None, typer.Option(help="Folder of svmlight files: how many columns there are.")
 ]
@@ -68,7 +66,7 @@ FIT_OPTIONS = (
 )
 PREDICT_OPTIONS = ("model", "data", "out", "expected_loss", "as_json")
 EVALUATE_OPTIONS = ("model", "data", "target", "at_most", "as_json")
-REASON = "does not go with a folder"
+REASON = "does not apply to a folder"
 
 
 def fit_folder(
@@ -99,7 +97,9 @@ def fit_folder(
     chosen = choose_model(learner, settings, None, None)
     by_steps = getattr(chosen, "solver", None) == "sgd"
     if by_steps and (checkpoint is not None or resume):
-        raise ValueError("--checkpoint and --resume keep sums of a folder; solver=sgd has none")
+        raise ValueError(
+            "--checkpoint and --resume store the sums over a folder, which solver=sgd does not use"
+        )
     kept = None if by_steps else checkpoint or model.with_name(f"{model.name}.checkpoint")
     check_distinct(model=model, checkpoint=kept)
     check_writable(model, loss=loss_file(loss))
@@ -107,8 +107,8 @@ def fit_folder(
         check_writable(kept, loss=loss_file(loss))
         if kept.exists() and not resume:
             raise ValueError(
-                f"there is a checkpoint {kept} of an interrupted fit; go on from it with --resume, "
-                f"or delete it"
+                f"there is a checkpoint {kept} of an interrupted fit; continue from it with "
+                "--resume, or delete it"
             )
 
     def folder(**part: Any) -> Folder:
@@ -131,7 +131,9 @@ def fit_folder(
             )
     except KeyboardInterrupt:
         if kept is not None and kept.exists():
-            typer.echo(f"consistruct: the sums so far are in {kept}; go on with --resume", err=True)
+            typer.echo(
+                f"consistruct: the sums so far are in {kept}; continue with --resume", err=True
+            )
         raise
     save(estimator, model, notes={"layout": source.layout.as_dict()})
     if kept is not None:
@@ -182,7 +184,7 @@ def predict_folder(
     if out is None:
         raise ValueError("predictions of a folder are written to a file; name it with --out")
     if out.resolve().is_relative_to(data.resolve()):
-        raise ValueError(f"cannot write {out}: it lies in the folder that this command reads")
+        raise ValueError(f"cannot write {out}: it is in the folder that this command reads")
     layout = layout_of(stored, model)
     folder = Folder(data, like=layout, with_target=False)
     count = 0

@@ -65,7 +65,7 @@ def using(model: Path) -> Iterator[None]:
         raise ModelFileError(
             f"{model} cannot be used, its parts do not fit together "
             f"({one_line(f'{type(error).__name__}: {error}')[:200]}); if `consistruct fit` wrote "
-            f"it, this is a bug of ours: please report it"
+            "it, this is a bug in consistruct: please report it"
         ) from error
 
 

@@ -39,8 +39,8 @@ Format = Annotated[
 Target = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column with the truth (repeat it for several labels); a number where the file has "
-        "no header, -1 is the last. In an .npz: name of the member."
+        help="Column with the truth (repeat for several labels); a number if the file has no "
+        "header (-1 is the last column). In an .npz file: name of the member."
     ),
 ]
 Labels = Annotated[
@@ -48,7 +48,7 @@ Labels = Annotated[
     typer.Option(help="ARFF: how many attributes are labels, or a Mulan label file (.xml)."),
 ]
 LabelsAt = Annotated[
-    Literal["end", "start"], typer.Option(help="ARFF: where those attributes stand.")
+    Literal["end", "start"], typer.Option(help="ARFF: where those attributes are.")
 ]
 Part = Annotated[str | None, typer.Option(help="NPZ with several parts: train or test.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -58,7 +58,7 @@ Template = Annotated[
 ]
 Transitions = Annotated[
     str,
-    typer.Option(help="For column files: shared, or features (each edge has scores of its own)."),
+    typer.Option(help="Column file: shared, or features (each edge has its own scores)."),
 ]
 TagScheme = Annotated[
     str | None, typer.Option(help="Column file: bio or iobes, forbids tags that break the scheme.")

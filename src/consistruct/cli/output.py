@@ -29,7 +29,7 @@ def check_writable(path: Path, **read: Path | None) -> None:
                 f"cannot write {path}: it is the {words} that this command reads; name another file"
             )
     if path.is_dir() or not path.resolve().parent.is_dir():
-        reason = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
+        reason = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise ValueError(f"cannot write {path}: it {reason}")
 
 
@@ -38,7 +38,9 @@ def check_distinct(**written: Path | None) -> None:
     paths = [(name, path) for name, path in written.items() if path is not None]
     for (first, path), (second, other) in itertools.combinations(paths, 2):
         if _same_file(path, other):
-            raise ValueError(f"--{first} and --{second} both name {path}; give two files")
+            raise ValueError(
+                f"--{first} and --{second} both name {path}; choose two different files"
+            )
 
 
 def _same_file(path: Path, other: Path) -> bool:

@@ -48,15 +48,17 @@ def read_pilot(
     from consistruct.learning import StructuredPredictor
 
     if data.is_dir():
-        raise ValueError(f"a pilot data set is one file, but {data} is a folder; give one of it")
+        raise ValueError(
+            f"a pilot data set is a single file, but {data} is a folder; choose one file in it"
+        )
     if sequences.is_column_file(data, format):
         if loss != "hamming":
-            raise ValueError(f"sequences of tags are judged by --loss hamming, got {loss!r}")
+            raise ValueError(f"for sequences of tags use --loss hamming, got {loss!r}")
         chain = choose_model("chain" if learner == "auto" else learner, settings, None, None)
         X, y = sequences.read_columns(data, template, target)
         return Pilot(StructuredPredictor("hamming", chain, random_state=seed), X, y, None)
     if template is not None:
-        raise ValueError("--template is about column files (.conll, or --format conll)")
+        raise ValueError("--template applies only to column files (.conll, or --format conll)")
     examples = read_table(
         data,
         format=format,
@@ -109,7 +111,7 @@ def worst_case_of(
     from consistruct.scores.spec import parse_scores
 
     if asked_metric(pilot.estimator.loss) is not None:
-        return "a metric that is no mean over examples has none"
+        return "a metric that is not an average over examples has none"
     _, examples = clone(pilot.estimator)._training(pilot.X, pilot.y, groups=pilot.groups)
     if examples.kind.name != "rows":
         return f"{examples.kind.loss!r} is a family of losses; name a size: consistruct plan SPEC"

@@ -23,15 +23,16 @@ __all__ = [
 Risk = Annotated[
     float | None,
     typer.Option(
-        help="Promise that the mean loss is at most this: some rows are kept apart, and unsure "
-        "predictions become safer ones (no answer, several classes, a longer list …)."
+        help="Promise that the mean loss is at most this: some rows are set aside, and uncertain "
+        "predictions are replaced by safer ones (no answer, several classes, a longer list, "
+        "…)."
     ),
 ]
 Confidence = Annotated[
     float | None,
     typer.Option(
-        help="With --risk: probability of the promise over the rows kept apart, such as 0.9; "
-        "default: it holds on average over them."
+        help="With --risk: probability that the promise holds over the choice of the rows set "
+        "aside, such as 0.9; default: it holds on average over them."
     ),
 ]
 PolicyName = Annotated[
@@ -43,7 +44,7 @@ PolicyName = Annotated[
 ]
 Calibrate = Annotated[
     float | None,
-    typer.Option(help="With --risk: share of the rows that are kept apart; default 0.3."),
+    typer.Option(help="With --risk: share of the rows that are set aside; default: 0.3."),
 ]
 
 
@@ -63,7 +64,7 @@ def with_risk(
             ("--calibrate", calibrate),
         ):
             if value is not None:
-                raise ValueError(f"{name} goes with --risk LEVEL")
+                raise ValueError(f"{name} needs --risk LEVEL")
         return estimator
     from consistruct.guarantees.risk import RiskControl
 

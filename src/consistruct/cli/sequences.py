@@ -78,16 +78,16 @@ def is_sequence_model(
     reads_columns = getattr(examples, "name", "") == "sequences"
     if is_column_file(data, format) and not reads_columns:
         raise ModelFileError(
-            f"{model} holds a {kind}, which does not read column files; fit a model on a .conll "
-            f"file with --template"
+            f"{model} contains a {kind}, which does not read column files; fit a model on a "
+            ".conll file with --template"
         )
     if is_column_file(data, format) or not reads_columns:
         return reads_columns
     other = format or SUFFIXES.get(data.suffix.lower())
     if other is not None:
         raise ModelFileError(
-            f"{model} holds a {kind}, which reads column files, but {data} is read as {other}; "
-            f"give --format conll if it is one"
+            f"{model} contains a {kind}, which reads column files, but {data} is read as {other}; "
+            "pass --format conll if it is one"
         )
     return True  # .txt, .data, .bio, … may be column files
 
@@ -123,7 +123,7 @@ def fit_columns(
     check_distinct(model=model, checkpoint=checkpoint)
     check_writable(model, data=data, template=template)
     if learner not in ("auto", "chain"):
-        raise ValueError(f"column files are learnt by --learner chain, got --learner {learner}")
+        raise ValueError(f"column files need --learner chain, got --learner {learner}")
     if checkpoint is not None:
         check_writable(checkpoint, data=data, template=template)
         parameters["checkpoint"] = str(checkpoint)
@@ -247,7 +247,7 @@ def _read(data: Path) -> ColumnFile:
         raise DataFileError(f"there is no file {str(data)!r}")
     irregular = irregular_file(data)
     if irregular is not None:
-        raise DataFileError(f"{data} is {irregular}; give a column file")
+        raise DataFileError(f"{data} is {irregular}; pass a column file")
     with activity(f"reading {data.name}"):
         return read_columns(data)
 
@@ -258,7 +258,7 @@ def _template_text(path: Path) -> str:
 
     fault = unreadable_table(path)
     if fault is not None:
-        raise DataFileError(f"{path} is no template: {fault}")
+        raise DataFileError(f"{path} is not a valid template: {fault}")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

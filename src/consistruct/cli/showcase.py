@@ -115,7 +115,9 @@ def _analyse(console: Console, folder: Path) -> list[Path]:
     report = calibration_report(curve, at=1.0)
     _print_answers(console, calibration_sections(report))
     curve.certificate(1.0).check()
-    console.print("certificate at ε = 1 checked: law, scores and multipliers prove the value")
+    console.print(
+        "certificate at ε = 1 checked: distribution, scores and multipliers prove the value"
+    )
     return [
         write_file(folder / "calibration.html", calibration_html(report)),
         write_file(folder / "calibration.png", chart_picture(calibration_charts(report), "png")),
@@ -141,12 +143,12 @@ def _learn(console: Console, folder: Path) -> list[Path]:
         model, test.X, test.y, X_train=train.X, y_train=train.y, columns=train.columns,
         bandwidths=False, repeats=1,
     )  # fmt: skip
-    table = Table(title="Mean cost of 177 patients kept aside (less is better)")
+    table = Table(title="Mean cost on 177 held-out patients (lower is better)")
     table.add_column("model")
     table.add_column("cost", justify="right")
     for score in report.scores:
         first = score is report.scores[0]
-        name = "consistruct, several models weighed" if first else score.name
+        name = "consistruct, weighted average of models" if first else score.name
         table.add_row(name, f"{score.mean:.3f} ± {score.standard_error:.3f}")
     console.print(table)
     _print_answers(console, learning_sections(report))

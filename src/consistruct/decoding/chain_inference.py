@@ -79,7 +79,7 @@ def chain_marginals(scores: ChainScores, weights: ArrayLike | None = None) -> Ch
         weights_array = np.ascontiguousarray(weights, dtype=np.float64)
         if weights_array.shape != (n,) or not np.isfinite(weights_array).all():
             raise ValueError(
-                f"weights must hold one finite number per sequence, shape ({n},), "
+                f"weights must contain one finite number per sequence, shape ({n},), "
                 f"got shape {weights_array.shape}"
             )
     shared = scores.edges.ndim == 2

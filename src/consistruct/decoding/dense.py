@@ -115,8 +115,8 @@ class DenseArgmax(BaseDecoder):
             return np.asarray((theta @ rows.T).argmax(axis=1))
         if (forbidden @ (rows < 0).T.astype(np.float64) > 0).any():
             raise ValueError(
-                "theta holds −inf where an embedding is negative, a score of +inf; "
-                "forbid labels only in coordinates that are non-negative"
+                "theta contains −inf where an embedding is negative, a score of +inf; forbid "
+                "labels only in coordinates that are non-negative"
             )
         values = np.where(forbidden, 0.0, theta) @ rows.T
         values[forbidden @ (rows > 0).T.astype(np.float64) > 0] = -np.inf

@@ -47,7 +47,7 @@ class _PrefixOrder(BaseDecoder):
         if np.isneginf(scores).any():
             raise ValueError(
                 "theta must be finite, got −inf: these scores are shared by all orders and cannot "
-                "forbid single ones"
+                "forbid a single one"
             )
         return scores
 

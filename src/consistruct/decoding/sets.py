@@ -76,7 +76,7 @@ class SetBySize(BaseDecoder):
         beta = check_number(self.beta, "beta", low=0.0, open_low=True)
         sizes = check_set_sizes(self.sizes, n_items)
         if sizes[-1] == 0:
-            raise ValueError("sizes must hold a positive set size, got 0 only")
+            raise ValueError("sizes must contain a positive set size, got only 0")
         self._set(n_items=n_items, beta=beta, sizes=sizes)
 
     @cached_property

@@ -81,7 +81,7 @@ class Sort(BaseDecoder):
         """Packed item scores (N,) -> packed orders: the best item of each query first."""
         values = np.asarray(theta.values)
         if values.ndim != 1:
-            raise ValueError(f"packed theta must hold one score per item, got {values.shape}")
+            raise ValueError(f"packed theta must contain one score per item, got {values.shape}")
         scores = check_theta(values[:, None], 1)[:, 0]
         order = np.lexsort((-scores, theta.rows))  # stable: equal items by number
         return theta.with_values(order - theta.offsets[theta.rows])

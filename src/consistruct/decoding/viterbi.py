@@ -45,14 +45,14 @@ class ChainScores:
         edges = np.asarray(self.edges)
         if unary.ndim != 2 or unary.dtype.kind not in "biuf":
             raise ValueError(
-                f"unary must hold numbers of shape (N, s), got dtype {unary.dtype} "
+                f"unary must contain numbers of shape (N, s), got dtype {unary.dtype} "
                 f"and shape {unary.shape}"
             )
         n_parts, n_states = unary.shape
         allowed = ((n_states, n_states), (n_parts, n_states, n_states))
         if edges.shape not in allowed or edges.dtype.kind not in "biuf":
             raise ValueError(
-                f"edges must hold numbers of shape {allowed[0]} (shared) or {allowed[1]} "
+                f"edges must contain numbers of shape {allowed[0]} (shared) or {allowed[1]} "
                 f"(one matrix per part), got dtype {edges.dtype} and shape {edges.shape}"
             )
         unary = np.ascontiguousarray(unary, dtype=np.float64)

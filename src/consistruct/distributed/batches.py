@@ -53,7 +53,7 @@ class Columns:
                     f"their number (--n-features)"
                 )
             if target or ignore:
-                raise DataFileError("svmlight files have no named columns; leave --target out")
+                raise DataFileError("svmlight files have no named columns; omit --target")
             zero_based = False if like is None else bool(like.zero_based)
             return cls(None, (), width, zero_based)
         names = _dataset(file, kind, None).schema.names
@@ -120,7 +120,7 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
         return datasets.dataset(str(file), format=style)
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise bad(file, f"is no {kind} file ({reason})") from None
+        raise bad(file, f"is not a {kind} file ({reason})") from None
 
 
 def _matrix(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any]:
@@ -187,7 +187,7 @@ def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, ND
                     zero_based=bool(columns.zero_based),
                 )
             except ValueError as error:
-                raise bad(file, f"is no svmlight file with these columns ({error})") from None
+                raise bad(file, f"is not an svmlight file with these columns ({error})") from None
             if X.shape[0]:
                 # beyond 2^53 a double is no longer one whole number
                 whole = (y == np.rint(y)).all() and (np.abs(y) < 2.0**53).all()

@@ -41,7 +41,8 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: A
     model = stream_model(estimator)
     if getattr(model, "solver", None) != "moments":
         raise ValueError(
-            "Dask inputs are learnt from by sums: use model='auto' or Ridge(solver='moments')"
+            "Dask inputs need a model that learns from sums: use model='auto' or "
+            "Ridge(solver='moments')"
         )
     batches = _partitions(X, y, sample_weight)
     size = sample_size(model, X.shape[1])

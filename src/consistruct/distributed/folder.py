@@ -141,7 +141,7 @@ class Folder:
             return y.astype(np.float64 if self.truth_kind == "float" else np.int64)
         except ValueError:
             raise DataFileError(
-                f"{file}: the truths are numbers in other files, here is one that is not"
+                f"{file}: the truths are numbers in the other files, but here one is not"
             ) from None
 
     def labels(self) -> Iterator[NDArray[Any]]:
@@ -174,7 +174,7 @@ def _identity(file: Path) -> str:
 
 def _files(path: Path, only: str | None, without: str | None) -> list[Path]:
     if not path.is_dir():
-        raise DataFileError(f"{path} is no folder of data files")
+        raise DataFileError(f"{path} is not a folder of data files")
 
     def hidden(file: Path) -> bool:
         return any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
@@ -186,7 +186,7 @@ def _files(path: Path, only: str | None, without: str | None) -> list[Path]:
         found = [f for f in found if not f.match(without)]
     if not found:
         words = f" whose names match {only!r}" if only else ""
-        raise DataFileError(f"{path} holds no files{words}")
+        raise DataFileError(f"{path} contains no files{words}")
     return sorted(found, key=lambda file: file.relative_to(path).as_posix())
 
 
@@ -196,6 +196,6 @@ def _format(path: Path, files: list[Path]) -> str:
     if len(kinds) != 1 or not known:
         shown = ", ".join(sorted(kinds))
         raise DataFileError(
-            f"{path} must hold files of one format ({', '.join(FORMATS)}), got {shown}"
+            f"{path} must contain files of one format ({', '.join(FORMATS)}), got {shown}"
         )
     return known[0]

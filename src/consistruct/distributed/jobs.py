@@ -69,8 +69,8 @@ def fit_folder(
     if not isinstance(model, Ridge) or model.solver != "moments":
         if checkpoint is not None or resume:
             raise ValueError(
-                "a checkpoint of a folder keeps sums, so it needs Ridge(solver='moments'); leave "
-                "it out with SGD"
+                "a checkpoint of a folder stores sums, so it needs Ridge(solver='moments'); omit "
+                "it with SGD"
             )
         return fit_stream(estimator, folder, passes=passes)
     survey = _survey(estimator, folder, model)
@@ -80,7 +80,7 @@ def fit_folder(
     passed, place = plan.start(), None
     if resume:
         if checkpoint is None:
-            raise ValueError("resume=True goes on from a checkpoint; name its file")
+            raise ValueError("resume=True continues from a checkpoint; name its file")
         place = _resumed(passed, Path(checkpoint), fingerprint, identity)
     keeper = _Keeper(passed, checkpoint, every, fingerprint, identity)
     with verbosity(estimator.verbose):
@@ -96,7 +96,7 @@ def _survey(estimator: Any, folder: Folder, model: Ridge) -> Survey:
         found = Labels.of(y)
         labels = found if labels is None else labels + found
     if labels is None:
-        raise DataFileError(f"{folder.path} holds no rows")
+        raise DataFileError(f"{folder.path} contains no rows")
     if labels.rows.dtype.kind == "U":  # a CSV file does not say what its cells are
         shape = labels.rows.shape
         rows = labels.rows
@@ -176,7 +176,7 @@ def _resumed(passed: Pass, path: Path, fingerprint: str, identity: dict[str, str
     if found is None:
         return None
     if found.numbers.get("form") != "pass":
-        raise ValueError(f"{path.name} is no checkpoint of a pass over a folder")
+        raise ValueError(f"{path.name} is not a checkpoint of a pass over a folder")
     _refuse_changed(found.numbers["files"], identity, "the checkpoint was written")
     if found.fingerprint != fingerprint:
         raise ValueError(
@@ -193,8 +193,8 @@ def _refuse_changed(before: dict[str, str], now: dict[str, str], since: str) -> 
         name = changed[0]
         what = "is gone" if name not in now else "is new" if name not in before else "has changed"
         raise DataFileError(
-            f"{name} {what} since {since} ({len(changed)} such files); put it back, or start anew "
-            f"without the checkpoint"
+            f"{name} {what} since {since} ({len(changed)} such files); put it back, or start "
+            "again without the checkpoint"
         )
 
 
@@ -218,7 +218,7 @@ def evaluate_folder(
         total += float(losses.sum())
         squares += float(losses @ losses)
     if not count:
-        raise DataFileError(f"{folder.path} holds no rows")
+        raise DataFileError(f"{folder.path} contains no rows")
     mean = total / count
     error = None
     if count > 1:

@@ -169,7 +169,7 @@ async def _follow(request: Request) -> Response:
     job = _job(request)
     after = request.query_params.get("after", "-1")
     if not re.fullmatch(r"-1|[0-9]{1,9}", after):
-        raise HTTPException(400, "after must be the version that the page has seen")
+        raise HTTPException(400, "after must be the version that the page last saw")
     jobs: Jobs = request.app.state.jobs
     await jobs.wait(job, int(after), POLL_SECONDS)
     return JSONResponse(job.as_dict())
@@ -199,7 +199,7 @@ async def _download(request: Request) -> Response:
     job = _job(request)
     name = request.path_params["name"]
     if name not in FILES:
-        raise HTTPException(404, f"there are the files {', '.join(FILES)}")
+        raise HTTPException(404, f"the available files are {', '.join(FILES)}")
     if job.state != "done":
         raise HTTPException(409, "this computation has no result")
     jobs: Jobs = request.app.state.jobs
@@ -219,7 +219,9 @@ def _job(request: Request, identifier: str | None = None) -> Job:
     try:
         return jobs.get(identifier or request.path_params.get("job", ""))
     except KeyError:
-        raise HTTPException(404, "this computation is not known any more; start it again") from None
+        raise HTTPException(
+            404, "this computation is no longer available; start it again"
+        ) from None
 
 
 def _media_type(request: Request) -> str:

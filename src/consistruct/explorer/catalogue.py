@@ -50,7 +50,7 @@ OFFERS: dict[str, Offer] = {
         "Block: wrong group of classes", "block:{}", (Field("group sizes", "4x25", "sizes"),)
     ),
     "mixed": Offer(
-        "Mixed: wrong group worse than wrong class",
+        "Mixed: a wrong group is worse than a wrong class",
         "mixed:{}:{}",
         (Field("group sizes", "4x5", "sizes"), Field("share η of the 0-1 loss", "0.4", "number")),
     ),
@@ -60,7 +60,7 @@ OFFERS: dict[str, Offer] = {
         (Field("parts", "10"), Field("states per part", "2")),
     ),
     "label-costs": Offer(
-        "Label costs: a missed label is dearer than a false one",
+        "Label costs: a missed label costs more than a false one",
         "label-costs:{}:{}",
         (Field("labels", "10"), Field("cost of a missed label", "2", "number")),
     ),
@@ -131,7 +131,7 @@ SCORES = (
 )
 DECODINGS = (
     ("argmax", "argmax: the highest score"),
-    ("bayes", "Bayes: least expected loss"),
+    ("bayes", "Bayes: lowest expected loss"),
 )
 
 

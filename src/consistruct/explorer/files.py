@@ -40,7 +40,7 @@ def render(report: CalibrationReport, name: str) -> bytes:
         return chart_picture(calibration_charts(report), "png")
     if name == "report.html":
         return calibration_html(report).encode()
-    raise ValueError(f"there are the files {', '.join(FILES)}, got {name!r}")
+    raise ValueError(f"the available files are {', '.join(FILES)}, got {name!r}")
 
 
 def description(setting: Setting) -> str:

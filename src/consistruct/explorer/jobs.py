@@ -90,7 +90,7 @@ class Jobs:
         unfinished = sum(not job.finished for job in self._jobs.values())
         if unfinished >= self._limits.workers + self._limits.waiting:
             raise TooBusyError(
-                f"{unfinished} computations are under way already; wait, or cancel some of them"
+                f"{unfinished} computations are already running; wait, or cancel some of them"
             )
         request: dict[str, Any] = {"task": "analyse", "setting": setting.as_dict()}
         if setting.matrix:

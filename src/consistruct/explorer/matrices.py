@@ -60,8 +60,8 @@ class Matrices:
         longest = max((len(name) for name in (*names, *(matrix.true_names or ()))), default=0)
         if longest > self._limits.name_characters:
             raise ConsistructError(
-                f"{SOURCE} has a label name of {longest} characters, the explorer takes at most "
-                f"{self._limits.name_characters}; shorten it"
+                f"{SOURCE} has a label name of {longest} characters, but the explorer accepts at "
+                f"most {self._limits.name_characters}; shorten it"
             )
         return upload, {
             "id": upload.identifier,
@@ -99,7 +99,7 @@ class Matrices:
                 f"{SOURCE} is not UTF-8 text; save the cost matrix as CSV (UTF-8)"
             ) from None
         if "\0" in text:
-            raise ConsistructError(f"{SOURCE} holds binary data; save the cost matrix as CSV")
+            raise ConsistructError(f"{SOURCE} contains binary data; save the cost matrix as CSV")
         most = self._limits.labels + 1  # a line and a column of names
         lines = [line for line in text.splitlines() if line.strip(" \t,")]
         n_columns = max((line.count(",") + 1 for line in lines), default=0)
@@ -107,12 +107,12 @@ class Matrices:
             # commas in quoted names count too: a name with many of them is refused, which is safe
             if number > most:
                 hint = (
-                    "if it holds examples, `consistruct fit` learns from it"
+                    "if it contains examples, `consistruct fit` learns from it"
                     if len(lines) > 2 * n_columns
-                    else "`consistruct analyze cost:FILE.csv` takes more"
+                    else "`consistruct analyze cost:FILE.csv` accepts more"
                 )
                 raise ConsistructError(
-                    f"{SOURCE} has {number} {what}, the explorer takes at most "
+                    f"{SOURCE} has {number} {what}, but the explorer accepts at most "
                     f"{self._limits.labels} labels; {hint}"
                 )
         self._refuse_examples(lines)
@@ -125,8 +125,8 @@ class Matrices:
         if columns > 1 and rows > MANY_ROWS and rows > 3 * columns:
             raise ConsistructError(
                 f"{SOURCE} has {rows} rows and {columns} columns, which looks like a table of "
-                f"examples; costs have one row and one column for each label. `consistruct fit` "
-                f"learns from examples"
+                "examples; a cost matrix has one row and one column for each label. `consistruct "
+                "fit` learns from examples"
             )
 
 

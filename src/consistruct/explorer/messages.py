@@ -24,7 +24,7 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     ),
     (
         r"sortable scores are an alternative",
-        "“sortable” in the menu “Scores” goes with “Mean average precision” only; choose “own”",
+        "“sortable” in the menu “Scores” works only with “Mean average precision”; choose “own”",
     ),
     (
         r"scores are over (\d+) predictions, the loss over (\d+)",
@@ -40,9 +40,9 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     (
         r"the surrogate '([\w-]+)' with argmax decoding needs the capability",
         lambda m: (
-            f"the surrogate “{m[1]}” needs truths that are predictions too, which they are not "
-            f"under this loss; choose “quadratic” in the menu “Surrogate”, or “log” or “sparsemax” "
-            f"there and “Bayes” in the menu “Decoding”"
+            f"the surrogate “{m[1]}” needs truths that are also predictions, which is not the "
+            "case for this loss; choose “quadratic” in the menu “Surrogate”, or “log” or "
+            "“sparsemax” there and “Bayes” in the menu “Decoding”"
         ),
     ),
     (
@@ -52,7 +52,7 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     ),
     (
         r"decoding must be 'argmax'",
-        "“Bayes” in the menu “Decoding” goes with the surrogates “log” and “sparsemax” only",
+        "“Bayes” in the menu “Decoding” works only with the surrogates “log” and “sparsemax”",
     ),
     (
         r"at must be at most the largest excess risk, (\S+), got (\S+)",
@@ -60,8 +60,8 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     ),
     (
         r"not symmetric and does not say whether its rows",
-        "the costs are not symmetric and the file does not say whether its rows are predictions or "
-        "truths; choose it in the menu “Its rows are”",
+        "the costs are not symmetric and the file does not say whether its rows are predictions "
+        "or truths; choose one in the menu “Its rows are”",
     ),
     (
         r"unknown loss '([^']*)' in the spec '[^']*'(; did you mean [\w-]+\?)?",
@@ -73,7 +73,7 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
         r"([\w-]+) is a metric of the whole data set",
         lambda m: (
             f"{m[1]} is a metric of the whole data set; choose “A metric, at a confusion” in the "
-            f"menu “What a mistake costs” and give the confusion"
+            "menu “What a mistake costs” and provide the confusion matrix"
         ),
     ),
     (
@@ -86,12 +86,12 @@ _TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     ),
     (
         r"needs finitely many truths",
-        "costs of each example cannot be analysed beforehand: this loss needs finitely many truths",
+        "costs per example cannot be analysed in advance: the analysis needs finitely many truths",
     ),
     (
-        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Constrained|\w+Score)\(.*\) is about "
+        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Constrained|\w+Score)\(.*\) is for "
         r"(\d+) classes, got a confusion of (\d+)",
-        lambda m: f"this metric is about {m[1]} classes, and the confusion has {m[2]}",
+        lambda m: f"this metric is for {m[1]} classes, but the confusion matrix has {m[2]}",
     ),
 )
 
@@ -116,7 +116,7 @@ def page_message(error: object) -> str:
 _OPTIONS = (
     (r"--scores (\w+)", r"“\1” in the menu “Scores”"),
     (r"--surrogate (\w+)", r"“\1” in the menu “Surrogate”"),
-    (r"--at asks for another", "“ε” on the left asks for another"),
+    (r"use --at to choose another", "use “ε” on the left to choose another"),
 )
 
 
@@ -140,7 +140,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a picture; type the numbers into a sheet and save it as CSV"),
     (b"\xff\xd8\xff", "a picture; type the numbers into a sheet and save it as CSV"),
     (b"GIF8", "a picture; type the numbers into a sheet and save it as CSV"),
-    (b"PAR1", "a Parquet file; the explorer takes the small table of costs as CSV"),
+    (b"PAR1", "a Parquet file; the explorer expects the small table of costs as CSV"),
     (b"\x1f\x8b", "compressed; unpack it first"),
 )
 WANTED = "a table of numbers with one row and one column for each label, separated by commas"
@@ -161,15 +161,15 @@ def junk_message(content: bytes) -> str | None:
         return None
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<":
-        return f"the file is a web page or XML; give {WANTED}"
+        return f"the file is a web page or XML; provide {WANTED}"
     if start in (b"{", b"["):
-        return f"the file is JSON; give {WANTED}"
+        return f"the file is JSON; provide {WANTED}"
     first = next((line for line in content.splitlines() if line.strip()), b"")
     if first and b"," not in first and not _is_number(first):
         for mark, name in ((b";", "semicolons"), (b"\t", "tabs")):
             if mark in first:
-                return f"the file separates its cells by {name}; save it with commas"
-        return f"the file is no table: its first line has one cell; give {WANTED}"
+                return f"the cells of the file are separated by {name}; save it with commas"
+        return f"the file is not a table: its first line has one cell; provide {WANTED}"
     return None
 
 

@@ -83,8 +83,8 @@ class _Worker:
         line = await self._process.stdout.readline()
         if not line.endswith(b"\n"):
             raise WorkerError(
-                "the worker process ended unexpectedly, perhaps for lack of memory; try smaller "
-                "sizes"
+                "the worker process ended unexpectedly, perhaps because it ran out of memory; try "
+                "smaller sizes"
             )
         message: dict[str, Any] = json.loads(line)
         return message
@@ -160,7 +160,9 @@ class WorkerPool:
         async with self._changed:
             await self._changed.wait_for(lambda: self._idle or not self._hopeful)
             if not self._idle:
-                raise WorkerError("no worker process starts; see the terminal for the reason")
+                raise WorkerError(
+                    "no worker process could be started; see the terminal for the reason"
+                )
             # the worker that holds the curve, or the one that has been idle for longest
             chosen = next((worker for worker in self._idle if key in worker.keys), self._idle[0])
             self._idle.remove(chosen)

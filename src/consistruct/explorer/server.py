@@ -94,7 +94,7 @@ def _listen(port: int) -> socket.socket:
         listener.close()
         raise ConsistructError(
             f"port {port} cannot be used ({error.strerror}); choose another with --port, or "
-            f"--port 0 for any that is free"
+            "--port 0 for any free one"
         ) from None
     return listener
 

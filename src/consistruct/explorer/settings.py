@@ -64,14 +64,16 @@ class Setting:
                 raise ConsistructError(f"{name} must be a string, got {type(text).__name__}")
             texts[name] = text.strip()
         if bool(texts["loss"]) == bool(texts["matrix"]):
-            raise ConsistructError("give a loss, for example hamming:10, or drop a cost matrix")
+            raise ConsistructError("choose a loss, for example hamming:10, or drop a cost matrix")
         if texts["metric"] and not texts["matrix"]:
-            raise ConsistructError(f"{texts['metric']} needs a confusion: drop it as a CSV file")
+            raise ConsistructError(
+                f"{texts['metric']} needs a confusion matrix: drop it as a CSV file"
+            )
         for name in ("loss", "metric", "scores", "surrogate", "decoding"):
             if texts[name] or name not in ("loss", "metric"):
                 _check_spec(name, texts[name], limits)
         if texts["matrix"] and not MATRIX_ID.fullmatch(texts["matrix"]):
-            raise ConsistructError("matrix must be the identifier that the upload answered with")
+            raise ConsistructError("matrix must be the identifier that the upload returned")
         return cls(**texts, eps=_check_eps(data.get("eps")))
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,8 +99,8 @@ def _check_spec(name: str, text: str, limits: Limits) -> None:
     for word in READS_FILES:
         if word in words:
             raise ConsistructError(
-                f"{name} {text!r} names a file, and the explorer reads none; drop a CSV cost "
-                f"matrix on the page, or use `consistruct analyze` on the command line"
+                f"{name} {text!r} names a file, but the explorer does not read files; drop a CSV "
+                "cost matrix on the page, or use `consistruct analyze` on the command line"
             )
     for number in re.findall(r"\d+", text):
         if len(number) > 20 or int(number) > limits.spec_integer:

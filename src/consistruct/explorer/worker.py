@@ -120,8 +120,8 @@ class Analyst:
         size = loss.n_labels
         if size is not None and size.bit_length() > self._log2_labels + 1:
             raise ConsistructError(
-                f"the loss has {describe_count(size)} predictions, the explorer takes at most "
-                f"2^{self._log2_labels}; use `consistruct analyze` for more"
+                f"the loss has {describe_count(size)} predictions, but the explorer accepts at "
+                f"most 2^{self._log2_labels}; use `consistruct analyze` for more"
             )
 
 
@@ -179,7 +179,7 @@ def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dic
         # what the package says to its caller is what the page shows
         return {"error": page_message(error)}
     except MemoryError:
-        return {"error": "this needs more memory than the explorer takes; try smaller sizes"}
+        return {"error": "this needs more memory than the explorer allows; try smaller sizes"}
     except (OverflowError, RecursionError) as error:
         return {"error": page_message(f"the sizes are too large: {error}")}
     except Exception as error:  # the server must go on: the page says that it is our fault

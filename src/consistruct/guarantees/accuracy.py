@@ -65,7 +65,9 @@ def default_accuracy(
         where = f"on the {len(truths)} truths given"
     if price <= 0:
         eps = _two_digits(SHARE * max_eps) if math.isfinite(max_eps) else SHARE * loss.max_value
-        reason = f"a tenth of the largest excess risk: {where} one prediction is always right"
+        reason = (
+            f"a tenth of the largest excess risk, because {where} one prediction is always right"
+        )
     else:
         eps = _two_digits(SHARE * price)
         reason = f"a tenth of {price:.3g}, what the best constant prediction loses {where}"

@@ -145,11 +145,11 @@ def advise(
     ['full scores (own span)', '20 blocks']
     """
     if (n_samples is None) == (eps is None):
-        raise ValueError("give either n_samples (a budget) or eps (an accuracy)")
+        raise ValueError("pass either n_samples (a budget) or eps (an accuracy)")
     if n_samples is not None:
         n_samples = check_count(n_samples, "n_samples")
         if total:
-            raise ValueError("total=True goes with eps; a budget always counts everything")
+            raise ValueError("total=True is for eps; a budget always counts everything")
     else:
         eps = check_number(eps, "eps", low=0.0, open_low=True)
     radius = check_number(radius, "radius", low=0.0, open_low=True)
@@ -234,7 +234,7 @@ def _curve(loss: Loss, family: Family) -> CalibrationFunction:
         if size > PREDICTABLE_LIMIT:
             raise ConsistructError(
                 f"{size} predictable labels, more than the {PREDICTABLE_LIMIT} for which the "
-                f"consistency level is computed in a search; analyze it by itself"
+                "consistency level is computed during a search; analyze this family by itself"
             )
     return curve
 
@@ -305,7 +305,11 @@ def _undecided(best: FamilyGuarantee, allowed: list[FamilyGuarantee]) -> str:
         if entry is not best
         and not entry.log_iterations - math.log1p(entry.gap) >= best.log_iterations - TIE
     ]
-    return f"; {', '.join(rivals)} may need as few: H is not known well enough" if rivals else ""
+    return (
+        (f"; {', '.join(rivals)} may need just as few, because H is not known well enough")
+        if rivals
+        else ""
+    )
 
 
 def _rounded(value: float) -> float:

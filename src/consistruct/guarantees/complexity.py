@@ -172,7 +172,7 @@ def sample_complexity(
     radius = check_number(radius, "radius", low=0.0, open_low=True)
     q_bound = check_number(q_bound, "q_bound", low=0.0, open_low=True)
     if features is not None and radius != 1.0:
-        raise ValueError("give either radius or features, whose largest norm is the radius")
+        raise ValueError("pass either radius or features, whose largest norm is the radius")
     curve = calibration_function(loss, scores)
     space = curve.scores
     data = read_data_constants(

@@ -50,7 +50,7 @@ def read_data_constants(
         )
     if features is None:
         if true is not None:
-            raise ValueError("true was given without features; give features=(n, d) as well")
+            raise ValueError("true was given without features; pass features=(n, d) as well")
         return DataConstants(None, optimum_norm, gradient_second_moment)
     phi = _check_matrix(features, "features")
     square = (phi**2).sum(axis=1)

@@ -40,7 +40,7 @@ def figure_data(name: str) -> Figure:
     ['eps', 'full scores', 'block scores']
     """
     if name not in FIGURES:
-        raise ValueError(f"unknown figure {name!r}; known are {', '.join(FIGURES)}")
+        raise ValueError(f"unknown figure {name!r}; the figures are {', '.join(FIGURES)}")
     return FIGURES[name]()
 
 

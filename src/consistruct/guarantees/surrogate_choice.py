@@ -101,8 +101,8 @@ def _evaluate(
     listed = not function.method.startswith(("closed form", "bounds"))
     if limit is not None and listed and (loss.n_labels or 0) > limit:
         raise ConsistructError(
-            f"its conic programs take too long here above {limit} labels, there are "
-            f"{loss.n_labels}; compare_surrogates of consistruct.calibration computes them"
+            f"its conic programs take too long here above {limit} labels, and there are "
+            f"{loss.n_labels}; use compare_surrogates of consistruct.calibration to compute them"
         )
     if eps > function.max_eps:
         raise ConsistructError(

@@ -89,7 +89,7 @@ class FiniteLabels(Member, ABC):
         array = integer_labels(indices, (), "indices")
         outside = (array < 0) | (array >= size)
         if outside.any():
-            raise ValueError(f"indices must lie in 0..{size - 1}, got {array[outside][0]}")
+            raise ValueError(f"indices must be in 0..{size - 1}, got {array[outside][0]}")
         return integer_array(array, size)
 
 

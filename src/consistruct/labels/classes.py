@@ -74,7 +74,7 @@ class Classes(FiniteLabels):
         if outside.any():
             position = int(np.argmax(outside))
             raise ValueError(
-                f"{name} must lie in 0..{self.size - 1}, got {array[position]} at row {position}"
+                f"{name} must be in 0..{self.size - 1}, got {array[position]} at row {position}"
             )
         return integer_array(array, self.size)
 

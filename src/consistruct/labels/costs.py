@@ -96,7 +96,7 @@ def _signed(values: ArrayLike, name: str) -> FloatArray:
     except ValueError:
         raise ValueError(f"{name} must be a matrix of costs; its rows differ in length") from None
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must contain real numbers, got dtype {array.dtype}")
     if array.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional (rows x costs), got shape {array.shape}")
     array = array.astype(np.float64, copy=False)

@@ -35,7 +35,7 @@ class Partition(Member):
 
     def __post_init__(self) -> None:
         if (self.sizes is None) == (self.assignment is None):
-            raise ValueError("give either the block sizes or the assignment of labels to blocks")
+            raise ValueError("pass either the block sizes or the assignment of labels to blocks")
         if self.sizes is not None:
             self._set(sizes=check_counts(self.sizes, "sizes"))
             return

@@ -62,9 +62,13 @@ class Permutations(FiniteLabels):
         if wrong.any():
             row = int(np.argmax(wrong))
             shown = array[row].tolist()
-            hint = "; every item stands once, without ties" if len(set(shown)) < len(shown) else ""
+            hint = (
+                ("; every item must occur once, without ties")
+                if len(set(shown)) < len(shown)
+                else ""
+            )
             raise ValueError(
-                f"{name} must hold permutations of 0..{self.n_items - 1}, "
+                f"{name} must contain permutations of 0..{self.n_items - 1}, "
                 f"got {shown} at row {row}{hint}"
             )
         return array

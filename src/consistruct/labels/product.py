@@ -72,7 +72,7 @@ class Product(FiniteLabels):
         if outside.any():
             where = tuple(int(position) for position in np.argwhere(outside)[0])
             raise ValueError(
-                f"{name} must hold states in 0..{self.n_states - 1}, "
+                f"{name} must contain states in 0..{self.n_states - 1}, "
                 f"got {array[where]} at position {where}"
             )
 

@@ -73,7 +73,7 @@ class Subsets(FiniteLabels):
         if outside.any():
             where = tuple(int(position) for position in np.argwhere(outside)[0])
             raise ValueError(
-                f"{name} must hold sets as 0/1 vectors, got {array[where]} at position {where}"
+                f"{name} must contain sets as 0/1 vectors, got {array[where]} at position {where}"
             )
         array = array.astype(np.int64)
         if self.sizes is not None:
@@ -82,7 +82,7 @@ class Subsets(FiniteLabels):
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise ValueError(
-                    f"{name} must hold sets of size {_listed(self.sizes)}, got a set of size "
+                    f"{name} must contain sets of size {_listed(self.sizes)}, got a set of size "
                     f"{counts[row]} at row {row}; add that size to sizes"
                 )
         return array
@@ -140,7 +140,7 @@ def check_set_sizes(sizes: object, n_items: int) -> tuple[int, ...]:
     """Distinct set sizes in 0..n_items, increasing."""
     found = tuple(sorted(set(check_counts(sizes, "sizes", minimum=0))))
     if found[-1] > n_items:
-        raise ValueError(f"sizes must lie in 0..{n_items}, the number of items, got {found[-1]}")
+        raise ValueError(f"sizes must be in 0..{n_items}, the number of items, got {found[-1]}")
     return found
 
 

@@ -28,7 +28,7 @@ def estimator_card(estimator: Any) -> str:
 def _loss(estimator: Any) -> str:
     if not hasattr(estimator, "metric_"):
         return repr(estimator.loss_)
-    return f"{estimator.metric_!r}, by decisions chosen on left-out rows"
+    return f"{estimator.metric_!r}, by decisions chosen on held-out rows"
 
 
 def _chosen(portfolio: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -40,9 +40,9 @@ def _chosen(portfolio: list[dict[str, Any]]) -> list[tuple[str, str]]:
     if len(judged) < 2:
         return [("model", names)]
     why = (
-        f"judged best of {len(judged)} on rows left out, by estimates and decisions together"
+        f"best of {len(judged)} on held-out rows, judged by estimates and decisions together"
         if len(used) == 1
-        else f"their mean was judged better on rows left out than any one of {len(judged)} models"
+        else f"their average did better on held-out rows than any of the {len(judged)} models"
     )
     return [("model", names), ("why", why)]
 
@@ -60,17 +60,17 @@ def _model(estimator: Any) -> str:
 def _left_out(estimator: Any) -> tuple[str, str] | None:
     """The loss on rows that the model had not seen, where that is known."""
     if hasattr(estimator, "metric_estimate_"):
-        return "on left-out rows", f"{estimator.metric_estimate_:.4g}"
+        return "on held-out rows", f"{estimator.metric_estimate_:.4g}"
     entries = getattr(estimator, "portfolio_", [])
     known = [e["task_loss"] for e in entries if e["weight"] > 0 and e["task_loss"] is not None]
     if known:
-        return "left-out loss", f"{min(known):.4g}, of the best model used, by itself"
+        return "held-out loss", f"{min(known):.4g}, of the best single model used"
     path, alpha = getattr(estimator, "path_", {}), getattr(estimator.model_, "alpha_", None)
     if alpha is None or "task_loss" not in path or "alphas" not in path:
         return None
     best = int(np.argmin(np.abs(np.asarray(path["alphas"]) - float(alpha))))
     error = f" ± {path['task_error'][best]:.2g}" if "task_error" in path else ""
-    return "left-out loss", f"{path['task_loss'][best]:.4g}{error}, one row left out at a time"
+    return "held-out loss", f"{path['task_loss'][best]:.4g}{error}, one row left out at a time"
 
 
 def _tried(portfolio: list[dict[str, Any]]) -> str:
@@ -84,4 +84,4 @@ def _tried(portfolio: list[dict[str, Any]]) -> str:
         )
         for entry in portfolio
     ]
-    return table(("tried", "weight", "left-out loss", "seconds", ""), rows)
+    return table(("tried", "weight", "held-out loss", "seconds", ""), rows)

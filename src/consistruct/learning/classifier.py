@@ -229,7 +229,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         """
         if asked_metric(self.loss) is not None:
             raise ValueError(
-                f"{self.loss!r} needs rows left out, and partial_fit has none; use fit"
+                f"{self.loss!r} needs held-out rows, and partial_fit has none; use fit"
             )
         first = not hasattr(self, "stream_")
         if first:
@@ -327,7 +327,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             tensor = cost_tensor(costs, len(chosen), len(self.classes_))
             return tensor[np.arange(len(chosen)), chosen, codes]
         if not isinstance(labels, CostLabels):
-            raise ValueError("costs= judge a model that was fitted with costs=; give y instead")
+            raise ValueError("costs= is only for models fitted with costs=; pass y instead")
         return super().task_losses(X, example_costs(costs, None, labels.predictions)[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, costs: Any = None) -> float:
@@ -378,7 +378,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
                 self.loss_,
                 "scores per part",
                 "decision_function",
-                "expected_target gives what its decisions are made of",
+                "expected_target returns what its decisions are based on",
             )
         scores = -self.statistic_.expected_losses(expected)[:, : len(self.classes_)]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores

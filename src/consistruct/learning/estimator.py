@@ -361,7 +361,7 @@ class TargetEstimator(FromBatches, LossParameters):
         if is_metric(loss):
             raise ValueError(
                 f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
-                f"left out while fitting; fit again with loss={loss!r}"
+                f"held out during fitting; fit again with loss={loss!r}"
             )
         loss = loss_with_rows(loss, rows)
         if isinstance(loss, str):

@@ -49,15 +49,15 @@ class ExampleCosts:
     def _refuse_two_losses(self) -> None:
         if loss_class(self.loss) not in (ZeroOne, CostVectors):
             raise ValueError(
-                f"costs= take the place of the loss, but loss is {self.loss!r}; leave one out"
+                f"costs= replace the loss, but loss is {self.loss!r}; omit one of them"
             )
 
     def _prices(self, X: Any, costs: Any) -> FloatArray:
         """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
         if costs is None:
             raise ValueError(
-                "the model was fitted with the costs of each example; give predict(X, costs=…) "
-                "those of the new ones, or use set_loss for costs that are the same for all"
+                "the model was fitted with costs per example; pass those of the new examples to "
+                "predict(X, costs=…), or use set_loss for costs that are the same for all"
             )
         probabilities = self.predict_proba(X)
         tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])

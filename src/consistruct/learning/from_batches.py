@@ -43,9 +43,7 @@ def refuse_without_engine(**given: Any) -> None:
     """Raise if something is given that partitions of an engine are not joined with."""
     for name, value in given.items():
         if value is not None:
-            raise ValueError(
-                f"{name} is not taken with partitioned X; give arrays, or leave it out"
-            )
+            raise ValueError(f"{name} is not supported with partitioned X; pass arrays, or omit it")
 
 
 class FromBatches:

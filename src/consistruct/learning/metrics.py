@@ -162,7 +162,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     """
     found = asked_metric(metric)
     if found is None:
-        raise ValueError(f"{metric!r} is no metric; task_loss takes losses")
+        raise ValueError(f"{metric!r} is not a metric; use task_loss for losses")
     true, pred = np.asarray(y_true), np.asarray(y_pred)
     if true.shape != pred.shape:
         raise ValueError(
@@ -194,7 +194,7 @@ def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
         codes = codes[:, None]
     if (codes < 0).any():
         unknown = pred.reshape(codes.shape)[codes < 0].tolist()[0]
-        raise ValueError(f"y_pred holds {unknown!r}, which is no prediction of {loss!r}")
+        raise ValueError(f"y_pred contains {unknown!r}, which is not a prediction of {loss!r}")
     return codes
 
 

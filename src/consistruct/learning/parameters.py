@@ -36,7 +36,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if not isinstance(self.loss, Member):
             raise ValueError(
                 f"{next(iter(changes))} changes a field of a loss object, but loss is "
-                f"{self.loss!r}; give an object first"
+                f"{self.loss!r}; pass an object first"
             )
         known = [field.name for field in dataclasses.fields(self.loss)]  # type: ignore[arg-type]
         unknown = [field for field in fields if field not in known]

@@ -150,7 +150,7 @@ def _temperature(
     plain = losses[:, TEMPERATURES.index(1.0)].min()
     if best > (1.0 - LEAST_GAIN) * plain:
         return Unchanged(), compared
-    logger.info("probabilities: power %.3g, left-out log loss %.4f", found.power, best)
+    logger.info("probabilities: power %.3g, held-out log loss %.4f", found.power, best)
     return found, compared
 
 
@@ -177,7 +177,7 @@ def _contrast(
     # relative to all rows alike: those with next to no weight decide nothing
     slack = LOSS_SLACK * unweighted.max() / len(weight)
     best = int(np.flatnonzero(task <= task.min() + slack)[0])
-    logger.info("contrast %g, left-out task loss %.4f", CONTRASTS[best], task[best])
+    logger.info("contrast %g, held-out task loss %.4f", CONTRASTS[best], task[best])
     return Contrast(CONTRASTS[best], mean), {
         "contrasts": np.array(CONTRASTS),
         "contrast_loss": task,

@@ -101,24 +101,24 @@ def nested_refits(
     """
     if not isinstance(estimator, TargetEstimator):
         raise TypeError(
-            f"a forecast is about a TaskLossClassifier or StructuredPredictor, got "
-            f"{type(estimator).__name__}; put other models inside, such as "
-            f"TaskLossClassifier(loss, models.Probabilities(classifier))"
+            "a forecast needs a TaskLossClassifier or StructuredPredictor, got "
+            f"{type(estimator).__name__}; wrap other models, as in TaskLossClassifier(loss, "
+            "models.Probabilities(classifier))"
         )
     reader: Any = clone(estimator)
     metric = asked_metric(reader.loss)
     if isinstance(metric, Constrained):
         raise ValueError(
-            f"{metric!r} is bound by a constraint, and what it allows has no learning curve; "
-            f"forecast the metric without the constraint"
+            f"{metric!r} has a constraint, and what is possible under it has no learning curve; "
+            "forecast the metric without the constraint"
         )
     model, examples = reader._training(X, y, groups=groups)
     units = _units(examples)
     n = len(examples)
     if n < LEAST:
         raise ValueError(
-            f"a forecast needs at least {LEAST} examples to leave some out of small parts of "
-            f"them, got {n}"
+            f"a forecast needs at least {LEAST} examples, to hold some out and refit on small "
+            f"parts, got {n}"
         )
     rng = np.random.default_rng(random_state)
     splits = folds(examples, FOLDS, rng)

@@ -29,11 +29,11 @@ Tags = Any  # a sequence of tags: list, tuple or array
 def _check_pairs(y_true: Sequence[Tags], y_pred: Sequence[Tags]) -> None:
     if len(y_true) != len(y_pred):
         raise ValueError(
-            f"y_true and y_pred must hold equally many sequences, "
+            f"y_true and y_pred must contain equally many sequences, "
             f"got {len(y_true)} and {len(y_pred)}"
         )
     if len(y_true) == 0:
-        raise ValueError("y_true must hold at least one sequence, got none")
+        raise ValueError("y_true must contain at least one sequence, got none")
     for row, (true, pred) in enumerate(zip(y_true, y_pred, strict=True)):
         if len(true) != len(pred):
             raise ValueError(

@@ -185,8 +185,8 @@ class TargetValues(Statistic):
                 self,
                 "offset",
                 "an expected regret",
-                "the best value of every training row would have to be solved for; the expected "
-                "cost of decisions z is (z * model.expected_target(X)).sum(axis=1)",
+                "it would need the best value of every training row; the expected cost of "
+                "decisions z is (z * model.expected_target(X)).sum(axis=1)",
             )
         if self.constant_offset is None:
             return np.asarray(expected[:, -1])

@@ -61,8 +61,8 @@ class Combination(Loss):
             for role in ("predictions", "truths"):
                 if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
-                        f"losses can be combined over the same {role} only, "
-                        f"got {first!r} and {loss!r}"
+                        f"losses can be combined only over the same {role}, got {first!r} and "
+                        f"{loss!r}"
                     )
         self._set(terms=tuple((weight, loss) for loss, weight in flat.items()))
 
@@ -186,7 +186,7 @@ def _same_labels(one: LabelSet, other: LabelSet) -> bool:
 def _member(loss: Loss, size: int) -> Loss:
     at = getattr(loss, "at", None)
     if at is None:
-        raise CapabilityError(loss, "at", "choosing a size", "it has its size already")
+        raise CapabilityError(loss, "at", "choosing a size", "it already has its size")
     return at(size)
 
 
@@ -199,7 +199,7 @@ def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:
     """
     if len(losses) != len(weights):
         raise ValueError(
-            f"give one weight per loss, got {len(losses)} losses and {len(weights)} weights"
+            f"pass one weight per loss, got {len(losses)} losses and {len(weights)} weights"
         )
     if abs(sum(weights) - 1.0) > 1e-12:
         raise ValueError(f"weights must sum to 1, got {sum(weights)}")

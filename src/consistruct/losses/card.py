@@ -41,7 +41,11 @@ def metric_card(metric: Metric) -> str:
     facts = [
         ("what it is", _first_line(metric)),
         ("values", f"{low:g} to {high:g}, greater is better"),
-        ("kind", f"{metric.kind}, a function of the confusion of all rows: no mean over them"),
+        (
+            "kind",
+            f"{metric.kind}, a function of the confusion matrix of all rows, not an average over "
+            "them",
+        ),
         ("classes", "any number" if metric.n_classes is None else str(metric.n_classes)),
     ]
     return card(_title(metric), list_of_facts(facts))

@@ -96,7 +96,9 @@ class Decision(Loss):
             raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}")
         if not isinstance(self.oracle, Oracle):
             if self.n_costs is None:
-                raise TypeError("n_costs must say how many costs a function of your own takes")
+                raise TypeError(
+                    "n_costs must be set for a function of your own: how many costs it takes"
+                )
             _ = self.solver  # checks the rest
             return
         given = None if self.n_costs is None else check_count(self.n_costs, "n_costs")
@@ -107,9 +109,11 @@ class Decision(Loss):
         own = {"exact": True, "check": None, "diameter": None, "batch": True, "n_jobs": None}
         for field, usual in own.items():
             if getattr(self, field) != usual:
-                raise ValueError(f"{field} is for a function of your own; {self.oracle!r} knows it")
+                raise ValueError(
+                    f"{field} is for a function of your own; {self.oracle!r} has it built in"
+                )
         if self.oracle.non_negative and self.sense == "max":
-            raise ValueError(f"{self.oracle!r} takes costs of at least 0 and only minimises")
+            raise ValueError(f"{self.oracle!r} accepts only costs of at least 0 and only minimises")
         self._set(n_costs=self.oracle.n_costs)
 
     @cached_property
@@ -225,8 +229,8 @@ class Decision(Loss):
         """From the name of a ready-made oracle and its fields: path:5x5, top-k:20:3."""
         if not arguments or arguments[0] not in ORACLES:
             raise LossSpecError(
-                f"a decision names a ready-made oracle ({', '.join(sorted(ORACLES))}); "
-                f"write for example path:5x5"
+                f"the spec of decision names a built-in oracle ({', '.join(sorted(ORACLES))}); "
+                "write for example path:5x5"
             )
         oracle = ORACLES[arguments[0]].from_spec(arguments[1:])
         return cls(oracle, sense=oracle.sense)

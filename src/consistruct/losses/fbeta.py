@@ -72,7 +72,7 @@ class FBeta(Loss):
         if sizes is not None:
             sizes = check_set_sizes(sizes, T)
             if sizes[-1] == 0:
-                raise ValueError("sizes must hold a positive set size, got 0 only")
+                raise ValueError("sizes must contain a positive set size, got only 0")
         self._set(T=T, beta=beta, sizes=sizes, empty=empty)
 
     def learnt_from(self, true: LabelArray) -> Self:
@@ -81,7 +81,7 @@ class FBeta(Loss):
             return self
         sets = self.truths.check(true, "y")
         if not sets.any():
-            raise ValueError("y holds empty sets only; F-beta needs some labels to learn from")
+            raise ValueError("y contains only empty sets; F-beta needs some labels to learn from")
         return dataclasses.replace(self, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
 
     @cached_property

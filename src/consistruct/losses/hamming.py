@@ -94,7 +94,7 @@ class Hamming(Loss):
 
     def _packed(self, pred: Ragged, true: Ragged) -> FloatArray:
         if not pred.same_lengths(true):
-            raise ValueError("pred and true must hold sequences of the same lengths")
+            raise ValueError("pred and true must contain sequences of the same lengths")
         if self.T is not None and (true.lengths != self.T).any():
             other = int(np.argmax(true.lengths != self.T))
             raise ValueError(
@@ -136,7 +136,10 @@ class Hamming(Loss):
             raise FamilyError(self, action)
         if self.n_states != 2:
             raise CapabilityError(
-                self, "two states per part", "a set of labels", "parts with more states are no sets"
+                self,
+                "two states per part",
+                "a set of labels",
+                "parts with more than two states are not sets",
             )
         return self.T
 

@@ -92,7 +92,7 @@ class PartialLabels(Loss):
                 m,
                 ENUMERATION_LIMIT,
                 f"a mask over the truths of {self.loss!r}",
-                "give the candidates of each example as a packed list, Ragged",
+                "pass the candidates of each example as a packed list, Ragged",
             )
         return Subsets(m, tuple(range(1, m + 1)))
 
@@ -108,7 +108,9 @@ class PartialLabels(Loss):
             return self._every_truth[columns], np.searchsorted(rows, np.arange(len(masks)))
         if (true.lengths == 0).any():
             empty = int(np.argmax(true.lengths == 0))
-            raise ValueError(f"example {empty} has no candidates; leave it out or list them all")
+            raise ValueError(
+                f"example {empty} has no candidates; leave it out, or list its candidates"
+            )
         return self.loss.truths.check(true.values, "true"), true.offsets[:-1]
 
     # --- the direct formula ---

@@ -122,9 +122,9 @@ def parse_loss(
         name, tail = "decision", f"{name}:{tail}" if tail else name
     if name in METRICS:
         raise LossSpecError(
-            f"{name} is a metric of the whole data set, no loss of one example: "
-            f"TaskLossClassifier(loss={spec!r}) and `consistruct fit` take it; for how hard it is, "
-            f"give `consistruct analyze` a confusion too (--confusion)"
+            f"{name} is a metric of the whole data set, not a loss of single examples: use "
+            f"TaskLossClassifier(loss={spec!r}) or `consistruct fit`; to see how hard it is, use "
+            "`consistruct analyze` with a confusion matrix (--confusion)"
         )
     if name not in LOSSES:
         raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES, *METRICS]))

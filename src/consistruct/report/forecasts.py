@@ -58,19 +58,19 @@ def forecast_text(
         )
     floor = forecast.floor
     table.add_row(
-        "∞", f"{floor.estimate:.3g}", f"{floor.low:.3g} to {floor.high:.3g}", "floor of the law"
+        "∞", f"{floor.estimate:.3g}", f"{floor.low:.3g} to {floor.high:.3g}", "floor of the curve"
     )
     parts: list[RenderableType] = [table, *(Text(one.text) for one in needed)]
     measured = ", ".join(f"{found.estimate:.4g} at {n}" for n, found in forecast.measured())
     parts.append(
         Text(
-            f"Measured on rows left out of refits: {measured}. The forecast continues them by "
-            f"a + b·n^−c and takes new rows to be like these; a model chosen by size may do "
-            f"better.",
+            f"Measured on rows held out from refits: {measured}. The forecast extrapolates them "
+            "by a + b·n^−c and assumes that new rows are like these; a model chosen for the "
+            "larger size may do better.",
             style="dim",
         )
     )
-    parts.append(Text(f"\n{WORST_CASE}: no forecast for these data", style="bold"))
+    parts.append(Text(f"\n{WORST_CASE} (not a forecast for these data)", style="bold"))
     parts += [Text(line, style="dim") for line in _worst(worst)]
     return Group(*parts)
 
@@ -83,6 +83,6 @@ def _worst(worst: SampleComplexity | str) -> list[str]:
     return [
         f"  {number} examples keep the expected excess over the best rule below {worst.eps:g} "
         f"({worst.eps_reason}),",
-        "  whatever the distribution. It compares losses and scores; `consistruct plan SPEC` tells "
-        "what it rests on.",
+        "  whatever the distribution. Use it to compare losses and scores; `consistruct plan "
+        "SPEC` shows its assumptions.",
     ]

@@ -92,7 +92,10 @@ def plan_text(plan: SampleComplexity) -> Group:
     if plan.sharp.log_iterations == math.inf:
         facts.add_row(
             Text("no guarantee", style="bold"),
-            Text(f"ε is not above what these scores can prove; level {plan.consistency_level:g}"),
+            Text(
+                "ε is not above what can be proved with these scores; level "
+                f"{plan.consistency_level:g}"
+            ),
         )
     table = Table()
     table.add_column("")
@@ -107,12 +110,12 @@ def plan_text(plan: SampleComplexity) -> Group:
     heading = Text(WORST_CASE, style="bold")
     parts: list[Table | Text] = [heading, facts, Text(""), table]
     for name, column in (("paper", plan.paper), ("sharp", plan.sharp)):
-        parts.append(Text(f"\n{name} rests on", style="bold"))
+        parts.append(Text(f"\n{name} assumes", style="bold"))
         parts += [Text(f"  {quantity}: {text}") for quantity, text in column.assumptions]
     parts.append(
         Text(
-            "\nWorst-case bounds: they compare losses and scores, and forecast nothing. With a "
-            "pilot data set: consistruct plan DATA --target COLUMN --loss SPEC."
+            "\nThese are worst-case bounds for comparing losses and scores, not forecasts. For a "
+            "forecast from a pilot data set: consistruct plan DATA --target COLUMN --loss SPEC."
         )
     )
     return Group(*parts)
@@ -120,10 +123,10 @@ def plan_text(plan: SampleComplexity) -> Group:
 
 def _gap_text(gap: float) -> str:
     if math.isnan(gap):
-        return "an upper bound: H is known from below only (Theorem 7)"
+        return "an upper bound: only a lower bound on H is known (Theorem 7)"
     if math.isinf(gap):
-        return "an upper bound: nothing is known of H from above"
-    return f"{gap:.1%}: H is known by values, and N* may be too large by that"
+        return "an upper bound: no upper bound on H is known"
+    return f"{gap:.1%}: H is known only at some values, and N* may be too large by that much"
 
 
 def plan_table_dict(rows: tuple[PlanRow, ...]) -> dict[str, Any]:
@@ -169,7 +172,7 @@ def plan_table_text(rows: tuple[PlanRow, ...]) -> Group:
     note = (
         "Size is k, b or T = log₂ k. The paper's D·M grows as it says. The sharp N* of the 0-1, "
         "block and Hamming losses does not grow at all at a fixed Q: what makes a loss hard is "
-        "the norm Q of the functions to be learnt as much as H."
+        "the norm Q of the functions to be learned as much as H."
     )
     return Group(table, Text(note))
 
@@ -275,7 +278,10 @@ def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
     parts: list[Table | Text] = [Text(""), Text(advice.reason, style="bold"), table]
     parts += [Text(f"{e.name}: {e.method}") for e in advice.entries if e.status == "bounds"]
     parts += [Text(f"not compared: {name}: {why}") for name, why in advice.refused]
-    note = "n = S/H has no unit: worst-case calibration per draw, nothing about models or data."
+    note = (
+        "n = S/H has no unit: it compares worst-case calibration per draw and says nothing about "
+        "models or data."
+    )
     parts.append(Text(note))
     return parts
 

@@ -56,7 +56,7 @@ def check_document(data: Any, kind: Kind) -> None:
     """Raise ConsistructError, in one line, unless this version reads the document."""
     if not isinstance(data, dict) or "schema_version" not in data:
         raise ConsistructError(
-            f"this is no {kind} report: it has no schema_version; write one with "
+            f"this is not a {kind} report: it has no schema_version; write one with "
             f"`{COMMANDS[kind]} … --json`"
         )
     version = str(data["schema_version"])

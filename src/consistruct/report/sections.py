@@ -26,7 +26,7 @@ class Section:
     charts : tuple of str
         Keys of the charts that belong here.
     fold : str
-        What stands on the fold that hides all but question and answer; "" for no fold.
+        The title of the fold that hides all but the question and the answer; "" for no fold.
     """
 
     key: str

@@ -50,7 +50,7 @@ def simulation_text(curve: LearningCurve) -> Group:
     for name, value in (
         ("loss", f"{problem.loss!r}, {describe_count(problem.loss.n_labels)} labels"),
         ("scores", f"{problem.scores!r}"),
-        ("problem", f"{problem.laws.n_anchors} anchor laws, noise {problem.noise:g}"),
+        ("problem", f"{problem.laws.n_anchors} anchor distributions, noise {problem.noise:g}"),
         ("constants", f"{curve.variant}: D = {curve.D:.4g}, M = {curve.M:.4g}"),
         ("‖W*‖", f"{curve.optimum_norm:.4g}"),
         ("before learning", f"surrogate {curve.surrogate_start:.4g}, task {curve.task_start:.4g}"),
@@ -111,7 +111,7 @@ def hardness_dict(study: HardnessStudy) -> dict[str, Any]:
 
 def hardness_text(study: HardnessStudy) -> Group:
     """The problems by family, then what explains the number of examples."""
-    problems = Table(title=f"examples to an excess of {study.eps:g}", title_justify="left")
+    problems = Table(title=f"examples needed for an excess of {study.eps:g}", title_justify="left")
     names = ("family", "labels", "k_eff", "anchors", "noise", "‖W*‖", "N")
     for name in names:
         problems.add_column(name, justify="left" if name == "family" else "right")

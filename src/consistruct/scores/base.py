@@ -249,8 +249,8 @@ class BaseScoreSpace(Member, ABC):
         ):
             return
         raise ValueError(
-            f"a cross-Gram needs one reference measure, got {here!r} and {there!r}; "
-            f"give both score spaces the same one"
+            f"a cross-Gram needs one reference measure, got {here!r} and {there!r}; use the same "
+            "one for both score spaces"
         )
 
     def _dense_coordinates(self, other: ScoreSpace) -> FloatArray:

@@ -93,8 +93,8 @@ class Blocks(BaseScoreSpace):
         weights = np.array([float(Fraction(size, total)) for size in self.partition.block_sizes])
         if (weights < np.finfo(np.float64).tiny).any():
             raise ValueError(
-                f"block {int(weights.argmin())} is too small a share of the labels for float64; "
-                f"arithmetic with the reference measure would divide by zero"
+                f"block {int(weights.argmin())} is too small a share of all labels for float64; "
+                "arithmetic with the reference measure would divide by zero"
             )
         return weights
 

@@ -55,11 +55,11 @@ class Dense(BaseScoreSpace):
         if reference is not None:
             if self.over is not None and not isinstance(self.over, Classes):
                 raise ValueError(
-                    f"a reference measure can be given on plain classes only, not on "
-                    f"{self.over!r}; leave out `over`, the rows then stand for classes"
+                    "a reference measure can be given only for plain classes, not for "
+                    f"{self.over!r}; omit `over`, and the rows stand for classes"
                 )
             if self.over is not None and self.over.measure != "uniform":
-                raise ValueError("give the reference measure once: here or in the label set")
+                raise ValueError("set the reference measure once: here or in the label set")
             reference = frozen_array(check_measure(reference, len(F)))
         self._set(F=frozen_array(F), reference=reference)
 

@@ -57,8 +57,9 @@ class Positions(BaseScoreSpace):
         assert discount is not None
         if discount[-1] < 0 or discount[0] <= 0:
             raise ValueError(
-                f"discount must be non-negative with a positive first entry, got "
-                f"{discount[:5].tolist()}; add a constant to it: no order of the scores changes"
+                "discount must be non-negative with a positive first entry, got "
+                f"{discount[:5].tolist()}; add a constant to it, which does not change the order "
+                "of the scores"
             )
         self._set(discount=frozen_array(discount))
 

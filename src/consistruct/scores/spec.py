@@ -74,7 +74,7 @@ def parse_scores(spec: str, loss: TaskLoss) -> BaseScoreSpace:
         return Blocks(block_sizes(tail))
     if name == "matrix" and tail:
         return Dense(_read_matrix(tail), over=predictions)
-    raise LossSpecError(f"unknown scores {spec!r}; known are {KNOWN}")
+    raise LossSpecError(f"unknown scores {spec!r}; the known ones are {KNOWN}")
 
 
 def block_sizes(text: str) -> tuple[int, ...]:

@@ -330,7 +330,7 @@ class MappedDecoder(BaseDecoder):
         z = check_theta(theta, self.space.width)
         if np.isneginf(z).any():
             raise ValueError(
-                "theta holds −inf, which forbids labels, but orthonormal coordinates do not "
+                "theta contains −inf, which forbids labels, but orthonormal coordinates do not "
                 "belong to labels; forbid them in the base space"
             )
         return self.space.base.decoder()(self.space.basis(z))

@@ -139,8 +139,8 @@ class BaseSurrogate(Member, ABC):
         offsets = self.loss.offset(truths)
         if np.ptp(offsets) > 0:
             raise ConsistructError(
-                f"the offset of {self.loss!r} depends on the truth, so scores alone do not tell "
-                f"its expected loss; compare predictions by score_parameters instead"
+                f"the offset of {self.loss!r} depends on the truth, so scores alone do not "
+                "determine its expected loss; compare predictions by score_parameters instead"
             )
         return float(offsets[0])
 

@@ -83,12 +83,12 @@ class SurrogateEntry:
 
 
 _SUM = "it sums a function of each label's own score, and a chain has no such sum over sequences"
-_PROJECTION = "the projection on distributions over sequences is no dynamic programme"
-_GAME = "the game over laws of sequences is no dynamic programme"
-_NO_FORM = "its excess risk is no divergence that a convex program here could bound"
+_PROJECTION = "the projection on distributions over sequences is not a dynamic programme"
+_GAME = "the game over distributions of sequences is not a dynamic programme"
+_NO_FORM = "its excess risk is not a divergence that the convex programs here can bound"
 
 _DECISIONS = "it is for decisions of one size; chains have the hinge"
-_SYMMETRIC = "its guarantee is for costs with symmetric noise only, and general laws have none"
+_SYMMETRIC = "its guarantee is only for costs with symmetric noise; general distributions have none"
 _IMITATES = "it imitates best decisions without looking at costs: no bound on the regret is known"
 
 SURROGATES: dict[str, SurrogateEntry] = {
@@ -161,8 +161,8 @@ def make_surrogate(
         return cls(loss, scores)
     if surrogate.loss != loss or scores not in (None, surrogate.scores):
         raise ValueError(
-            f"surrogate {surrogate!r} was built for another loss or other scores than "
-            f"{loss!r} and {scores!r}; give its class"
+            f"surrogate {surrogate!r} was built for a different loss or different scores than "
+            f"{loss!r} and {scores!r}; pass its class"
         )
     return surrogate
 

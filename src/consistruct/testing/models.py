@@ -326,10 +326,10 @@ class _ModelChecks:
             self.close(
                 take_rows(found.expected, [at]),
                 take_rows(left.expected, [at]),
-                "a row's own label does not reach its left-out estimate",
+                "a row's own label does not reach its held-out estimate",
             )
             reached |= not np.array_equal(flat(found.expected), flat(left.expected))
-        self.ensure(reached, "labels of other rows do reach a left-out estimate")
+        self.ensure(reached, "labels of other rows do reach a held-out estimate")
 
     # --- settings ---
 

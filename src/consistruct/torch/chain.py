@@ -90,7 +90,7 @@ def _checked(unary: Tensor, edges: Tensor, mask: Tensor | None) -> tuple[Tensor,
         mask = torch.ones((batch, T), dtype=torch.bool, device=unary.device)
     elif tuple(mask.shape) != (batch, T) or mask.dtype != torch.bool:
         raise ValueError(
-            f"mask must hold Booleans of shape {(batch, T)}, got {mask.dtype} of shape "
+            f"mask must contain Booleans of shape {(batch, T)}, got {mask.dtype} of shape "
             f"{tuple(mask.shape)}"
         )
     return unary, edges.to(unary.dtype), mask

@@ -52,7 +52,7 @@ class Constants(nn.Module):
 def working(scores: Tensor) -> Tensor:
     """Scores as they are computed with: half precision is widened to float32."""
     if not scores.is_floating_point():
-        raise TypeError(f"input must hold floating-point scores, got {scores.dtype}")
+        raise TypeError(f"input must contain floating-point scores, got {scores.dtype}")
     return scores if scores.dtype in (torch.float32, torch.float64) else scores.float()
 
 

@@ -96,8 +96,8 @@ class ChainCRF(nn.Module):
             mask = torch.ones(unary.shape[:2], dtype=torch.bool, device=unary.device)
         elif mask.dtype != torch.bool or mask.shape != unary.shape[:2]:
             raise ValueError(
-                f"mask must hold Booleans of shape {tuple(unary.shape[:2])}, got {mask.dtype} of "
-                f"shape {tuple(mask.shape)}"
+                f"mask must contain Booleans of shape {tuple(unary.shape[:2])}, got {mask.dtype} "
+                f"of shape {tuple(mask.shape)}"
             )
         place = mask.cumsum(1)
         first = (mask & (place == 1))[:, :, None]
@@ -124,7 +124,7 @@ class ChainCRF(nn.Module):
             if can_check(target):
                 fine = (target >= 0) & (target < self.n_states) | ~mask
                 allowed = f"tags 0..{self.n_states - 1}"
-                ensure(fine.all(), f"target must hold {allowed} where the mask is set")
+                ensure(fine.all(), f"target must contain {allowed} where the mask is set")
             tags = torch.where(mask, target, 0)
             values = self._values(unary, edges, tags, mask)
             if weight is not None:

@@ -177,7 +177,7 @@ class TaskLoss(nn.Module):
         if weight is not None:
             if weight.shape != values.shape:
                 raise ValueError(
-                    f"weight must hold one number per example, shape {tuple(values.shape)}, "
+                    f"weight must contain one number per example, shape {tuple(values.shape)}, "
                     f"got {tuple(weight.shape)}"
                 )
             weight = weight.to(values.dtype)
@@ -205,7 +205,9 @@ class TaskLoss(nn.Module):
         with autocast_off(theta):
             if self.decoder is not None:
                 if mask is not None:
-                    raise ValueError("mask is for padded batches; leave out absent examples")
+                    raise ValueError(
+                        "mask is only for padded batches; leave out absent examples instead"
+                    )
                 return self.decoder(theta)
             assert not isinstance(self.body, Values)
             if mask is None:
@@ -327,7 +329,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
     open_size = getattr(loss, "T", 0) is None or getattr(loss, "n", 0) is None
     if open_size:
         if scores is not None:
-            raise ValueError("scores are fixed for padded batches; leave them out")
+            raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)
     if isinstance(scores, str):
         if scores != "logits" or not (isinstance(loss, Hamming) and loss.n_states == 2):
@@ -337,13 +339,14 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
             )
         if surrogate not in ("quadratic", *MARGINS):
             raise ValueError(
-                f"scores='logits' goes with {', '.join(('quadratic', *MARGINS))}, got {surrogate!r}"
+                f"scores='logits' works only with {', '.join(('quadratic', *MARGINS))}, got "
+                f"{surrogate!r}"
             )
         return Logits(loss, surrogate)
     if surrogate == BY_MEMBER:
         if not isinstance(loss, FBeta) or scores is not None:
             raise ValueError(
-                f"surrogate {BY_MEMBER!r} is for F-measures, with scores left out; got {loss!r}"
+                f"surrogate {BY_MEMBER!r} is only for F-measures, with scores omitted; got {loss!r}"
             )
         return MemberLog(loss)
     made: BaseSurrogate = make_surrogate(surrogate, loss, scores)
@@ -361,7 +364,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
 def _check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
     if mask.dtype != torch.bool or tuple(mask.shape) != shape:
         raise ValueError(
-            f"mask must hold Booleans of shape {shape}, got {mask.dtype} of shape "
+            f"mask must contain Booleans of shape {shape}, got {mask.dtype} of shape "
             f"{tuple(mask.shape)}"
         )
 

@@ -176,8 +176,8 @@ class Ordered(ScoreDecoder):
                 space,
                 "decoding on the device",
                 f"the best order of {n} items",
-                f"it is exact up to {EXACT_ITEMS} items; decode on the host by "
-                f"loss.score_space.decoder(), which says how",
+                f"it is exact up to {EXACT_ITEMS} items; decode on the host with "
+                "loss.score_space.decoder()",
             )
         self.discounted = isinstance(space, PairDiscount)
         first, second = np.triu_indices(n, 0 if self.discounted else 1)
@@ -261,5 +261,5 @@ def decoder_of(space: BaseScoreSpace) -> ScoreDecoder:
         space,
         "decoding on the device",
         "consistruct.torch.Decoder",
-        "decode on the host by loss.score_space.decoder()",
+        "decode on the host with loss.score_space.decoder()",
     )

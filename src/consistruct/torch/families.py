@@ -43,7 +43,7 @@ class PartFamily(Constants):
         if not can_check(true):
             return
         fine = (true >= 0) & (true < self.s) | ~mask
-        ensure(fine.all(), f"target must hold states 0..{self.s - 1} where the mask is set")
+        ensure(fine.all(), f"target must contain states 0..{self.s - 1} where the mask is set")
 
     def values(self, theta: Tensor, true: Tensor, mask: Tensor) -> Tensor:
         present = mask[:, :, None]
@@ -77,7 +77,7 @@ class ItemFamily(Constants):
                 loss,
                 "one score per item",
                 "a padded batch of queries",
-                "give members of one size, for example loss.at(10)",
+                "pass members of one size, for example loss.at(10)",
             )
         self.loss, self.truths, self.text = loss, truths, repr(loss)
         self.has_link = True
@@ -100,7 +100,7 @@ class ItemFamily(Constants):
         else:
             n_grades = self.loss.n_grades  # type: ignore[attr-defined]
             fine = (true >= 0) & (true < n_grades) | ~mask
-        ensure(fine.all(), f"target must hold truths of {self.text} where the mask is set")
+        ensure(fine.all(), f"target must contain truths of {self.text} where the mask is set")
 
     def values(self, theta: Tensor, true: Tensor, mask: Tensor) -> Tensor:
         dtype, size = theta.dtype, theta.shape[1]

@@ -73,13 +73,13 @@ class Truths(Constants):
                 f"{self.text}, got {tuple(true.shape)}"
             )
         if true.is_floating_point() and not self.takes_numbers:
-            raise TypeError(f"target must hold integers, got {true.dtype}")
+            raise TypeError(f"target must contain integers, got {true.dtype}")
         if not can_check(true):
             return
         valid = self.valid(true)
         if present is not None:
             valid = valid | ~present
-        ensure(valid.all(), f"target must hold truths of {self.text}: {self._allowed()}")
+        ensure(valid.all(), f"target must contain truths of {self.text}: {self._allowed()}")
 
     def _allowed(self) -> str:
         return "labels as `loss.truths` has them"

@@ -98,7 +98,7 @@ def test_the_text_names_every_condition():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="may contain the symbol f only"):
+    with pytest.raises(ValueError, match="may contain only the symbol f"):
         check_conditions("f*g", "f**2")
     with pytest.raises(ValueError, match="l_max must be positive"):
         check_conditions("f", "f**2", 0)

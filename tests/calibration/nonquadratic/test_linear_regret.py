@@ -171,5 +171,5 @@ def test_settings():
     assert LinearRegretSurrogate(loss, stiffness=2).kappa == 2.0
     with pytest.raises(ValueError, match="stiffness must be"):
         LinearRegretSurrogate(loss, stiffness=0.0)
-    with pytest.raises(ValueError, match="only 'log' and 'sparsemax' estimate a law"):
+    with pytest.raises(ValueError, match="only 'log' and 'sparsemax' estimate a distribution"):
         cs.calibration_function(loss, surrogate="linear-regret", decoding="bayes")

@@ -149,5 +149,5 @@ def test_a_level_that_is_not_settled_is_not_invented(monkeypatch):
     low, high = H.consistency_interval
     assert low == H.consistency_level
     assert low < high <= H.max_eps * (1 + 1e-8)
-    assert H.consistency_reason == "not settled by 3 simplices of laws"
+    assert H.consistency_reason == "not settled by 3 simplices of distributions"
     assert H(0.95 * H.max_eps) > 0  # values do not need the level

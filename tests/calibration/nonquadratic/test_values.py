@@ -450,7 +450,7 @@ def test_what_is_for_the_quadratic_surrogate_only():
         ({"surrogate": 3}, TypeError, "surrogate must be a name .* or a surrogate class, got int"),
         ({"surrogate": "log", "decoding": "viterbi"}, ValueError, "decoding must be 'argmax' or"),
         ({"surrogate": "hinge", "decoding": "bayes"}, ValueError, "must be 'argmax' for the"),
-        ({"decoding": "bayes"}, ValueError, "only 'log' and 'sparsemax' estimate a law"),
+        ({"decoding": "bayes"}, ValueError, "only 'log' and 'sparsemax' estimate a distribution"),
     ],
 )
 def test_bad_arguments(arguments, error, message):
@@ -516,7 +516,7 @@ def test_a_surrogate_object_is_taken_with_its_own_loss_and_scores():
     built = cs.surrogates.LogisticSurrogate(loss)
     H = cs.calibration_function(loss, surrogate=built)
     assert H(1.0) == cs.calibration_function(loss, surrogate="logistic")(1.0)
-    with pytest.raises(ValueError, match="was built for another loss"):
+    with pytest.raises(ValueError, match="was built for a different loss"):
         cs.calibration_function(other, surrogate=built)
 
 

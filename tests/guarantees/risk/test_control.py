@@ -82,7 +82,7 @@ def test_the_loss_with_a_label_for_no_answer_uses_it():
 
 def test_selective_risk_needs_confidence_and_is_kept(model):
     X, y = rows(3000)
-    with pytest.raises(ValueError, match=r"give confidence=0\.9"):
+    with pytest.raises(ValueError, match=r"pass confidence=0\.9"):
         RiskControl(model, 0.3, policy="abstain", risk="selective").fit(X, y)
     safe = RiskControl(
         model, 0.3, policy="abstain", risk="selective", confidence=0.9, random_state=0
@@ -106,11 +106,11 @@ def test_segments_have_promises_of_their_own(model):
     assert safe.thresholds_["left"].safety == alone.thresholds_[""].safety
     with pytest.raises(ValueError, match="segment 'top' had no calibration rows"):
         safe.predict(X[:2], segments=["left", "top"])
-    with pytest.raises(ValueError, match="give those of new rows"):
+    with pytest.raises(ValueError, match="pass those of the new rows"):
         safe.predict(X[:2])
     with pytest.raises(ValueError, match="no entry for segment"):
         RiskControl(model, {"left": 0.1}).fit(X, y, segments=side)
-    with pytest.raises(ValueError, match=r"give fit\(…, segments="):
+    with pytest.raises(ValueError, match="pass segments= to fit"):
         RiskControl(model, {"left": 0.1}).fit(X, y)
     few = np.where(np.arange(2000) < 3, "rare", "usual")
     with pytest.raises(RiskLevelError, match="too few rows in segment 'rare'"):
@@ -131,7 +131,7 @@ def test_weights_keep_the_promise_where_rows_shift(model):
         safe.fit(X, y, weights=weights)
         # the mean over calibration sets, here of one: a little room
         assert safe.task_losses(shifted, truths, weights=own).mean() <= 0.33
-    with pytest.raises(ValueError, match="give those of new rows"):
+    with pytest.raises(ValueError, match="pass those of the new rows"):
         safe.predict(shifted)
     with pytest.raises(ValueError, match="finite and not negative"):
         safe.fit(X, y, weights=-weights)
@@ -189,7 +189,7 @@ def test_rankings_of_queries_show_as_many_items_as_it_takes():
         ideal = np.sort(relevance[rows_of])[::-1] @ (1 / np.log2(np.arange(2, 8)))
         expected = 1 - shown @ discount / ideal if ideal else 0.0
         assert losses[query] == pytest.approx(expected)
-    with pytest.raises(ValueError, match="comparable within a query only"):
+    with pytest.raises(ValueError, match="comparable only within a query"):
         RiskControl(safe.estimator_, 0.3, policy="abstain").fit(X, relevance, groups=queries)
 
 
@@ -262,10 +262,10 @@ def test_it_is_a_scikit_learn_estimator(model):
         ({"confidence": 1.0}, "below 1"),
         ({"level": 0.0}, "level"),
         ({"policy": "defer"}, "needs defer_cost"),
-        ({"defer_cost": 1.0}, "goes with policy='defer'"),
-        ({"defer_to": 3}, "goes with policy='defer'"),
+        ({"defer_cost": 1.0}, "needs policy='defer'"),
+        ({"defer_to": 3}, "needs policy='defer'"),
         ({"policy": "grow"}, "not sets of labels"),
-        ({"policy": "list"}, "does not say what a list"),
+        ({"policy": "list"}, "does not define the cost of a truncated list"),
         ({"policy": "ancestor"}, "no tree of labels"),
         ({"method": "binomial", "confidence": 0.9}, "two values"),
         ({"loss": "hamming"}, "must be a consistruct loss"),
@@ -282,11 +282,11 @@ def test_too_few_rows_and_levels_out_of_reach(model):
         RiskLevelError, match=r"too few rows for level 0\.01: it takes at least 399"
     ):
         RiskControl(model, 0.01).fit(X, y)
-    with pytest.raises(ValueError, match="y must hold one truth for each of 300 rows"):
+    with pytest.raises(ValueError, match="y must contain one truth for each of 300 rows"):
         RiskControl(model, 0.5).fit(X, y[:10])
     costs = np.random.default_rng(0).random((300, 3))
     priced = cs.TaskLossClassifier("zero_one", RIDGE).fit(X, costs=costs)
-    with pytest.raises(RiskLevelError, match="say with max_loss="):
+    with pytest.raises(RiskLevelError, match="set max_loss="):
         RiskControl(priced, 0.5).fit(X, 3 * costs)
     assert RiskControl(priced, 0.5, max_loss=3.0).fit(X, 3 * costs).promise_.level == 0.5
 

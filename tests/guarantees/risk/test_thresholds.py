@@ -181,7 +181,7 @@ def test_too_few_rows_say_how_many_it_takes():
     ("asked", "message"),
     [
         ({"method": "magic"}, "must be one of"),
-        ({"risk": "selective", "confidence": None}, "give confidence=0.9"),
+        ({"risk": "selective", "confidence": None}, "pass confidence=0.9"),
         ({"method": "conformal", "confidence": 0.9}, "promises the expected risk"),
         ({"method": "conformal", "monotone": False}, "not proved"),
         ({"method": "hoeffding-bentkus", "risk": "selective", "confidence": 0.9}, "betting"),

@@ -194,11 +194,14 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
         ({"solver": "paper_sgd", "surrogate": "quadratic", "alpha": 5.0}, "has no penalty but"),
         ({"features": "wild"}, "features must be one of"),
         # settings that would have no effect
-        ({"kernel": "laplace"}, "kernel='laplace' has an effect with features 'auto'"),
-        ({"bandwidth": 2.0}, "bandwidth=2.0 has an effect with a kernel only"),
-        ({"n_components": 5}, "n_components=5 has an effect with features 'auto', 'nystroem'"),
-        ({"features": "rbf", "degree": 4}, "degree=4 has an effect with the polynomial kernel"),
-        ({"coef0": 4.0}, "coef0=4.0 has an effect with the polynomial kernel only"),
+        ({"kernel": "laplace"}, "kernel='laplace' has an effect only with features 'auto'"),
+        ({"bandwidth": 2.0}, "bandwidth=2.0 has an effect only with a kernel"),
+        ({"n_components": 5}, "n_components=5 has an effect only with features 'auto', 'nystroem'"),
+        (
+            {"features": "rbf", "degree": 4},
+            "degree=4 has an effect only with the polynomial kernel",
+        ),
+        ({"coef0": 4.0}, "coef0=4.0 has an effect only with the polynomial kernel"),
         ({"features": StandardScaler(), "standardize": True}, "standardize=True has an effect"),
     ],
 )

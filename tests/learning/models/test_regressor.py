@@ -249,7 +249,7 @@ def test_weights_where_none_are_taken():
     uniform = fitted(neighbours, X, truths, statistic, sample_weight=np.full(30, 2.0))
     plain = fitted(neighbours, X, truths, statistic)
     np.testing.assert_array_equal(uniform.expected(X), plain.expected(X))
-    with pytest.raises(CapabilityError, match=r"KNeighborsRegressor.*leave sample_weight"):
+    with pytest.raises(CapabilityError, match=r"KNeighborsRegressor.*omit sample_weight"):
         fitted(neighbours, X, truths, statistic, sample_weight=np.arange(1.0, 31.0))
 
 
@@ -318,7 +318,9 @@ def test_seeds_come_from_the_generator_unless_they_are_set():
 
 def test_a_classifier_is_refused():
     X, truths = cells(20), truths_of(ZeroOne(3), 20)
-    with pytest.raises(TypeError, match=r"LogisticRegression\(\); classifiers go to Probabilities"):
+    with pytest.raises(
+        TypeError, match=r"LogisticRegression\(\); wrap classifiers in Probabilities"
+    ):
         fitted(LogisticRegression(), X, truths, ClassProbabilities(ZeroOne(3)))
 
 

@@ -85,20 +85,20 @@ def linear(**settings: Any) -> tuple[Any, Any]:
 # what the defaults of the others leave without effect, or what these data break
 REFUSED = {
     chain: {
-        "n_components": "has an effect with features='random' only",
-        "bandwidth": "has an effect with features='random' only",
+        "n_components": "has an effect only with features='random'",
+        "bandwidth": "has an effect only with features='random'",
         "hash_bits": "is for feature names",
         "tag_scheme": "does not follow the scheme",
-        "forbidden_transitions": "holds the forbidden transition",
-        "validation_fraction": "has an effect with early_stopping=True only",
-        "patience": "has an effect with early_stopping=True only",
+        "forbidden_transitions": "contains the forbidden transition",
+        "validation_fraction": "has an effect only with early_stopping=True",
+        "patience": "has an effect only with early_stopping=True",
     },
     linear: {
-        "kernel": "has an effect with features 'auto'",
-        "bandwidth": "has an effect with a kernel only",
-        "degree": "has an effect with the polynomial kernel only",
-        "coef0": "has an effect with the polynomial kernel only",
-        "n_components": "has an effect with features 'auto'",
+        "kernel": "has an effect only with features 'auto'",
+        "bandwidth": "has an effect only with a kernel",
+        "degree": "has an effect only with the polynomial kernel",
+        "coef0": "has an effect only with the polynomial kernel",
+        "n_components": "has an effect only with features 'auto'",
     },
 }
 
@@ -133,5 +133,5 @@ def test_every_setting_is_in_the_table() -> None:
 
 def test_objects_as_settings_are_compared_safely() -> None:
     refuse_idle(Linear(features=StandardScaler()), "nothing", False, ())
-    with pytest.raises(ValueError, match="solver='sgd' has an effect with a test only"):
+    with pytest.raises(ValueError, match="solver='sgd' has an effect only with a test"):
         refuse_idle(Linear(solver="sgd"), "a test", False, ("solver",))

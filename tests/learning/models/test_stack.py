@@ -136,9 +136,9 @@ def test_the_number_of_workers_changes_nothing(data, n_jobs):
 def test_settings_of_the_estimator_reach_the_stack(data):
     est = fitted(data, Stack([LOGISTIC, TREE]), cv=7, n_jobs=2, time_limit=100)
     assert (est.model_.cv, est.model_.n_jobs, est.model_.time_limit) == (7, 2, 100)
-    with pytest.raises(ValueError, match="cv is given to the estimator and to Stack; give it once"):
+    with pytest.raises(ValueError, match="cv is set on the estimator and on Stack; set it once"):
         fitted(data, Stack([LOGISTIC, TREE], cv=3), cv=7)
-    with pytest.raises(ValueError, match="n_jobs is given to the estimator and to Stack"):
+    with pytest.raises(ValueError, match="n_jobs is set on the estimator and on Stack"):
         fitted(data, Stack([LOGISTIC, TREE], n_jobs=1), n_jobs=2)
 
 
@@ -163,7 +163,7 @@ def test_folds_of_row_numbers_follow_rows_without_weight(data):
 def test_no_time_leaves_the_first_model(data):
     est = fitted(data, Stack([LOGISTIC, TREE]), time_limit=0)
     assert [entry["weight"] for entry in est.portfolio_] == [1.0, 0.0]
-    assert "time_limit of 0 s was over" in est.portfolio_[1]["status"]
+    assert "time_limit of 0 s was reached" in est.portfolio_[1]["status"]
 
 
 def test_different_statistics_meet_in_the_targets(data):

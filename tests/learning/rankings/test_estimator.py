@@ -274,22 +274,22 @@ def test_fitting_again_forgets_the_queries():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((X, Y), "a ranking is learnt from several queries: give groups="),
+        ((X, Y), "a ranking is learned from several queries: pass groups="),
         ((X, Y, LENGTHS[:-1]), "which add up to 258; got shape (47,) (which add up to 252)"),
         ((X, Y, np.append(LENGTHS, 0)), "query 48 is empty; leave out queries without items"),
         ((X, Y, np.where(IDS == 3, np.nan, IDS)), "got NaN for item 11"),
         (([*QUERIES, np.zeros((0, 3))], [*TRUTHS, []]), "query 48 is empty"),
         ((QUERIES, TRUTHS[:-1]), "relevance of the items of 48 queries, got 47 lists"),
         ((QUERIES, [*TRUTHS[:-1], [1]]), "query 47 has 6 items, but its y has shape (1,)"),
-        ((X, Y[:-1], IDS), "y must hold one relevance per item, shape (258,), got (257,)"),
-        ((X, Y - 1, IDS), "y must hold relevance grades 0, 1, 2, …, got -1 for item"),
-        ((X, Y + 0.5, IDS), "y must hold relevance grades 0, 1, 2, …, got"),
+        ((X, Y[:-1], IDS), "y must contain one relevance per item, shape (258,), got (257,)"),
+        ((X, Y - 1, IDS), "y must contain relevance grades 0, 1, 2, …, got -1 for item"),
+        ((X, Y + 0.5, IDS), "y must contain relevance grades 0, 1, 2, …, got"),
         ((X, Y + 60, IDS), "relevance grades must be at most 62"),
-        ((X, np.full(N, "good"), IDS), "y must hold relevance grades 0, 1, 2, …, got dtype <U4"),
+        ((X, np.full(N, "good"), IDS), "y must contain relevance grades 0, 1, 2, …, got dtype <U4"),
         ((X, None, IDS), "rankings require y to be passed"),
-        ((QUERIES, TRUTHS, IDS), "a list of queries needs none"),
+        ((QUERIES, TRUTHS, IDS), "omit them for a list of queries"),
         (([X[:2], X[:3, :2]], [[0, 1], [0, 1, 2]]), "equally many features, got [2, 3]"),
-        ((X[:2], Y[:2], [0, 1]), "no query tells anything"),
+        ((X[:2], Y[:2], [0, 1]), "no query is informative"),
     ],
 )
 def test_bad_queries(arguments, message):
@@ -303,7 +303,10 @@ def test_bad_queries(arguments, message):
     [
         ({"loss": "ndcg:4"}, "ranks 4 items, but query 0 has 3; write ndcg::4 for a cut-off"),
         ({"loss": NDCG(4)}, "ranks 4 items, but query 0 has 3; use n=None"),
-        ({"loss": "map", "scores": "items"}, "average precision knows relevant (1) and irrelevant"),
+        (
+            {"loss": "map", "scores": "items"},
+            "average precision distinguishes only relevant (1) and irrelevant",
+        ),
         ({"model": "forest"}, "must be 'auto', 'ridge', 'trees' or a scikit-learn regressor"),
         ({"selection": "risk"}, "selection must be 'task_loss' or 'surrogate', got 'risk'"),
         ({"cv": 1}, "cv must be at least 2 folds"),
@@ -326,7 +329,7 @@ def test_cut_off_beyond_the_items():
 
 
 def test_bad_weights_and_ranks():
-    with pytest.raises(CapabilityError, match="comparable within a query only"):
+    with pytest.raises(CapabilityError, match="comparable only within a query"):
         predictor().fit(X, Y, groups=IDS).predict_expected_loss(X)
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(48,\), one per query"):
         predictor().fit(X, Y, groups=IDS, sample_weight=np.ones(N))

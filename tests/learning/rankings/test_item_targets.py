@@ -141,7 +141,7 @@ def test_what_item_targets_cannot_tell():
         lambda: statistic.expected_losses(estimates),
         lambda: statistic.offset(estimates),
     ):
-        with pytest.raises(CapabilityError, match="comparable within a query only"):
+        with pytest.raises(CapabilityError, match="comparable only within a query"):
             ask()
     assert statistic.with_loss(NDCG(None)) is statistic
     with pytest.raises(CapabilityError, match="fit again with the new loss"):

@@ -73,7 +73,7 @@ def test_a_regressor_without_weights_refuses_them():
     near = Items(KNeighborsRegressor())
     assert task_loss(fitted(near)) < 0.2
     assert task_loss(fitted(near, sample_weight=np.full(40, 2.0))) < 0.2  # all alike
-    with pytest.raises(ValueError, match="KNeighborsRegressor takes no sample_weight"):
+    with pytest.raises(ValueError, match="KNeighborsRegressor does not support sample_weight"):
         fitted(near, sample_weight=np.arange(1.0, 41.0))
 
 
@@ -313,12 +313,16 @@ def test_trees_of_many_items_see_some_of_them(monkeypatch):
         ({"model": Ridge}, TypeError, "or a scikit-learn regressor, got <class"),
         ({"model": "trees", "alpha": 0.1}, ValueError, "with model='auto' or 'ridge' only"),
         ({"model": SMALL_TREE, "kernel": "rbf"}, ValueError, "with model='auto' or 'ridge' only"),
-        ({"model": "trees", "features": StandardScaler()}, ValueError, "has an effect with model="),
+        (
+            {"model": "trees", "features": StandardScaler()},
+            ValueError,
+            "has an effect only with model=",
+        ),
         ({"model": "ridge", "time_limit": 5.0}, ValueError, "with model='auto' or 'trees' only"),
-        ({"features": "linear", "bandwidth": 2.0}, ValueError, "has an effect with a kernel only"),
+        ({"features": "linear", "bandwidth": 2.0}, ValueError, "has an effect only with a kernel"),
         ({"features": "rbf", "kernel": "poly"}, ValueError, "with features 'auto', 'nystroem' or"),
         ({"features": StandardScaler(), "standardize": True}, ValueError, "with built-in features"),
-        ({"degree": 2}, ValueError, "degree=2 has an effect with the polynomial kernel only"),
+        ({"degree": 2}, ValueError, "degree=2 has an effect only with the polynomial kernel"),
         ({"alpha": 0.1, "selection": "surrogate"}, ValueError, "several penalties to choose from"),
         ({"selection": "risk"}, ValueError, "selection must be 'task_loss' or 'surrogate'"),
         ({"scores": "pairs"}, ValueError, "must be None or 'items', got 'pairs'"),
@@ -341,7 +345,7 @@ def test_losses_that_need_pairs_are_refused():
 
 def test_one_query_that_tells_anything():
     one, grades = BATCH.take([TELLING[0]]), GRADES.take([TELLING[0]])
-    with pytest.raises(ValueError, match="compared by leaving out queries, got one query"):
+    with pytest.raises(ValueError, match="compared by leaving out queries, but only one query"):
         fitted(Items("trees"), one, grades)
     fitted(Items("ridge", features="linear", alpha=0.1), one, grades)
 

@@ -234,9 +234,9 @@ def test_forbidden_transitions_do_not_appear() -> None:
         assert model.model_.transitions_[0, 2] == -np.inf
         pairs = {pair for row in model.predict(X_NEW) for pair in pairwise(row.tolist())}
         assert ("ant", "cat") not in pairs
-    with pytest.raises(ValueError, match=r"sequence \d+ holds the forbidden .* 'ant' -> 'cat'"):
+    with pytest.raises(ValueError, match=r"sequence \d+ contains the forbidden .* 'ant' -> 'cat'"):
         predictor(forbidden_transitions=[("ant", "cat")]).fit(X, Y)
-    with pytest.raises(ValueError, match="names the tag 'dog', which training does not show"):
+    with pytest.raises(ValueError, match="names the tag 'dog', which does not occur in training"):
         predictor(forbidden_transitions=[("ant", "dog")]).fit(X, Y)
 
 
@@ -439,15 +439,24 @@ def test_one_tag_only_is_no_reason_to_fail() -> None:
         ({"features": "nystroem"}, "features must be 'linear' or 'random', got 'nystroem'"),
         ({"surrogate": "hinge", "solver": "lbfgs"}, "lbfgs' needs a differentiable surrogate"),
         # settings that would have no effect
-        ({"n_components": 7}, "n_components=7 has an effect with features='random' only"),
-        ({"bandwidth": 2.0}, "bandwidth=2.0 has an effect with features='random' only"),
-        ({"solver": "lbfgs", "step": 2.0}, "step=2.0 has an effect with solver='sgd' only"),
-        ({"solver": "lbfgs", "batch_size": 2}, "batch_size=2 has an effect with solver='sgd'"),
-        ({"solver": "lbfgs", "early_stopping": True}, "early_stopping=True has an effect with"),
-        ({"solver": "lbfgs", "checkpoint": "file"}, "checkpoint='file' has an effect with solver"),
-        ({"patience": 7}, "patience=7 has an effect with early_stopping=True only"),
-        ({"validation_fraction": 0.2}, "validation_fraction=0.2 has an effect with early_stop"),
-        ({"hash_bits": 8}, "hash_bits=8 is for feature names, but X holds numbers"),
+        ({"n_components": 7}, "n_components=7 has an effect only with features='random'"),
+        ({"bandwidth": 2.0}, "bandwidth=2.0 has an effect only with features='random'"),
+        ({"solver": "lbfgs", "step": 2.0}, "step=2.0 has an effect only with solver='sgd'"),
+        ({"solver": "lbfgs", "batch_size": 2}, "batch_size=2 has an effect only with solver='sgd'"),
+        (
+            {"solver": "lbfgs", "early_stopping": True},
+            "early_stopping=True has an effect only with",
+        ),
+        (
+            {"solver": "lbfgs", "checkpoint": "file"},
+            "checkpoint='file' has an effect only with solver",
+        ),
+        ({"patience": 7}, "patience=7 has an effect only with early_stopping=True"),
+        (
+            {"validation_fraction": 0.2},
+            "validation_fraction=0.2 has an effect only with early_stop",
+        ),
+        ({"hash_bits": 8}, "hash_bits=8 is for feature names, but X contains numbers"),
         ({"solver": "adam"}, "solver must be 'sgd' or 'lbfgs', got 'adam'"),
         ({"step": "big"}, "step must be 'auto' or a number"),
         ({"max_epochs": 0}, "max_epochs must be at least 1"),
@@ -465,15 +474,15 @@ def test_bad_input_is_named() -> None:
     model = predictor().fit(X, Y)
     with pytest.raises(ValueError, match=r"sequence 0 has \d+ tokens in X and 1 tags in y"):
         predictor().fit(X, [["ant"], *Y[1:]])
-    with pytest.raises(ValueError, match="sequence 1 holds NaN"):
+    with pytest.raises(ValueError, match="sequence 1 contains NaN"):
         model.predict([X[0], np.full((2, 3), np.nan)])
     with pytest.raises(ValueError, match="sequence 1 is empty"):
         model.predict([X[0], np.empty((0, 3))])
     with pytest.raises(ValueError, match="X has 2 features per token, but the model was fitted"):
         model.predict([X[0][:, :2]])
-    with pytest.raises(ValueError, match="X holds feature names, but the model was fitted on"):
+    with pytest.raises(ValueError, match="X contains feature names, but the model was fitted on"):
         model.predict(WORDS)
-    with pytest.raises(ValueError, match="groups= goes with an array or CSR"):
+    with pytest.raises(ValueError, match="groups= is for an array or CSR"):
         predictor().fit(WORDS, Y, groups=GROUPS)
     hinge = predictor("hinge").fit(X, Y)
     assert not hasattr(hinge, "predict_marginals")

@@ -61,7 +61,7 @@ def test_bad_files_are_named_by_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"bad\.txt, line 2: 2 columns, the lines before have 3"):
         read_columns(path)
     path.write_text("\n\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="holds no tokens"):
+    with pytest.raises(ValueError, match="contains no tokens"):
         read_columns(path)
 
 
@@ -87,7 +87,7 @@ def test_templates_read_cells_around_the_token() -> None:
 def test_bad_templates_are_named() -> None:
     with pytest.raises(ValueError, match=r"template line 2, 'w:x', has no reference"):
         FeatureTemplate.parse("w:%x[0,0]\nw:x")
-    with pytest.raises(ValueError, match="the template holds no feature"):
+    with pytest.raises(ValueError, match="the template contains no feature"):
         FeatureTemplate.parse("# nothing")
     with pytest.raises(ValueError, match=r"reads column 2, but tokens have 2 columns"):
         FeatureTemplate.parse("%x[0,2]").features([("a", "b")])

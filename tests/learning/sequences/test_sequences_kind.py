@@ -97,7 +97,7 @@ def test_a_refit_on_plain_rows_forgets_the_chain() -> None:
 
 
 def test_more_tags_than_states_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"y holds 3 tags, but Hamming.* has 2 states"):
+    with pytest.raises(ValueError, match=r"y contains 3 tags, but Hamming.* has 2 states"):
         StructuredPredictor(Hamming(None, 2)).fit(ROWS, TAGS)
     with pytest.raises(ValueError, match="requires y to be passed"):
         StructuredPredictor("hamming").fit(ROWS, None)
@@ -142,7 +142,7 @@ def test_estimates_are_made_probabilities_and_other_losses_are_refused() -> None
     assert statistic.names == ("x", "y")
     assert TokenStates(Hamming(None, 2)).names == (0, 1)
     assert statistic.with_loss(Hamming(None, 2)) == statistic
-    with pytest.raises(ConsistructError, match="states of tokens serve"):
+    with pytest.raises(ConsistructError, match="states of tokens are for"):
         statistic.with_loss(Hamming(3, 2))
     with pytest.raises(TypeError, match="sequences need a family"):
         TokenStates(Hamming(3))

@@ -73,11 +73,11 @@ BAD: list[tuple[Any, Any, type[Exception], str]] = [
     ([], None, ValueError, "at least one sequence, got none"),
     ([ROWS[0], ROWS[1][:, :2]], None, ValueError, "sequence 1 has 2 features per token"),
     ([ROWS[0][0]], None, ValueError, r"sequence 0 must have shape \(tokens, features\)"),
-    (FLAT, None, ValueError, "holds rows without sequences; give groups="),
-    (FLAT, [0, 0, 0, 1, 0, 0], ValueError, "tokens of group 0 do not stand together"),
+    (FLAT, None, ValueError, "contains rows without sequences; pass groups="),
+    (FLAT, [0, 0, 0, 1, 0, 0], ValueError, "tokens of group 0 are not adjacent"),
     (FLAT, [0, 1], ValueError, r"one entry per token, shape \(6,\)"),
     ("words", None, TypeError, "list of .* arrays, got str"),
-    ([np.array([["x"]])], None, TypeError, "sequence 0 must hold numbers"),
+    ([np.array([["x"]])], None, TypeError, "sequence 0 must contain numbers"),
 ]
 
 
@@ -93,7 +93,9 @@ def test_values_that_are_not_finite_name_sequence_and_token(sparse: bool, value:
     bad = FLAT.copy()
     bad[5, 2] = value
     features = sp.csr_array(bad) if sparse else bad
-    with pytest.raises(ValueError, match=r"sequence 2 holds NaN or an infinite feature at token 1"):
+    with pytest.raises(
+        ValueError, match=r"sequence 2 contains NaN or an infinite feature at token 1"
+    ):
         PackedTokens(features, OFFSETS)
 
 
@@ -141,7 +143,7 @@ def test_hashing_is_stable_and_spreads() -> None:
 
 
 def test_bad_names_are_refused() -> None:
-    with pytest.raises(TypeError, match="got a list that holds int"):
+    with pytest.raises(TypeError, match="got a list that contains int"):
         FeatureIndex().fit_transform([[["a", 1]]])
     with pytest.raises(TypeError, match="all tokens must be lists of strings, or all dicts"):
         FeatureIndex().fit_transform([[["a"], {"b": 1}]])

@@ -149,7 +149,7 @@ def test_what_does_not_mix_is_refused():
         of(np.arange(N)) + Moments.of(X[:, :2], Y)
     with pytest.raises(ConsistructError, match="different features"):
         of(np.arange(N)) + Moments.of(X, Y, key="other")
-    with pytest.raises(ConsistructError, match="some must be left"):
+    with pytest.raises(ConsistructError, match="some rows must remain"):
         of(np.arange(5)) - of(np.arange(5))
     with pytest.raises(ConsistructError, match="not among those summed"):
         Moments.of(X[:20], Y[:20]) - Moments.of(50.0 * X[20:30], Y[20:30])

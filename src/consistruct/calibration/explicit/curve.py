@@ -216,7 +216,7 @@ def check_eps(eps: ArrayLike) -> FloatArray:
     """Return ε as a one-dimensional float array, finite and non-negative."""
     values = np.asarray(eps)
     if values.dtype.kind not in "iuf":
-        raise TypeError(f"eps must hold numbers, got dtype {values.dtype}")
+        raise TypeError(f"eps must contain numbers, got dtype {values.dtype}")
     values = values.astype(np.float64)
     if values.ndim != 1:
         raise ValueError(f"eps must be one-dimensional, got shape {values.shape}")

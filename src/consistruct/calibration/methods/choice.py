@@ -185,7 +185,7 @@ def restricted_method(
         distributions = parse_distributions(distributions)
     if not isinstance(distributions, Distributions):
         raise TypeError(
-            f"distributions must be such as 'noise:0.05', or Capped, WithMargin, Noisy or "
+            "distributions must be a spec such as 'noise:0.05', or Capped, WithMargin, Noisy or "
             f"Constrained, got {type(distributions).__name__}"
         )
     reason = _too_many(loss)
@@ -194,6 +194,6 @@ def restricted_method(
         reason = f"more than {POOL_LIMIT} predictable labels"
     if reason is not None:
         raise ConsistructError(
-            f"distributions= needs labels that can be listed: {reason}; leave it out for {loss!r}"
+            f"distributions= needs labels that can be listed: {reason}; omit it for {loss!r}"
         )
     return RestrictedMethod(loss, space, distributions, FAST_FROM, jobs)

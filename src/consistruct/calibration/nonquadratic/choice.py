@@ -43,8 +43,8 @@ def check_surrogate(surrogate: SurrogateLike, decoding: str) -> type[BaseSurroga
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
     if decoding == "bayes" and cls.excess != "law":
         raise ValueError(
-            f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; "
-            f"only 'log' and 'sparsemax' estimate a law that the Bayes rule could use"
+            f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; only 'log' "
+            "and 'sparsemax' estimate a distribution that the Bayes rule can use"
         )
     if cls.excess is None:
         known = SURROGATES.get(cls.name)
@@ -95,13 +95,13 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     loss, space = surrogate.loss, surrogate.score_space
     if decoding == "bayes" and not isinstance(space, Full | Separable):
         raise ValueError(
-            f"scores must be None or 'full' with Bayes decoding, which models the law of the truth "
-            f"and not the predictions, got {space!r}"
+            "scores must be None or 'full' with Bayes decoding, which models the distribution of "
+            f"the truth and not the predictions, got {space!r}"
         )
     assert loss.n_labels is not None
     assert surrogate.excess is not None
     if decoding == "argmax" and space.rank < loss.n_labels:
-        return "scores that do not reach every vector are solved for the quadratic surrogate only"
+        return "scores that do not reach every vector are solved only for the quadratic surrogate"
     if space.measure != "uniform" and surrogate.excess != "mixed-decision":
         return "the reference measure is not uniform"
     limit = LIMITS.get(surrogate.name, LIMITS[surrogate.excess])

@@ -155,7 +155,7 @@ def _expression(sp: Any, given: Any, f: Any) -> Any:
         raise ValueError(f"a and b must be expressions in f, got {given!r}") from None
     replaced = expression.subs({s: f for s in expression.free_symbols if s.name == "f"})
     if replaced.free_symbols - {f}:
-        raise ValueError(f"a and b may contain the symbol f only, got {given!r}")
+        raise ValueError(f"a and b may contain only the symbol f, got {given!r}")
     return sp.nsimplify(replaced, rational=True)
 
 

@@ -23,7 +23,7 @@ __all__ = ["HingeSolver", "MaxMinSolver"]
 class HingeSolver(PolyhedralSolver):
     """Crammer–Singer and the structured hinge with margin rescaling; argmax decoding."""
 
-    name = "linear programs over simplices of laws, hinge"
+    name = "linear programs over simplices of distributions, hinge"
 
     @cached_property
     def _sums(self) -> tuple[FloatArray, FloatArray]:
@@ -86,7 +86,7 @@ class HingeSolver(PolyhedralSolver):
 class MaxMinSolver(PolyhedralSolver):
     """Max-min margin; argmax decoding."""
 
-    name = "linear programs over simplices of laws, max-min margin"
+    name = "linear programs over simplices of distributions, max-min margin"
 
     def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         k = len(self.L)

@@ -175,8 +175,8 @@ class PairsMethod(Method):
     def certificate(self, eps: float) -> PairsCertificate:
         if self.solver.level_is_cheap and eps <= self.consistency_level:
             raise ConsistructError(
-                f"H({eps:g}) = 0: ε is not above the consistency level {self.consistency_level:g}; "
-                f"the law that shows it is H.witness"
+                f"H({eps:g}) = 0: ε is not above the consistency level "
+                f"{self.consistency_level:g}; the distribution that shows it is H.witness"
             )
         return self._solve(eps)
 

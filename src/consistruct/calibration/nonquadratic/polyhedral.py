@@ -262,7 +262,7 @@ class PolyhedralSolver(PairSolver, ABC):
                 if nodes > LEVEL_NODES:
                     others = [float(self.limits[pair]) for pair in pairs[done + 1 :]]
                     top = max([bound, *(known for _, known in waiting), *others, best.level])
-                    why = f"not settled by {LEVEL_NODES} simplices of laws"
+                    why = f"not settled by {LEVEL_NODES} simplices of distributions"
                     return Witness(best.level, best.pair, best.law, top, why)
                 kink = self._kink(j, simplex, weights)
                 at = self._split_law(

@@ -119,7 +119,7 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if value is None or isinstance(value, int | float | str):
         return value
-    raise TypeError(f"a certificate holds plain data, not {type(value).__name__}")
+    raise TypeError(f"a certificate contains plain data, not {type(value).__name__}")
 
 
 def probabilities(law: Sequence[Exact]) -> list[float]:

@@ -19,11 +19,15 @@ def advise(
     loss: str = typer.Argument(help="Loss spec, e.g. mixed:20x5:0.1, ordinal:8."),
     eps: float | None = typer.Option(None, help="Accuracy: excess task risk to reach."),
     n_samples: int | None = typer.Option(None, help="Budget: number of examples."),
-    candidate: list[str] = typer.Option([], help="Further scores, e.g. blocks:4x25; repeatable."),
+    candidate: list[str] = typer.Option(
+        [], help="Additional scores to compare, e.g. blocks:4x25; repeatable."
+    ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
-    total: bool = typer.Option(False, "--total", help="Count the approximation error in eps."),
-    surrogates: bool = typer.Option(True, help="Compare surrogates as well."),
+    q_bound: float = typer.Option(
+        1.0, help="Q, the sum of the norms of the conditional probabilities."
+    ),
+    total: bool = typer.Option(False, "--total", help="Include the approximation error in eps."),
+    surrogates: bool = typer.Option(True, help="Also compare surrogates."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:

@@ -43,32 +43,35 @@ def analyze(
         "own", help="own, full, blocks:4x25, separable, chain, sortable, matrix:FILE.csv."
     ),
     surrogate: str = typer.Option(
-        "quadratic", help="quadratic, logistic, log, hinge, …; a wrong name lists all."
+        "quadratic", help="quadratic, logistic, log, hinge, …; an unknown name lists them all."
     ),
     decoding: str = typer.Option("argmax", help="argmax, or bayes for log and sparsemax."),
-    eps: str = typer.Option("", help="Values of eps, comma-separated; a grid if not given."),
+    eps: str = typer.Option("", help="Values of eps, comma-separated; default: a grid."),
     points: int | None = typer.Option(
         None,
         min=2,
         max=SPECS.points,
-        help="Number of grid values from 0 to max_eps; 21, more for exact pictures.",
+        help="Number of grid values from 0 to max_eps; default: 21, more for exact pictures.",
     ),
     at: float | None = typer.Option(
         None,
-        help="The eps that worst case and sample size are told for; if not given, a tenth of what "
-        "the best constant prediction loses.",
+        help="The eps at which to report the worst case and the sample size; default: a tenth of "
+        "what the best constant prediction loses.",
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
+    q_bound: float = typer.Option(
+        1.0, help="Q, the sum of the norms of the conditional probabilities."
+    ),
     distributions: str = typer.Option(
         "",
-        help="Only some distributions of the truth: noise:0.05 (sure labels but for noise), "
-        "margin:0.3 (best leads second), cap:0.1 (none surer than 0.9).",
+        help="Restrict the distributions of the truth: noise:0.05 (certain labels apart from "
+        "noise), margin:0.3 (the best leads the second by that much), cap:0.1 (no probability "
+        "above 0.9).",
     ),
     confusion: Path | None = typer.Option(
         None,
-        help="For a metric such as macro-f1: CSV file with the confusion at which its costs are "
-        "analysed; --rows tells its orientation.",
+        help="For a metric such as macro-f1: CSV file with the confusion matrix at which its costs "
+        "are analysed; --rows gives its orientation.",
     ),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),

@@ -20,9 +20,9 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
-    only: list[str] = typer.Option([], help="Name of an entry; repeatable. All if not given."),
-    quick: bool = typer.Option(False, "--quick", help="Smaller grids: under a minute."),
-    list_entries: bool = typer.Option(False, "--list", help="Only name the entries."),
+    only: list[str] = typer.Option([], help="Name of an entry; repeatable. Default: all."),
+    quick: bool = typer.Option(False, "--quick", help="Use smaller grids: under a minute."),
+    list_entries: bool = typer.Option(False, "--list", help="List the entries and exit."),
     write_docs: Path | None = typer.Option(
         None, help="Folder for the pages of the documentation: an index and one per entry."
     ),

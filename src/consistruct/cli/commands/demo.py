@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    folder: Path = typer.Option(Path("consistruct-report"), help="Where the reports go."),
+    folder: Path = typer.Option(Path("consistruct-report"), help="Folder for the reports."),
 ) -> None:
     """Show on embedded examples what the package does.
 

@@ -47,7 +47,7 @@ def doctor(
             "compile cache": found.cache,
             "extras": extras,
             "self-test": tests,
-            "verdict": "all is well" if not found.problems else "not sound, see below",
+            "verdict": "all is well" if not found.problems else "problems found, see below",
         }
         show(result, False)
     for problem in found.problems:

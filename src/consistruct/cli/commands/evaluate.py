@@ -38,12 +38,15 @@ def evaluate(
     at_most: Annotated[
         float | None,
         typer.Option(
-            help="Exit with code 1 if the mean loss (of sequences: the token error) is greater."
+            help="Exit with code 1 if the mean loss (for sequences, the token error) is greater "
+            "than this."
         ),
     ] = None,
     at_least: Annotated[
         float | None,
-        typer.Option(help="Exit with code 1 if the metric that the model is for is smaller."),
+        typer.Option(
+            help="Exit with code 1 if the metric that the model was trained for is below this."
+        ),
     ] = None,
     part: Part = None,
     format: Format = None,  # noqa: A002
@@ -57,7 +60,7 @@ def evaluate(
 
     stored = read_model(model)
     if sequences.is_sequence_model(stored, model, data, format):
-        allowed, reason = sequences.EVALUATE_OPTIONS, "does not go with a sequence model"
+        allowed, reason = sequences.EVALUATE_OPTIONS, "does not apply to a sequence model"
         sequences.refuse_options(context, allowed, reason)
         with using(model):
             result = sequences.evaluate_columns(stored, model, data)
@@ -71,7 +74,10 @@ def evaluate(
             result = _evaluate_rows(stored, model, data, target, part, format)
         name, judged = "mean loss", result["mean_loss"]
     if at_least is not None and "metric_value" not in result:
-        raise ValueError("--at-least is about metrics (macro-f1, …); this model is for a loss")
+        raise ValueError(
+            "--at-least applies only to metrics (macro-f1, …), but this model was trained for a "
+            "loss"
+        )
     above = at_most is None or judged <= at_most
     reached = at_least is None or result["metric_value"] >= at_least
     if at_most is not None:

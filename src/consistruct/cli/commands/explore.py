@@ -17,9 +17,13 @@ def register(app: typer.Typer) -> None:
 
 
 def explore(
-    port: int = typer.Option(PORT, min=0, max=65535, help="Port on 127.0.0.1; 0: any free one."),
+    port: int = typer.Option(
+        PORT, min=0, max=65535, help="Port on 127.0.0.1; 0 takes any free one."
+    ),
     browser: bool = typer.Option(True, help="Open the page in the browser."),
-    time_limit: float = typer.Option(120.0, min=1.0, help="Seconds for one computation."),
+    time_limit: float = typer.Option(
+        120.0, min=1.0, help="Most seconds that one computation may take."
+    ),
 ) -> None:
     """Explore losses, scores and surrogates in a local web page.
 
@@ -35,6 +39,6 @@ def explore(
         port=port,
         browser=browser,
         limits=Limits(seconds=time_limit),
-        announce=lambda address: typer.echo(f"explorer at {address} (Ctrl-C ends it)"),
+        announce=lambda address: typer.echo(f"explorer at {address} (press Ctrl-C to stop)"),
     )
     typer.echo("explorer ended")

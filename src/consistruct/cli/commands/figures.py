@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 
 
 def figures(
-    folder: Path = typer.Option(Path("consistruct-figures"), help="Where the files go."),
-    only: list[str] = typer.Option([], help="Names of figures, e.g. figure_1b; all if not given."),
+    folder: Path = typer.Option(Path("consistruct-figures"), help="Folder for the files."),
+    only: list[str] = typer.Option([], help="Names of figures, e.g. figure_1b; default: all."),
     json_output: bool = typer.Option(False, "--json", help="Print the files as one JSON object."),
 ) -> None:
     """Draw the paper's Figure 1 and what it leaves out; PNG, SVG and CSV of each.
@@ -33,7 +33,9 @@ def figures(
 
     unknown = sorted(set(only) - set(FIGURES))
     if unknown:
-        raise ConsistructError(f"unknown figure {unknown[0]!r}; known are {', '.join(FIGURES)}")
+        raise ConsistructError(
+            f"unknown figure {unknown[0]!r}; the figures are {', '.join(FIGURES)}"
+        )
     names = only or list(FIGURES)
     written: dict[str, list[str]] = {}
     try:

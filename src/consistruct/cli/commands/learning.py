@@ -67,14 +67,14 @@ def register(app: typer.Typer) -> None:
 def fit(
     context: typer.Context,
     data: DataFile,
-    model: Annotated[Path, typer.Option(help="Where to write the model.")],
+    model: Annotated[Path, typer.Option(help="File to write the model to.")],
     target: Target = None,
     loss: Annotated[
         str,
         typer.Option(
-            help="What predictions are judged by: zero-one, hamming, fbeta, ordinal, "
-            "abstain::0.3, cost:FILE.csv, tree:FILE.csv, ndcg, precision-at::5, … (sizes may be "
-            "left out); or a metric: macro-f1, g-mean, mcc, qwk, precision-at-recall:0.9, …"
+            help="What predictions are judged by: zero-one, hamming, fbeta, ordinal, abstain::0.3, "
+            "cost:FILE.csv, tree:FILE.csv, ndcg, precision-at::5, … (sizes may be omitted); "
+            "or a metric: macro-f1, g-mean, mcc, qwk, precision-at-recall:0.9, …"
         ),
     ] = "zero-one",
     rows: Annotated[
@@ -84,8 +84,8 @@ def fit(
     learner: Annotated[
         str,
         typer.Option(
-            help="auto (several models, chosen on left-out rows), ridge, linear, probabilities, "
-            "regressor, items; for column files chain."
+            help="auto (several models, chosen on held-out rows), ridge, linear, probabilities, "
+            "regressor, items; for column files, chain."
         ),
     ] = "auto",
     settings: Annotated[
@@ -95,21 +95,23 @@ def fit(
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Most passes over the data, for stochastic solvers.")
+        int | None,
+        typer.Option(help="Maximum number of passes over the data, for stochastic solvers."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="For stochastic solvers: file that keeps the state after every epoch; the same "
-            "command goes on from it after an interruption, to the identical result."
+            help="For stochastic solvers: file that stores the state after every epoch; after an "
+            "interruption, the same command continues from it and gives the identical result."
         ),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(help="Seconds after which --learner auto tries nothing more.")
+        float | None,
+        typer.Option(help="Number of seconds after which --learner auto stops trying models."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
-    groups: Annotated[str | None, typer.Option(help="Column with query or group.")] = None,
+    groups: Annotated[str | None, typer.Option(help="Column with the query or group.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
     columns: Annotated[
         list[str] | None,
@@ -151,7 +153,7 @@ def fit(
     from consistruct.learning.files.persistence import save
 
     if sequences.is_column_file(data, format):
-        allowed, reason = sequences.FIT_OPTIONS, "does not go with a column file"
+        allowed, reason = sequences.FIT_OPTIONS, "does not apply to a column file"
         sequences.refuse_options(context, allowed, reason)
         result = sequences.fit_columns(
             data,
@@ -178,9 +180,11 @@ def fit(
         show(result, as_json)
         return
     plain = set(context.params) - set(folders.FOLDER_ONLY)
-    sequences.refuse_options(context, plain, "is about folders of files")
+    sequences.refuse_options(context, plain, "applies only to folders of files")
     others = set(context.params) - set(sequences.COLUMN_OPTIONS)
-    sequences.refuse_options(context, others, "is about column files (.conll, or --format conll)")
+    sequences.refuse_options(
+        context, others, "applies only to column files (.conll, or --format conll)"
+    )
     check_distinct(model=model, checkpoint=checkpoint)
     listed = count_or_file(labels)
     read = {
@@ -262,7 +266,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File for the predictions (CSV; of a column file its columns and the predicted "
+            help="File for the predictions (CSV; for a column file, its columns and the predicted "
             "tag); default: stdout."
         ),
     ] = None,
@@ -287,7 +291,7 @@ def predict(
     if out is not None:
         check_writable(out, model=model, data=data)
     if sequences.is_sequence_model(stored, model, data, format):
-        allowed, reason = sequences.PREDICT_OPTIONS, "does not go with a sequence model"
+        allowed, reason = sequences.PREDICT_OPTIONS, "does not apply to a sequence model"
         sequences.refuse_options(context, allowed, reason)
         with using(model):
             text, predictions = sequences.predict_columns(stored, model, data)

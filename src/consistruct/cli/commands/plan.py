@@ -41,19 +41,21 @@ def plan(
         "",
         metavar="[DATA]",
         help="Pilot data set (.csv, .parquet, .arff, .npz, .svm, .conll), with --loss. Without "
-        "--loss a loss spec, e.g. hamming:1000: its worst-case guarantee.",
+        "--loss: a loss spec, e.g. hamming:1000, to print its worst-case guarantee.",
     ),
     loss: str = typer.Option("", help="What predictions on DATA are judged by, as in `fit`."),
     target: Target = None,
     want: list[float] = typer.Option(
-        [], help="How many rows for this loss (of a metric: this value)? Repeatable."
+        [],
+        help="Say how many rows it takes to reach this loss (or this value of a metric). "
+        "Repeatable.",
     ),
-    confidence: float = typer.Option(0.9, help="Of the intervals of the forecast."),
+    confidence: float = typer.Option(0.9, help="Confidence of the forecast intervals."),
     learner: str = typer.Option("auto", help="As in `fit`; auto chooses once, on all rows."),
     settings: list[str] = typer.Option(
         [], "--set", help="Setting of the learner, name=value, as in `fit`."
     ),
-    groups: str | None = typer.Option(None, help="Column with query or group."),
+    groups: str | None = typer.Option(None, help="Column with the query or group."),
     ignore: list[str] = typer.Option([], help="Column to leave out."),
     columns: list[str] = typer.Option([], help="What a column is, name=kind, as in `fit`."),
     template: Template = None,
@@ -63,16 +65,18 @@ def plan(
     jobs: int | None = typer.Option(None, help="Parallel work."),
     eps: float | None = typer.Option(
         None,
-        help="Of the worst case: excess task risk over the best rule with the scores; if not "
-        "given, a tenth of what the best constant prediction loses, on DATA where there are some.",
+        help="Worst case: excess task risk over the best rule with the scores; default: a tenth of "
+        "what the best constant prediction loses, on DATA if given.",
     ),
     scores: str = typer.Option(
-        "own", help="Of the worst case: own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
+        "own", help="Worst case: own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
     ),
     radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(1.0, help="Q, the sum of the norms of the conditional laws."),
+    q_bound: float = typer.Option(
+        1.0, help="Q, the sum of the norms of the conditional probabilities."
+    ),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
-    table: bool = typer.Option(False, "--table", help="The paper's losses over growing sizes."),
+    table: bool = typer.Option(False, "--table", help="Show the paper's losses at growing sizes."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """What would more rows bring? Forecast the loss at 2, 4 and 10 times the rows of a pilot.
@@ -85,7 +89,7 @@ def plan(
     """
     if loss:
         if table or not subject:
-            raise LossSpecError("--loss goes with a pilot data set: consistruct plan DATA --loss …")
+            raise LossSpecError("--loss needs a pilot data set: consistruct plan DATA --loss …")
         _plan_data(
             Path(subject),
             {"eps": eps, "scores": scores, "radius": radius, "q_bound": q_bound},
@@ -107,16 +111,16 @@ def plan(
             jobs=jobs,
         )
         return
-    refuse_options(context, WORST_CASE_OPTIONS, "is about a pilot data set: give --loss too")
+    refuse_options(context, WORST_CASE_OPTIONS, "applies only to a pilot data set: pass --loss too")
     if table == bool(subject):
         raise LossSpecError(
-            "give a pilot data set with --loss, or a loss, for example hamming:1000, or --table "
+            "pass a pilot data set with --loss, or a loss, for example hamming:1000, or --table "
             "for a comparison"
         )
     if subject and ":" not in subject and Path(subject).is_file():
         raise LossSpecError(
-            f"{subject} is a file: say by --loss what predictions are judged by, for example "
-            f"--loss zero-one, and by --target which column is predicted"
+            f"{subject} is a file: use --loss to say what predictions are judged by, for example "
+            "--loss zero-one, and --target to say which column is predicted"
         )
     from consistruct.guarantees import plan_table, sample_complexity
     from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
@@ -124,7 +128,7 @@ def plan(
 
     if table:
         if eps is None:
-            raise LossSpecError("--table compares losses at one accuracy: give it by --eps")
+            raise LossSpecError("--table compares losses at one accuracy: set it with --eps")
         lines = plan_table(eps=eps, radius=radius, q_bound=q_bound)
         show(plan_table_dict(lines) if json_output else plan_table_text(lines))
         return

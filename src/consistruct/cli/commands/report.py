@@ -33,7 +33,9 @@ def report(
     data: DataFile,
     train: Annotated[
         Path | None,
-        typer.Option(help="What the model was fitted on: adds baselines and a learning curve."),
+        typer.Option(
+            help="Data that the model was fitted on: adds baselines and a learning curve."
+        ),
     ] = None,
     target: Target = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
@@ -45,12 +47,16 @@ def report(
         typer.Option(help="Write the data behind the figures: FILE.csv, FILE.path.csv, …"),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="No learning curve and no bandwidths: no refits.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Skip everything that needs refits: the learning curve and the bandwidths.",
+        ),
     ] = False,
     seed: Annotated[int, typer.Option(help="Random seed of the learning curve.")] = 0,
     part: Part = None,
     train_part: Annotated[
-        str | None, typer.Option(help="NPZ with several parts: the one of --train.")
+        str | None, typer.Option(help="NPZ with several parts: which one to use for --train.")
     ] = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
@@ -78,11 +84,11 @@ def report(
     stored = read_model(model)
     if is_controlled(stored.estimator):
         raise ValueError(
-            f"{model} holds a model with a promise; consistruct evaluate tells whether it is kept, "
-            f"and a report needs the model fitted without --risk"
+            f"{model} contains a model with a promise; consistruct evaluate says whether it is "
+            "kept, and a report needs a model fitted without --risk"
         )
     if sequences.is_sequence_model(stored, model, data, format):
-        allowed, reason = sequences.REPORT_OPTIONS, "does not go with a sequence model"
+        allowed, reason = sequences.REPORT_OPTIONS, "does not apply to a sequence model"
         sequences.refuse_options(context, allowed, reason)
         given = sequences.report_inputs(stored, model, data, train)
     else:

@@ -27,12 +27,14 @@ def simulate(
     constants: str = typer.Option("known-optimum", help="paper, sharp or known-optimum."),
     steps: str = typer.Option("10,100,1000,10000", help="Numbers of examples, comma-separated."),
     repeats: int = typer.Option(10, min=2, max=MOST_REPEATS, help="Independent runs per number."),
-    anchors: int = typer.Option(4, min=2, max=MOST_ANCHORS, help="How many laws are to be learnt."),
-    noise: float = typer.Option(0.5, help="Share of uniform noise in each law."),
+    anchors: int = typer.Option(
+        4, min=2, max=MOST_ANCHORS, help="Number of distributions to learn."
+    ),
+    noise: float = typer.Option(0.5, help="Share of uniform noise in each distribution."),
     rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
-    study: bool = typer.Option(False, "--study", help="All losses: what makes one hard?"),
+    study: bool = typer.Option(False, "--study", help="Study all losses: what makes one hard?"),
     eps: float = typer.Option(0.02, help="With --study: excess task risk to reach."),
-    seed: int = typer.Option(0, min=0, help="Of the problem and of the draws."),
+    seed: int = typer.Option(0, min=0, help="Random seed of the problem and of the draws."),
     json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Learn synthetic problems with known risks; print measured excess risks and their bounds.
@@ -40,7 +42,7 @@ def simulate(
     Exit code 1 if a bound does not hold. Example: consistruct simulate hamming:20
     """
     if study == bool(loss):
-        raise LossSpecError("give a loss, for example hamming:20, or --study for a comparison")
+        raise LossSpecError("pass a loss, for example hamming:20, or --study for a comparison")
     from consistruct.guarantees import hardness_study, learning_curve, synthetic_problem
     from consistruct.guarantees.simulation.curves import Variant
     from consistruct.report import hardness_dict, hardness_text, simulation_dict, simulation_text

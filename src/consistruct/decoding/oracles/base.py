@@ -99,8 +99,9 @@ class Oracle(Member, ABC):
         if self.non_negative and checked.size and checked.min() < 0.0:
             row, column = (int(place) for place in np.argwhere(checked < 0)[0])
             raise ValueError(
-                f"{type(self).__name__} takes costs of at least 0, got {checked[row, column]:g} at "
-                f"row {row}, column {column}; use a directed graph without cycles for such costs"
+                f"{type(self).__name__} accepts only costs of at least 0, got "
+                f"{checked[row, column]:g} at row {row}, column {column}; use a directed graph "
+                "without cycles for such costs"
             )
         for counter in _counters.get():
             counter.n += len(checked)

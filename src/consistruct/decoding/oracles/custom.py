@@ -121,7 +121,7 @@ class Custom(Oracle):
                 self,
                 "diameter",
                 "how hard these decisions are",
-                "give diameter=, the largest distance between two decisions, to Decision",
+                "pass diameter=, the largest distance between two decisions, to Decision",
             )
         return self.diameter**2, True
 

@@ -40,8 +40,8 @@ class Feasible(Member):
         good = self.oracle.feasible(array)
         if not good.all():
             raise ValueError(
-                f"{name} must hold feasible decisions of {self.oracle!r}, row "
-                f"{int(np.argmin(good))} is none"
+                f"{name} must contain feasible decisions of {self.oracle!r}, but row "
+                f"{int(np.argmin(good))} is not one"
             )
         return array
 
@@ -65,7 +65,7 @@ class Feasible(Member):
 
     def _unlisted(self, what: str) -> TooManyLabelsError:
         return TooManyLabelsError(
-            None, LISTING_LIMIT, what, "decisions are reached through their oracle only"
+            None, LISTING_LIMIT, what, "decisions can be reached only through their oracle"
         )
 
 

@@ -352,8 +352,8 @@ def topological_places(edges: IntArray, n_nodes: int) -> IntArray:
     for place in range(n_nodes):
         if not ready:
             raise ValueError(
-                "edges must form no cycle; use GraphPath, which takes any graph and costs of at "
-                "least 0"
+                "edges must not form a cycle; use GraphPath, which accepts any graph and costs of "
+                "at least 0"
             )
         node = ready.pop(0)
         places[node] = place

@@ -74,7 +74,7 @@ class MixedInteger(Oracle):
                     f"{name} must be one value or {size}, got shape {np.shape(getattr(self, name))}"
                 ) from None
             if kind is np.float64 and np.isnan(values).any():
-                raise ValueError(f"{name} must not hold NaN")
+                raise ValueError(f"{name} must not contain NaN")
             self._set(**{name: frozen_array(values, kind)})
         if (self.lower > self.upper).any() or (self.low > self.high).any():
             raise ValueError("lower bounds must not exceed upper bounds")

@@ -122,7 +122,7 @@ async function share() {
     await navigator.clipboard.writeText(window.location.href);
     note.textContent = "Copied. It opens the same settings in an explorer on the same port.";
   } catch {
-    note.textContent = "Copy it from the address bar: it holds the settings that you see.";
+    note.textContent = "Copy it from the address bar: it contains the settings you see.";
   }
 }
 

@@ -86,7 +86,7 @@ export class Panel {
     const { upload_bytes: limit } = this.options.limits;
     if (file.size > limit) {
       throw new api.ServerError(
-        `the file has ${file.size} bytes, the explorer takes at most ${limit}; ` +
+        `the file has ${file.size} bytes, but the explorer accepts at most ${limit}; ` +
           "use `consistruct analyze cost:FILE.csv`",
       );
     }
@@ -121,7 +121,7 @@ export class Panel {
     const more = found.n_predictions > found.names.length && names ? ", …" : "";
     const shared = found.in_address
       ? "It is part of the address."
-      : "It is too large for the address, which holds it only while this server runs.";
+      : "It is too large to be part of the address, which works only while this server is running.";
     this.part("upload-note").textContent =
       `${found.n_predictions} predictions × ${found.n_truths} truths` +
       `${names ? `: ${names}${more}` : ""}. ${shared}`;

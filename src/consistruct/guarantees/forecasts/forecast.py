@@ -168,7 +168,7 @@ class Forecast:
         what = f"a {word} of {value:.4g}" if self.metric is None else f"{word} = {value:.4g}"
         if low is None:
             side = "below" if self.metric is None else "above"
-            return f"{what} is {side} what more rows bring: the floor is about {self.floor}"
+            return f"{what} is {side} what more rows can bring: the floor is about {self.floor}"
         smallest = int(self.data.sizes[0])
         if high is not None and high <= smallest:
             return f"{what} takes no more than {smallest} rows"
@@ -210,7 +210,7 @@ class Forecast:
             (f"{n}{' (now)' if n == self.n else ''}", f"{at.estimate:.3g}", _between(at))
             for n, at in self.table()
         ]
-        rows.append(("floor of the law", f"{self.floor.estimate:.3g}", _between(self.floor)))
+        rows.append(("floor of the curve", f"{self.floor.estimate:.3g}", _between(self.floor)))
         seen, ahead = self.measured(), [n * self.n for n in (1, 1.5, 2, 3, 4, 6, 10)]
         found = [self.at(n) for n in ahead]
         picture = lines_svg(

@@ -46,7 +46,7 @@ class Calibration:
         """All rows, judged by one estimator."""
         n = len(view)
         if view.estimator.kind_.name == "rows" and (y is None or len(y) != n):
-            raise ValueError(f"y must hold one truth for each of {n} rows")
+            raise ValueError(f"y must contain one truth for each of {n} rows")
         return cls([(view, y)], None, n, True)
 
     def ladder(self, policy: Policy, options: Options) -> Ladder:
@@ -99,7 +99,7 @@ def calibration_rows(
     units = _Units.of(X, groups)
     if isinstance(cv, float):
         if not 0.0 < cv < 1.0:
-            raise ValueError(f"cv as a share of rows must lie between 0 and 1, got {cv}")
+            raise ValueError(f"cv as a share of rows must be between 0 and 1, got {cv}")
         order = rng.permutation(units.n)
         size = max(1, round(cv * units.n))
         if size == units.n:

@@ -178,8 +178,8 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         base = check_estimator(self.estimator)
         if self.cv is None and not fitted(base):
             raise ValueError(
-                "the estimator is not fitted: fit it on other rows first, or give cv= a share of "
-                "rows to calibrate on (0.3) or a number of folds (5)"
+                "the estimator is not fitted: fit it on other rows first, or set cv= to a share "
+                "of rows to calibrate on (0.3) or a number of folds (5)"
             )
         if self.cv is None:
             self.estimator_ = base
@@ -202,7 +202,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _options(self) -> Options:
         second = None if self.defer_to is None else check_estimator(self.defer_to)
         if second is not None and not fitted(second):
-            raise ValueError("defer_to must be fitted: it answers rows as it is")
+            raise ValueError("defer_to must already be fitted")
         return Options(
             self.estimator_.loss_ if self.loss is None else self.loss,
             self.defer_cost or 0.0,
@@ -226,7 +226,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         two_values = policy.two_values(options) and self.max_loss is None
         names = [EVERYONE] if segments is None else np.unique(segments).tolist()
         if isinstance(self.level, Mapping) and segments is None:
-            raise ValueError("level is a dict by segment: give fit(…, segments=)")
+            raise ValueError("level is a dict by segment: pass segments= to fit")
         chosen = choose_method(
             self.method,
             monotone=monotone,
@@ -291,14 +291,14 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """The safety of each of n rows."""
         if (weights is not None) != self.weighted_:
             raise ValueError(
-                "calibration rows had weights: give those of new rows, weights="
+                "calibration rows had weights: pass those of the new rows as weights="
                 if self.weighted_
                 else "calibration rows had no weights; fit with weights= first"
             )
         segmented = EVERYONE not in self.thresholds_
         if segmented != (segments is not None):
             raise ValueError(
-                "calibration rows had segments: give those of new rows, segments="
+                "calibration rows had segments: pass those of the new rows as segments="
                 if segmented
                 else "calibration rows had no segments; fit with segments= first"
             )

@@ -61,7 +61,7 @@ class Promise:
             else f"with probability {self.confidence:g} over the calibration set"
         )
         rows = (
-            "rows of the frequencies that the weights describe"
+            "rows with the frequencies that the weights describe"
             if self.weighted
             else "rows like the calibration rows"
         )
@@ -69,8 +69,8 @@ class Promise:
         if self.proved:
             return text
         return (
-            f"{text}; cross-fitted, so not proved: it holds as far as the model fitted on all rows "
-            f"is no worse than those fitted on the folds"
+            f"{text}; cross-fitted, so not proved: it holds if the model fitted on all rows is no "
+            "worse than those fitted on the folds"
         )
 
 

@@ -30,18 +30,18 @@ def check_settings(control: Any) -> None:
     if control.confidence is not None:
         check_number(control.confidence, "confidence", low=0.0, high=1.0, open_low=True)
         if control.confidence >= 1.0:
-            raise ValueError("confidence must be below 1: no finite number of rows is proof")
+            raise ValueError("confidence must be below 1: no finite number of rows gives certainty")
     level = control.level
     for value in level.values() if isinstance(level, Mapping) else [level]:
         check_number(value, "level", low=0.0, open_low=True)
     if (control.policy == "defer") != (control.defer_cost is not None):
         raise ValueError(
-            "policy='defer' needs defer_cost=, what it costs to hand a row over"
+            "policy='defer' needs defer_cost=, the cost of handing a row over"
             if control.policy == "defer"
-            else "defer_cost= goes with policy='defer'"
+            else "defer_cost= needs policy='defer'"
         )
     if control.defer_to is not None and control.policy != "defer":
-        raise ValueError("defer_to= goes with policy='defer'")
+        raise ValueError("defer_to= needs policy='defer'")
     if control.defer_cost is not None:
         check_number(control.defer_cost, "defer_cost", low=0.0)
     if control.loss is not None and not isinstance(control.loss, Loss):
@@ -57,7 +57,7 @@ def choose_policy(control: Any, estimator: TargetEstimator, options: Options) ->
         refusal = None if other is None else f"{refusal}; nor does 'abstain': {other}"
         name = "abstain" if other is None else name
     if refusal is not None:
-        raise ValueError(f"policy {name!r} does not serve {options.loss!r} here: {refusal}")
+        raise ValueError(f"policy {name!r} does not work for {options.loss!r} here: {refusal}")
     if control.loss is not None and name not in LABEL_SETS:
         raise ValueError(
             f"loss= promises another loss for sets of labels (policies {', '.join(LABEL_SETS)}); "
@@ -65,8 +65,8 @@ def choose_policy(control: Any, estimator: TargetEstimator, options: Options) ->
         )
     if control.risk == "selective" and not POLICIES[name].silent:
         raise ValueError(
-            f"risk='selective' is about rows without an answer; policy {name!r} always answers: "
-            f"use policy='abstain' or 'defer', or risk='marginal'"
+            f"risk='selective' needs rows without an answer, but policy {name!r} always answers: "
+            "use policy='abstain' or 'defer', or risk='marginal'"
         )
     return str(name)
 
@@ -78,8 +78,8 @@ def check_losses(losses: FloatArray, bounds: tuple[float, float]) -> None:
     slack = 1e-9 * max(abs(low), abs(high))
     if least < low - slack or most > high + slack:
         raise RiskLevelError(
-            f"losses must lie in [{low:g}, {high:g}] for a promise, got {least:g} to {most:g}; "
-            f"say with max_loss= how large they can be"
+            f"losses must be in [{low:g}, {high:g}] for a promise, got {least:g} to {most:g}; set "
+            "max_loss= to the largest possible loss"
         )
 
 

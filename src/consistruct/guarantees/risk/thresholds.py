@@ -83,7 +83,7 @@ def by_segment(
     if not known.all():
         stranger = segments[~known].tolist()[0]
         raise ValueError(
-            f"segment {stranger!r} had no calibration rows; known are "
+            f"segment {stranger!r} had no calibration rows; the known segments are "
             f"{', '.join(map(repr, thresholds))}"
         )
     return found
@@ -103,7 +103,7 @@ def choose_method(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if risk == "selective" and confidence is None:
         raise ValueError(
-            "the selective risk, loss per answer, is controlled with a confidence; give "
+            "the selective risk, loss per answer, is controlled with a confidence; pass "
             "confidence=0.9, or risk='marginal'"
         )
     exact = ("conformal", "monotonised")
@@ -125,7 +125,7 @@ def choose_method(
         raise ValueError("the selective risk is tested by method='betting', not by a plain mean")
     if method == "binomial" and not two_values:
         raise ValueError(
-            "method='binomial' needs a loss that has two values only; use 'auto' or 'betting'"
+            "method='binomial' needs a loss with only two values; use 'auto' or 'betting'"
         )
     if weighted and method in ("hoeffding-bentkus", "binomial"):
         raise ValueError("weighted rows are tested by method='betting'")
@@ -158,7 +158,7 @@ def check_rows(
     if safest >= level:
         raise RiskLevelError(
             f"level {level:g}{where} cannot be promised: the safest prediction may cost "
-            f"{safest:g}; give a higher level, or another policy"
+            f"{safest:g}; choose a higher level, or another policy"
         )
     scaled, least = (level - low) / (high - low), (safest - low) / (high - low)
     if method in ("conformal", "monotonised"):
@@ -254,7 +254,7 @@ def calibrate(
     if found is None:
         raise RiskLevelError(
             f"level {level:g} cannot be promised from these {len(ladder)} rows: no prediction "
-            f"rule was shown to be safe enough; give a higher level or more rows"
+            "rule was shown to be safe enough; choose a higher level or more rows"
         )
     return Threshold(found, chosen, len(ladder))
 
@@ -273,7 +273,8 @@ def _conformal(
         if first == len(room):
             raise RiskLevelError(
                 f"level {level:g} cannot be promised from these {n} rows: even the safest "
-                f"predictions have mean loss {totals[-1] / n:.4g}; give a higher level or more rows"
+                f"predictions have mean loss {totals[-1] / n:.4g}; choose a higher level or more "
+                "rows"
             )
         return Threshold(float(steps.safeties[first]), method, n)
     kept = max(int(np.searchsorted(room, 0.0)), 0)

@@ -156,7 +156,7 @@ def learning_curve(
     repeats = check_count(repeats, "repeats", minimum=2)
     sizes = tuple(check_count(n, "n_steps") for n in n_steps)
     if not sizes:
-        raise ValueError("n_steps must hold at least one number of examples, got none")
+        raise ValueError("n_steps must contain at least one number of examples, got none")
     norm = optimum_norm(problem.scores, problem.optimum)
     constants = _constants(problem, variant, norm)
     centred = variant != "paper"

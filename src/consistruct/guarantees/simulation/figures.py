@@ -98,13 +98,13 @@ def hardness_figure(study: HardnessStudy) -> Figure:
         reached = [row.reached if row.family == family else math.nan for row in rows]
         columns[f"N, {family}"] = np.array(reached)
         lines.append(Line(f"N, {family}", family, number, "points"))
-    label = f"examples to an excess of {study.eps:g} (loss)"
+    label = f"examples needed for an excess of {study.eps:g} (loss)"
     panels = tuple(
         Panel(_explained(study, names), x, x_label, label, tuple(lines))
         for x, x_label, names in (
             ("k_eff", "k_eff, effective classes", ("k_eff",)),
             ("norm · √k_eff", "norm of the optimum, ‖W*‖·√k_eff (loss)", ("‖W*‖·√k_eff",)),
-            ("anchors", "laws to be learnt", ("anchors",)),
+            ("anchors", "distributions to be learned", ("anchors",)),
         )
     )
     return Figure(

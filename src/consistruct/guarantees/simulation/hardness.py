@@ -77,7 +77,7 @@ class HardnessStudy:
             if found.explained_by == explained_by:
                 return found
         known = "; ".join(", ".join(found.explained_by) for found in self.fits)
-        raise ValueError(f"no fit on {', '.join(explained_by)}; there are {known}")
+        raise ValueError(f"there is no fit on {', '.join(explained_by)}; the fits are {known}")
 
 
 def hardness_study(
@@ -146,7 +146,8 @@ def _fits(rows: Sequence[HardnessRow]) -> tuple[HardnessFit, ...]:
     seen = [row for row in rows if math.isfinite(row.reached)]
     if len(seen) < 4:
         raise ValueError(
-            f"only {len(seen)} problems reached eps within {STEPS[-1]} examples; choose it larger"
+            f"only {len(seen)} problems reached eps within {STEPS[-1]} examples; choose a larger "
+            "eps"
         )
     log_n = np.log([row.reached for row in seen])
     columns = {

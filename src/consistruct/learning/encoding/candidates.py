@@ -27,7 +27,7 @@ def candidate_sets(y: Any, name: str = "y") -> Any:
     [['b'], ['a', 'b'], ['a']]
     """
     if y is None:
-        raise ValueError(f"{name} is None; give the set of candidates of each example")
+        raise ValueError(f"{name} is None; pass the set of candidates of each example")
     if isinstance(y, Ragged):
         return [list(np.asarray(row).tolist()) for row in y]
     if hasattr(y, "toarray"):
@@ -42,7 +42,9 @@ def candidate_sets(y: Any, name: str = "y") -> Any:
     rows = [_candidates(entry) for entry in y]
     for example, candidates in enumerate(rows):
         if not candidates:
-            raise ValueError(f"example {example} has no candidates; leave it out or list them all")
+            raise ValueError(
+                f"example {example} has no candidates; leave it out, or list its candidates"
+            )
     return rows
 
 
@@ -88,7 +90,9 @@ class CandidateLabels:
         if (codes == UNSEEN).any():
             position = int(np.argmax(codes == UNSEEN))
             unknown = [label for row in rows for label in row][position]
-            raise ValueError(f"y holds {shown(unknown)}, which is none of {listed(self.classes)}")
+            raise ValueError(
+                f"y contains {shown(unknown)}, which is not one of {listed(self.classes)}"
+            )
         masks = np.zeros((len(rows), len(self.classes)), dtype=np.int64)
         masks[examples, codes] = 1
         return masks

@@ -45,15 +45,15 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
         plain = CostMatrix(np.asarray(table))
         if rows is None and not np.array_equal(plain.M, plain.M.T):
             raise ValueError(
-                "the costs are not symmetric, and a plain matrix does not say whether its rows are "
-                "predictions or truths; give rows='pred' or rows='true', a DataFrame with "
+                "the costs are not symmetric, and a plain matrix does not say whether its rows "
+                "are predictions or truths; pass rows='pred' or rows='true', a DataFrame with "
                 "index.name 'pred' or 'true', or CostMatrix(M), whose rows are predictions"
             )
         return CostMatrix(plain.M.T) if rows == "true" else plain
     if not table or not all(isinstance(row, dict) and row for row in table.values()):
         raise ValueError(
-            "a dict of costs must hold a dict for each prediction, costs[prediction][truth], got "
-            f"{str(table)[:60]}"
+            "a dict of costs must contain a dict for each prediction, costs[prediction][truth], "
+            f"got {str(table)[:60]}"
         )
     if rows == "true":
         table = _turned(table)
@@ -62,8 +62,8 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
         missing = [truth for truth in truths if truth not in row and truth != prediction]
         if missing:
             raise ValueError(
-                f"the costs of predicting {prediction!r} lack the truth {missing[0]!r}; give the "
-                f"cost of every prediction for every truth"
+                f"the costs of predicting {prediction!r} lack the truth {missing[0]!r}; pass the "
+                "cost of every prediction for every truth"
             )
     predictions, truths = _in_order(table), _in_order(truths)
     matrix = [[table[prediction].get(truth, 0) for truth in truths] for prediction in predictions]
@@ -79,7 +79,7 @@ def loss_with_rows(loss: Any, rows: Any) -> Any:
     if isinstance(loss, str) and loss_name(loss.partition(":")[0]) == "cost":
         return parse_loss(loss, rows=rows)
     raise ValueError(
-        f"rows says what the rows of a table of costs are, but loss is {loss!r}; leave rows out"
+        f"rows says what the rows of a table of costs are, but loss is {loss!r}; omit rows"
     )
 
 
@@ -125,11 +125,11 @@ def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, 
     if len(classes) != values.shape[1]:
         raise ValueError(
             f"costs have {values.shape[1]} columns, but there are {len(classes)} classes, "
-            f"{listed(classes)}; give a cost for each, or a DataFrame with the classes as columns"
+            f"{listed(classes)}; pass a cost for each, or a DataFrame with the classes as columns"
         )
     unknown = [] if y is None else sorted(set(map(str, y)) - set(map(str, classes.tolist())))
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, which has no column in costs")
+        raise ValueError(f"y contains {unknown[0]!r}, which has no column in costs")
     return values, classes
 
 
@@ -142,12 +142,12 @@ def cost_tensor(costs: Any, n: int, n_classes: int) -> FloatArray:
     values = np.asarray(costs, dtype=np.float64)
     if values.ndim != 3 or values.shape[0] != n or values.shape[2] != n_classes:
         raise ValueError(
-            f"costs of each example must have shape ({n}, predictions, {n_classes}): what "
-            f"prediction c costs if the truth is t; got {values.shape}"
+            f"costs per example must have shape ({n}, predictions, {n_classes}): what prediction "
+            f"c costs if the truth is t; got {values.shape}"
         )
     if values.shape[1] != n_classes:
         raise ValueError(
-            f"costs must price {n_classes} predictions, one per class, got {values.shape[1]}"
+            f"costs must cover {n_classes} predictions, one per class, got {values.shape[1]}"
         )
     if not np.isfinite(values).all():
         raise ValueError("costs must be finite, got NaN or infinite entries")

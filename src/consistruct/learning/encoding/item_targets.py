@@ -93,7 +93,7 @@ class ItemTargets(Statistic):
             self,
             "targets comparable between queries",
             "the expected loss of a query",
-            "scores of items are comparable within a query only; expected_target gives them",
+            "scores of items are comparable only within a query; expected_target returns them",
         )
 
     def with_loss(self, loss: Loss) -> Self:
@@ -126,7 +126,7 @@ def require_item_scores(loss: RelevanceLoss, scores: object) -> None:
             "a consistent model of single items",
             "it needs a score per pair of items; scores='items' sorts by the closest item scores, "
             "which is not consistent in general; NDCG, PrecisionAt, ExpectedRankUtility and "
-            "PairwiseDisagreement with two grades need no more than item scores",
+            "PairwiseDisagreement with two grades need only item scores",
         )
 
 

@@ -150,7 +150,7 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
             return device_inputs(estimator, X, reset=reset)
         if X.device.type != "cpu":
             raise ValueError(
-                f"X is on {X.device}, and {type(model).__name__} computes on the processor: give "
+                f"X is on {X.device}, and {type(model).__name__} computes on the processor: pass "
                 f"X.cpu(), or a model with device=, such as Ridge(device={X.device.type!r})"
             )
         X = on_host(X)
@@ -186,6 +186,6 @@ def refuse_groups(groups: Any) -> None:
     if groups is not None:
         raise ValueError(
             "groups mark the sequences of a Hamming loss without a fixed length (loss='hamming' "
-            "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); leave "
-            "groups out when predicting single rows"
+            "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); omit "
+            "groups when predicting single rows"
         )

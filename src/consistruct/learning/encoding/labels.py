@@ -145,8 +145,8 @@ class CostLabels:
         costs = np.asarray(y)
         if costs.ndim != 2:
             raise ValueError(
-                f"the model was fitted with a cost per example and class: give costs of shape "
-                f"(n, {len(self.predictions)}), got {costs.shape}"
+                "the model was fitted with a cost per example and class: pass costs of shape (n, "
+                f"{len(self.predictions)}), got {costs.shape}"
             )
         return loss.truths.check(costs, "costs")
 
@@ -239,8 +239,8 @@ def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
     if codes.dtype.kind == "i" and codes.shape == np.shape(y) and (codes == UNSEEN).any():
         unseen = np.asarray(y)[codes == UNSEEN].tolist()[0]
         raise ValueError(
-            f"y holds {unseen!r}, which the first call of partial_fit did not announce; "
-            f"give all classes there"
+            f"y contains {unseen!r}, which was not among the classes of the first call of "
+            "partial_fit; pass all classes there"
         )
     return codes
 
@@ -307,7 +307,7 @@ def prepare_labels(
     if isinstance(encoding, ClassLabels | PartLabels) and (codes == UNSEEN).any():
         unknown = labels[codes == UNSEEN][0]
         known = encoding.classes if isinstance(encoding, ClassLabels) else encoding.states
-        raise ValueError(f"y holds {shown(unknown)}, which is none of {listed(known)}")
+        raise ValueError(f"y contains {shown(unknown)}, which is not one of {listed(known)}")
     return found, encoding, codes
 
 
@@ -368,7 +368,7 @@ def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
             return ClassLabels(classes, as_kind([written.get(name, name) for name in named], kind))
         if not are_codes(distinct, truths.size):
             raise ValueError(
-                f"y holds {shown(unknown[0])}, which is no class of {type(loss).__name__}; "
+                f"y contains {shown(unknown[0])}, which is not a class of {type(loss).__name__}; "
                 f"its classes are {listed(names)}"
             )
     if are_codes(distinct, truths.size):
@@ -377,8 +377,8 @@ def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
         classes = distinct
     else:
         raise ValueError(
-            f"{loss!r} is over {truths.size} classes, but y holds {len(distinct)} different "
-            f"labels; number them 0..{truths.size - 1}, or leave the size out of the loss"
+            f"{loss!r} is over {truths.size} classes, but y contains {len(distinct)} different "
+            f"labels; number them 0..{truths.size - 1}, or omit the size in the loss"
         )
     return ClassLabels(classes, _prediction_labels(loss, classes))
 
@@ -393,8 +393,8 @@ def _prediction_labels(loss: Loss, classes: Any) -> Any:
         label = len(classes) if np.array_equal(classes, np.arange(len(classes))) else -1
         if label in classes:
             raise ValueError(
-                f"{loss.extra_prediction!r} is predicted as -1, but -1 is a class; "
-                f"rename that class"
+                f"{loss.extra_prediction!r} is predicted as -1, but -1 is already a class; rename "
+                "that class"
             )
         return np.append(classes, label).astype(np.result_type(classes, np.int64))
     return classes if size == len(classes) else np.arange(size)

@@ -19,7 +19,7 @@ def distinct_labels(labels: Any) -> Any:
         return np.unique(np.asarray(labels))
     except TypeError:
         raise TypeError(
-            "y must hold labels of one type that can be sorted, got a mixture (numbers and "
+            "y must contain labels of one type that can be sorted, got a mixture (numbers and "
             "strings, or missing values); convert them to strings first"
         ) from None
 
@@ -50,7 +50,7 @@ def _check_kinds(labels: Any, classes: Any) -> None:
     ):
         if given.dtype.kind in "US" and known.dtype.kind in "iufb":
             raise ValueError(
-                f"y holds {one} such as {shown(labels[0])}, but the classes are {other}, "
+                f"y contains {one} such as {shown(labels[0])}, but the classes are {other}, "
                 f"{listed(classes)}; convert y to the type that the model was fitted on"
             )
 

@@ -43,15 +43,15 @@ def orders_from_ranks(ranks: ArrayLike) -> IntArray:
     if np.isnan(values).any():
         row = int(np.argmax(np.isnan(values).any(axis=1)))
         raise ValueError(
-            f"row {row} of ranks holds NaN; Kendall(k, ties='exclude') learns from partial ranks"
+            f"row {row} of ranks contains NaN; Kendall(k, ties='exclude') learns from partial ranks"
         )
     order = np.argsort(values, axis=1, kind="stable")
     tied = (np.diff(np.take_along_axis(values, order, axis=1), axis=1) == 0).any(axis=1)
     if tied.any():
         row = int(np.argmax(tied))
         raise ValueError(
-            f"row {row} of ranks has ties, {values[row].tolist()}, and so no order; break them, or "
-            f"give the ranks as they are to Kendall(k, ties='exclude')"
+            f"row {row} of ranks has ties, {values[row].tolist()}, so it is not an order; break "
+            "the ties, or pass the ranks as they are to Kendall(k, ties='exclude')"
         )
     return order.astype(np.int64)
 
@@ -75,7 +75,8 @@ class OrderLabels:
         if unseen.any():
             row, place = np.argwhere(unseen)[0]
             raise ValueError(
-                f"y holds {shown(np.asarray(y)[row, place])}, which is none of {listed(self.items)}"
+                f"y contains {shown(np.asarray(y)[row, place])}, which is not one of "
+                f"{listed(self.items)}"
             )
         if isinstance(loss.truths, Permutations):
             if open_end.any():
@@ -109,7 +110,7 @@ class OrderLabels:
         if unseen.any() or open_end.any():
             row = int(np.argmax(unseen.any(axis=1) | open_end))
             raise ValueError(
-                f"y_pred must hold full orders of {listed(self.items)}, got "
+                f"y_pred must contain full orders of {listed(self.items)}, got "
                 f"{np.asarray(pred)[row].tolist()} at row {row}"
             )
         return codes
@@ -128,8 +129,8 @@ class OrderLabels:
         if late.any():
             row = int(np.argmax(late.any(axis=1)))
             raise ValueError(
-                f"row {row} of y has a gap, {labels[row].tolist()}; an order lists the best labels "
-                f"first and marks only its open end by -1 or NaN"
+                f"row {row} of y has a gap, {labels[row].tolist()}; an order lists the best "
+                "labels first, and -1 or NaN may mark only where it ends"
             )
         return codes, (codes == UNSEEN) & ~left, left.any(axis=1)
 
@@ -142,7 +143,7 @@ def order_labels(y: Any) -> tuple[OrderLabels, bool]:
     k = labels.shape[1]
     left = missing(labels)
     if left.all():
-        raise ValueError("y holds empty orders only; list at least the best label of each")
+        raise ValueError("y contains only empty orders; list at least the best label of each")
     distinct = distinct_labels(labels[~left])
     if distinct.dtype.kind == "f" and (distinct == np.floor(distinct)).all():
         distinct = distinct.astype(np.int64)  # NaN at an open end made floats of them
@@ -152,7 +153,7 @@ def order_labels(y: Any) -> tuple[OrderLabels, bool]:
         items = distinct
     else:
         raise ValueError(
-            f"y must hold orders of {k} labels, as many as it has columns, but it names "
+            f"y must contain orders of {k} labels, as many as it has columns, but it names "
             f"{len(distinct)} different ones: {listed(distinct)}"
         )
     return OrderLabels(items), bool(left.any())
@@ -216,6 +217,6 @@ def _refuse_ties(labels: Any, codes: IntArray) -> None:
         row = int(np.argmax(twice.any(axis=1)))
         raise ValueError(
             f"row {row} of y lists a label twice, {labels[row].tolist()}; an order has no ties "
-            f"(ranks with ties go to Kendall(k, ties='exclude'), ranks without to "
-            f"orders_from_ranks)"
+            "(for ranks with ties use Kendall(k, ties='exclude'), for ranks without ties "
+            "orders_from_ranks)"
         )

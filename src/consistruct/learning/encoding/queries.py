@@ -84,7 +84,7 @@ class QueryBatch:
             rows = list(y)
             if len(rows) != len(self):
                 raise ValueError(
-                    f"{name} must hold the relevance of the items of {len(self)} queries, "
+                    f"{name} must contain the relevance of the items of {len(self)} queries, "
                     f"got {len(rows)} lists"
                 )
             lengths = np.diff(self.offsets)
@@ -92,7 +92,7 @@ class QueryBatch:
                 if np.shape(row) != (lengths[query],):
                     raise ValueError(
                         f"query {query} has {lengths[query]} items, but its {name} has shape "
-                        f"{np.shape(row)}; give one relevance per item"
+                        f"{np.shape(row)}; pass one relevance per item"
                     )
             values = np.concatenate([np.asarray(row) for row in rows])
         else:
@@ -101,7 +101,7 @@ class QueryBatch:
                 values = values[:, 0]
             if values.shape != (self.n_items,):
                 raise ValueError(
-                    f"{name} must hold one relevance per item, shape ({self.n_items},), "
+                    f"{name} must contain one relevance per item, shape ({self.n_items},), "
                     f"got {values.shape}"
                 )
         return self.pack(_grades(values, name))
@@ -109,12 +109,14 @@ class QueryBatch:
 
 def _grades(values: Any, name: str) -> IntArray:
     if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold relevance grades 0, 1, 2, …, got dtype {values.dtype}")
+        raise ValueError(
+            f"{name} must contain relevance grades 0, 1, 2, …, got dtype {values.dtype}"
+        )
     whole = np.isfinite(values) & (values == np.floor(values)) & (values >= 0)
     if not whole.all():
         position = int(np.argmin(whole))
         raise ValueError(
-            f"{name} must hold relevance grades 0, 1, 2, …, got {values[position]} for item "
+            f"{name} must contain relevance grades 0, 1, 2, …, got {values[position]} for item "
             f"{position}; number the grades from 0, the least relevant"
         )
     return values.astype(np.int64)
@@ -147,7 +149,9 @@ def pack_queries(X: Any, groups: Any = None, *, one_query: bool = False) -> Quer
     """
     if is_query_list(X):
         if groups is not None:
-            raise ValueError("groups go with items as rows of one X; a list of queries needs none")
+            raise ValueError(
+                "groups are for items given as rows of one X; omit them for a list of queries"
+            )
         queries: Sequence[Any] = list(X)
         for number, query in enumerate(queries):
             if (query.shape[0] if is_sparse(query) else len(query)) == 0:
@@ -167,7 +171,7 @@ def pack_queries(X: Any, groups: Any = None, *, one_query: bool = False) -> Quer
     if groups is None:
         if not one_query:
             raise ValueError(
-                "a ranking is learnt from several queries: give groups=, the query of each item, "
+                "a ranking is learned from several queries: pass groups=, the query of each item, "
                 "or X as a list with one (n_items, n_features) array per query"
             )
         return QueryBatch(X, np.arange(n_items), np.array([0, n_items]), listed=False)
@@ -185,7 +189,7 @@ def _grouped(groups: Any, n_items: int) -> tuple[IntArray, IntArray]:
     if groups.shape != (n_items,):
         total = f" (which add up to {int(groups.sum())})" if groups.dtype.kind in "iu" else ""
         raise ValueError(
-            f"groups must hold the query of each of the {n_items} items, or the sizes of the "
+            f"groups must contain the query of each of the {n_items} items, or the sizes of the "
             f"queries, which add up to {n_items}; got shape {groups.shape}{total}"
         )
     if groups.dtype.kind == "f" and np.isnan(groups).any():

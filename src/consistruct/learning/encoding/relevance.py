@@ -87,11 +87,13 @@ def with_grades(loss: RelevanceLoss, grades: Ragged) -> RelevanceLoss:
         return loss
     if isinstance(loss, MeanAveragePrecision):
         raise ValueError(
-            f"average precision knows relevant (1) and irrelevant (0) items, got grade {most}; "
-            f"give y > 0 or another threshold, or use NDCG for grades"
+            "average precision distinguishes only relevant (1) and irrelevant (0) items, got "
+            f"grade {most}; pass y > 0 or another threshold, or use NDCG for grades"
         )
     if most > 62:
-        raise ValueError(f"relevance grades must be at most 62, got {most}; number the grades")
+        raise ValueError(
+            f"relevance grades must be at most 62, got {most}; number the grades from 0"
+        )
     return dataclasses.replace(loss, n_grades=most + 1)  # type: ignore[type-var]
 
 
@@ -120,7 +122,7 @@ def orders_of_ranks(ranks: Ragged, name: str = "y_pred") -> Ragged:
         shown = np.asarray(ranks[query]).tolist()
         listed = ", ".join(map(str, shown[:8])) + (", …" if len(shown) > 8 else "")
         raise ValueError(
-            f"{name} must hold the ranks 1..{len(shown)} of the items of query {query} without "
+            f"{name} must contain the ranks 1..{len(shown)} of the items of query {query} without "
             f"ties, 1 is best, got {listed}"
         )
     return ranks.with_values(order - ranks.offsets[ranks.rows])
@@ -144,7 +146,7 @@ def losses_of_scores(y_true: Any, scores: Any, loss: Loss | str, groups: Any) ->
     values = np.asarray(scores, dtype=np.float64).reshape(-1)
     if values.shape != (batch.n_items,) or np.isnan(values).any():
         raise ValueError(
-            f"scores must hold one number per item, shape ({batch.n_items},), without NaN, "
+            f"scores must contain one number per item, shape ({batch.n_items},), without NaN, "
             f"got shape {np.shape(scores)}"
         )
     orders = orders_of_scores(batch.pack(values))

@@ -91,7 +91,8 @@ class TokenStates(Statistic):
             self,
             "a list of all predictions",
             "the expected loss of every prediction",
-            "sequences of tags are too many to list; predict_expected_loss prices the prediction",
+            "there are too many sequences of tags to list; predict_expected_loss gives the "
+            "expected loss of the prediction",
         )
 
     def squared_error(self, error: Any) -> FloatArray:
@@ -104,7 +105,7 @@ class TokenStates(Statistic):
         if isinstance(loss, Hamming) and loss.T is None and loss.n_states == self.width:
             return type(self)(loss, self.tags)
         raise ConsistructError(
-            f"states of tokens serve {self.loss!r}, the share of wrong tokens, not {loss!r}"
+            f"states of tokens are for {self.loss!r}, the share of wrong tokens, not for {loss!r}"
         )
 
 
@@ -208,7 +209,9 @@ def read_sequences(
     if kind is None:
         found = TagSet(tags)
         if isinstance(loss, Hamming) and len(found) > loss.n_states:
-            raise ValueError(f"y holds {len(found)} tags, but {loss!r} has {loss.n_states} states")
+            raise ValueError(
+                f"y contains {len(found)} tags, but {loss!r} has {loss.n_states} states"
+            )
         kind = Sequences(
             loss if isinstance(loss, Hamming) else Hamming(None, max(len(found), 2)), found
         )

@@ -36,8 +36,8 @@ def pack_tags(y: Any, offsets: IntArray) -> list[Hashable]:
     if len(y) == n_tokens and not (n_tokens > 0 and _is_sequence(y[0])):
         return list(y)
     raise ValueError(
-        f"y must hold one tag sequence per sequence of X ({n}) or one tag per token ({n_tokens}), "
-        f"got {len(y)} entries"
+        f"y must contain one tag sequence per sequence of X ({n}) or one tag per token "
+        f"({n_tokens}), got {len(y)} entries"
     )
 
 
@@ -59,7 +59,7 @@ class TagSet:
     def __init__(self, tags: Iterable[Hashable]) -> None:
         distinct = set(tags)
         if any(isinstance(tag, float) and tag != tag for tag in distinct):
-            raise ValueError("a tag is NaN; leave tokens without a tag out or name the tag")
+            raise ValueError("a tag is NaN; leave out tokens without a tag, or name the tag")
         try:
             self.tags: list[Any] = sorted(distinct)
         except TypeError:  # tags of several types: any fixed order
@@ -84,8 +84,8 @@ class TagSet:
                 row = int(np.searchsorted(offsets, position, side="right")) - 1
                 where = f" in sequence {row}"
             raise ValueError(
-                f"tag {tags[position]!r}{where} is not among the {len(self)} known tags; "
-                f"give all tags to the first partial_fit as classes="
+                f"tag {tags[position]!r}{where} is not among the {len(self)} known tags; pass all "
+                "tags to the first partial_fit as classes="
             )
         return states
 

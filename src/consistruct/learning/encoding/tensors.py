@@ -38,7 +38,7 @@ def device_inputs(estimator: Any, X: Any, *, reset: bool) -> Any:
         )
     largest = float(X.detach().abs().max())  # NaN and inf show in it
     if not np.isfinite(largest):
-        raise ValueError(f"X must not hold NaN or infinity: impute them before {name}")
+        raise ValueError(f"X must not contain NaN or infinity: impute them before {name}")
     if reset:
         estimator.input_scale_ = scale_for(largest)
     check_magnitude(largest)

@@ -25,7 +25,7 @@ def group_offsets(groups: ArrayLike, n_tokens: int) -> IntArray:
     array = np.asarray(groups)
     if array.shape != (n_tokens,):
         raise ValueError(
-            f"groups must hold one entry per token, shape ({n_tokens},), got {array.shape}"
+            f"groups must contain one entry per token, shape ({n_tokens},), got {array.shape}"
         )
     change = np.flatnonzero(array[1:] != array[:-1]) + 1
     offsets = np.concatenate([[0], change, [n_tokens]]).astype(np.int64)
@@ -35,7 +35,7 @@ def group_offsets(groups: ArrayLike, n_tokens: int) -> IntArray:
         for name in names:
             if name in seen:
                 raise ValueError(
-                    f"the tokens of group {name!r} do not stand together; sort the rows by group"
+                    f"the tokens of group {name!r} are not adjacent; sort the rows by group"
                 )
             seen.add(name)
     return offsets
@@ -78,8 +78,9 @@ def pack_tokens(X: Any, groups: ArrayLike | None = None) -> PackedTokens:
             return PackedTokens(X.reshape(n * T, d), np.arange(n + 1) * T)
         if not (isinstance(X, np.ndarray) and X.dtype == object):
             raise ValueError(
-                f"X of shape {X.shape} holds rows without sequences; give groups= (the sequence of "
-                f"each row), a list of (T_i, d) arrays, or PackedTokens(features, offsets)"
+                f"X of shape {X.shape} contains rows without sequences; pass groups= (the "
+                "sequence of each row), a list of (T_i, d) arrays, or PackedTokens(features, "
+                "offsets)"
             )
     return _pack_list(X)
 
@@ -88,12 +89,12 @@ def _pack_list(X: Sequence[Any]) -> PackedTokens:
     if isinstance(X, str) or not hasattr(X, "__len__") or not hasattr(X, "__getitem__"):
         raise TypeError(f"X must be a list of (T_i, d) arrays, got {type(X).__name__}")
     if len(X) == 0:
-        raise ValueError("X must hold at least one sequence, got none")
+        raise ValueError("X must contain at least one sequence, got none")
     width: int | None = None
     for row, sequence in enumerate(X):
         shape = np.shape(sequence) if not is_sparse(sequence) else sequence.shape
         if len(shape) >= 1 and shape[0] == 0:
-            raise ValueError(f"sequence {row} is empty; leave sequences without tokens out")
+            raise ValueError(f"sequence {row} is empty; leave out sequences without tokens")
         if len(shape) != 2:
             raise ValueError(f"sequence {row} must have shape (tokens, features), got {shape}")
         if width is None:
@@ -112,7 +113,7 @@ def _pack_list(X: Sequence[Any]) -> PackedTokens:
     for row, sequence in enumerate(X):
         array = np.asarray(sequence)
         if array.dtype.kind not in "biuf":
-            raise TypeError(f"sequence {row} must hold numbers, got dtype {array.dtype}")
+            raise TypeError(f"sequence {row} must contain numbers, got dtype {array.dtype}")
         features[offsets[row] : offsets[row + 1]] = array
     return PackedTokens(features, offsets)
 
@@ -121,9 +122,9 @@ def read_tokens(X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
     """Tokens by numbers, packed, or by feature names, as they are."""
     if is_symbolic(X):
         if groups is not None:
-            raise ValueError("groups= goes with an array or CSR, not with lists of features")
+            raise ValueError("groups= is for an array or CSR matrix, not for lists of features")
         return NamedTokens(X)
     tokens = pack_tokens(X, groups)
     if len(tokens) == 0:
-        raise ValueError("X must hold at least one sequence, got none")
+        raise ValueError("X must contain at least one sequence, got none")
     return tokens

@@ -69,8 +69,8 @@ class PackedTokens:
             features = np.asarray(features)
             if features.dtype.kind not in "biuf":
                 raise TypeError(
-                    f"token features must be numbers, got dtype {features.dtype}; give strings as "
-                    f"a list of sequences of lists of strings (or dicts), one per token"
+                    f"token features must be numbers, got dtype {features.dtype}; pass strings as "
+                    "a list of sequences of lists of strings (or dicts), one per token"
                 )
             if features.dtype not in (np.float32, np.float64):
                 features = features.astype(np.float32)
@@ -82,7 +82,7 @@ class PackedTokens:
         empty = packed.lengths == 0
         if empty.any():
             raise ValueError(
-                f"sequence {int(np.argmax(empty))} is empty; leave sequences without tokens out"
+                f"sequence {int(np.argmax(empty))} is empty; leave out sequences without tokens"
             )
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "offsets", packed.offsets)
@@ -100,9 +100,9 @@ class PackedTokens:
         if np.isfinite(values).all():  # only the sum overflowed
             return
         raise ValueError(
-            f"sequence {row} holds NaN or an infinite feature at token "
+            f"sequence {row} contains NaN or an infinite feature at token "
             f"{position - int(self.offsets[row])}; fill missing values first, for example with "
-            f"sklearn.impute.SimpleImputer"
+            "sklearn.impute.SimpleImputer"
         )
 
     @property
@@ -158,7 +158,7 @@ class NamedTokens:
         lengths = np.array([len(sequence) for sequence in self.sequences], dtype=np.int64)
         if (lengths == 0).any():
             raise ValueError(
-                f"sequence {int(np.argmin(lengths))} is empty; leave sequences without tokens out"
+                f"sequence {int(np.argmin(lengths))} is empty; leave out sequences without tokens"
             )
 
     @cached_property
@@ -259,7 +259,7 @@ def _flatten(
         wrong = set(map(type, names)) - {str, np.str_}
         if wrong:
             raise TypeError(
-                f"a token must be a list of strings or a dict, got a list that holds "
+                "a token must be a list of strings or a dict, got a list that contains "
                 f"{next(iter(wrong)).__name__}; write numbers as a dict {{name: number}}"
             )
         return offsets.astype(np.int64), lengths, names, None

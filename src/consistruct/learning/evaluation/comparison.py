@@ -123,8 +123,8 @@ def compare(
     for name, loss in losses.items():
         if loss != losses[first]:
             raise ValueError(
-                f"models must be for the same loss, but {first!r} is for {losses[first]!r} and "
-                f"{name!r} for {loss!r}"
+                f"models must have the same loss, but {first!r} has {losses[first]!r} and "
+                f"{name!r} has {loss!r}"
             )
     extra = {} if groups is None else {"groups": groups}
     values = {name: np.asarray(model.task_losses(X, y, **extra)) for name, model in named.items()}

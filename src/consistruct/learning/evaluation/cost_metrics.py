@@ -174,7 +174,7 @@ def profit_curve(
     true, _, tensor = _read(y_true, None, costs, labels)
     if prices.shape[1] != tensor.shape[1]:
         raise ValueError(
-            f"expected has {prices.shape[1]} columns, but costs price {tensor.shape[1]} decisions"
+            f"expected has {prices.shape[1]} columns, but costs are for {tensor.shape[1]} decisions"
         )
     weight = _weight(sample_weight, len(true))
     rows = np.arange(len(true))
@@ -227,7 +227,7 @@ def _read(
         codes = lookup_codes(values, names)
         if (codes < 0).any():
             unknown = shown_label(values[codes < 0][0])
-            raise ValueError(f"{name} holds {unknown}, which is none of {listed(names)}")
+            raise ValueError(f"{name} contains {unknown}, which is not one of {listed(names)}")
         found.append(codes)
     return found[0], found[1], tensor
 
@@ -238,7 +238,7 @@ def _names(labels: Any, present: Any, size: int) -> Any:
         names = np.asarray(labels)
         if names.shape != (size,) or len(set(names.tolist())) < size:
             raise ValueError(
-                f"labels must hold the {size} classes that costs are for, each once, got "
+                f"labels must contain the {size} classes that costs are for, each once, got "
                 f"{listed(names.ravel())}"
             )
         return names
@@ -247,8 +247,8 @@ def _names(labels: Any, present: Any, size: int) -> Any:
         return np.arange(size)
     if len(distinct) != size:
         raise ValueError(
-            f"costs are for {size} classes, but the labels are {listed(distinct)}; give labels= "
-            f"in the order of the axes of costs"
+            f"costs are for {size} classes, but the labels are {listed(distinct)}; pass labels= "
+            "in the order of the axes of costs"
         )
     return distinct
 
@@ -256,7 +256,7 @@ def _names(labels: Any, present: Any, size: int) -> Any:
 def _code_of(label: Any, names: Any) -> int:
     found = [code for code, name in enumerate(names.tolist()) if name == label]
     if not found:
-        raise ValueError(f"base is {shown_label(label)}, which is none of {listed(names)}")
+        raise ValueError(f"base is {shown_label(label)}, which is not one of {listed(names)}")
     return found[0]
 
 
@@ -267,7 +267,7 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
     weight = np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (n,) or not (weight >= 0).all() or not 0 < weight.sum() < np.inf:
         raise ValueError(
-            f"sample_weight must hold {n} non-negative finite numbers, not all of them zero"
+            f"sample_weight must contain {n} non-negative finite numbers, not all zero"
         )
     return np.asarray(weight / weight.sum())
 
@@ -275,6 +275,6 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
 def _check_baseline(baseline: float) -> None:
     if not baseline > 0:
         raise ValueError(
-            f"the best single decision for all costs {baseline:.6g} on average, and savings are a "
-            f"share of a positive cost; compare the means of example_losses instead"
+            f"the best single decision costs {baseline:.6g} on average, and savings are a share "
+            "of a positive cost; compare the means of example_losses instead"
         )

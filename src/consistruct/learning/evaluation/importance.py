@@ -46,7 +46,7 @@ class Importance:
 
     def __str__(self) -> str:
         width = max(6, *(len(str(name)) for name in self.columns))
-        lines = [f"{'column':{width}}  increase of the mean loss of {self.baseline:.4g}"]
+        lines = [f"{'column':{width}}  increase in the mean loss of {self.baseline:.4g}"]
         lines += [
             f"{name!s:{width}}  {rise:+.4g} ± {error:.2g}" for name, rise, error in self.ranked()
         ]

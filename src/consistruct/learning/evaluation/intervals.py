@@ -78,12 +78,12 @@ def mean_interval(
     if found.ndim != 1 or len(found) == 0:
         raise ValueError(f"values must be (n,) with n at least 1, got shape {found.shape}")
     if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
     least, most = float(found.min()), float(found.max())
     slack = 1e-9 * max(abs(low), abs(high), 1.0)
     if least < low - slack or most > high + slack:
         raise ValueError(
-            f"values must lie within their bounds [{low:g}, {high:g}], got {least:g} to {most:g}"
+            f"values must be within their bounds [{low:g}, {high:g}], got {least:g} to {most:g}"
         )
     estimate = float(found.mean())
     if high <= low:

@@ -57,7 +57,9 @@ def normalized_regret(y_true: Any, y_pred: Any, *, loss: Any, sample_weight: Any
     best = np.abs(_decision(loss).best_values(y_true))
     total = float(np.average(best, weights=sample_weight))
     if total == 0.0:
-        raise ValueError("the best values are all 0: give regrets themselves, not shares of them")
+        raise ValueError(
+            "the best values are all 0, so a share is undefined: use the regrets themselves"
+        )
     return float(np.average(regrets, weights=sample_weight)) / total
 
 

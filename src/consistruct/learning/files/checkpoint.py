@@ -82,22 +82,22 @@ def read_checkpoint(path: str | Path, fingerprint: str | None = None) -> Checkpo
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(
-            f"checkpoint {source.name} is damaged ({error}); delete it to start anew"
+            f"checkpoint {source.name} is damaged ({error}); delete it to start again"
         ) from None
     if header.get("format") != "consistruct checkpoint" or header.get("version") != str(VERSION):
         raise ValueError(
-            f"{source.name} is no checkpoint of version {VERSION} of this package; "
-            f"delete it or name another file"
+            f"{source.name} is not a checkpoint of version {VERSION} of this package; delete it, "
+            "or choose another file"
         )
     written = header.get("numbers", ""), header.get("fingerprint", "")
     if _digest(arrays, *written) != header.get("sha256"):
         raise ValueError(
             f"checkpoint {source.name} is damaged (its checksum does not match); delete it to "
-            f"start anew"
+            "start again"
         )
     if fingerprint is not None and header.get("fingerprint") != fingerprint:
         raise ValueError(
             f"checkpoint {source.name} belongs to a fit with other data or parameters; delete it, "
-            f"name another file, or repeat the call with the same random_state"
+            "choose another file, or repeat the call with the same random_state"
         )
     return Checkpoint(arrays, json.loads(header["numbers"]), header["fingerprint"])

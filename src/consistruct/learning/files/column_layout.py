@@ -53,8 +53,8 @@ class ColumnLayout:
             )
         if self.tag_column in columns:
             raise ValueError(
-                f"the template reads column {self.tag_column}, which holds the tags to predict; "
-                f"take it out of the template or name another column of tags"
+                f"the template reads column {self.tag_column}, which contains the tags to "
+                "predict; remove it from the template, or choose another column of tags"
             )
 
     def features(self, file: ColumnFile) -> list[list[list[str]]]:
@@ -65,7 +65,7 @@ class ColumnLayout:
         if file.n_columns != self.n_columns - 1:
             raise DataFileError(
                 f"the file has {file.n_columns} columns, but the model was fitted on "
-                f"{self.n_columns} with the tags in column {k}; give {self.n_columns} columns, or "
+                f"{self.n_columns} with the tags in column {k}; pass {self.n_columns} columns, or "
                 f"{self.n_columns - 1} without the tags"
             )
         return [

@@ -109,7 +109,9 @@ def read_columns(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Co
     if current:
         sequences.append(current)
     if not sequences:
-        raise ValueError(f"{path} holds no tokens; one token per line, columns separated by blanks")
+        raise ValueError(
+            f"{path} contains no tokens; one token per line, columns separated by blanks"
+        )
     return ColumnFile(sequences, n_columns)
 
 
@@ -183,7 +185,7 @@ class FeatureTemplate:
             around = tuple(REFERENCE.split(body)[::3])
             lines.append((name if colon else f"U{number}", references, around))
         if not lines:
-            raise ValueError("the template holds no feature; write lines such as w:%x[0,0]")
+            raise ValueError("the template contains no feature; write lines such as w:%x[0,0]")
         return cls(tuple(lines))
 
     @classmethod

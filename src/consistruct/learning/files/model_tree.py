@@ -140,7 +140,7 @@ class Encoder:
         entries = value.ravel().tolist()
         if not all(map(_is_plain, entries)):
             raise ModelFileError(
-                f"cannot save {where}: it holds Python objects other than strings and numbers"
+                f"cannot save {where}: it contains Python objects other than strings and numbers"
             )
         return {"shape": list(value.shape), "v": [self.encode(entry, where) for entry in entries]}
 
@@ -148,7 +148,7 @@ class Encoder:
         kind = type(value).__name__
         if type(value) is not _SPARSE.get(kind):
             raise ModelFileError(
-                f"cannot save {where}: sparse format {kind} is not supported, convert it to CSR"
+                f"cannot save {where}: sparse format {kind} is not supported; convert it to CSR"
             )
         parts = {
             part: self._array(getattr(value, part), f"{where}.{part}")
@@ -195,7 +195,7 @@ class Decoder:
         tag = node.get("t")
         method = self._METHODS.get(tag) if isinstance(tag, str) else None
         if method is None:
-            raise ModelFileError(f"it holds a value of unknown kind {tag!r}")
+            raise ModelFileError(f"it contains a value of unknown kind {tag!r}")
         return method(self, node)
 
     def _int(self, node: dict[str, Any]) -> int:
@@ -233,8 +233,8 @@ class Decoder:
         entries, width = self._list(node), int(node["width"])
         if width < 0 or 4 * width * max(len(entries), 1) > self.string_bytes:
             raise ModelFileError(
-                f"it holds {len(entries)} strings of {width} characters each, more than a file of "
-                f"its size can"
+                f"it contains {len(entries)} strings of {width} characters each, more than a file "
+                "of its size can"
             )
         values = np.array(entries, dtype=f"<U{width}")
         return values.reshape(node["shape"])

@@ -63,13 +63,13 @@ class TypeTable:
         known = self._by_name.get(entry.name)
         if known is not None and known.cls is not entry.cls:
             raise ValueError(
-                f"the name {entry.name!r} stands for {known.cls.__module__}.{known.cls.__name__} "
-                f"already; choose another"
+                f"the name {entry.name!r} is already taken by "
+                f"{known.cls.__module__}.{known.cls.__name__}; choose another"
             )
         named = self._by_class.get(entry.cls)
         if named is not None and named.name != entry.name:
             raise ValueError(
-                f"{entry.cls.__name__} is called {named.name!r} in model files already, not "
+                f"{entry.cls.__name__} is already called {named.name!r} in model files, not "
                 f"{entry.name!r}"
             )
         self._by_name[entry.name] = self._by_class[entry.cls] = entry
@@ -83,10 +83,10 @@ class TypeTable:
             return self._by_class[cls]
         place = f"{where!r} " if where else ""
         raise ModelFileError(
-            f"cannot save {place}of type {cls.__module__}.{cls.__name__}: a model file holds "
-            f"arrays, numbers, strings, scikit-learn's estimators and the types of this package; "
-            f"a class of your own can be registered with consistruct.learning.register_type; "
-            f"joblib.dump keeps anything, but whoever loads such a file runs what is in it"
+            f"cannot save {place}of type {cls.__module__}.{cls.__name__}: a model file can "
+            "contain arrays, numbers, strings, scikit-learn's estimators and the types of this "
+            "package; register a class of your own with consistruct.learning.register_type; "
+            "joblib.dump saves anything, but whoever loads such a file runs the code in it"
         )
 
     def named(self, name: object) -> ModelType:
@@ -95,8 +95,8 @@ class TypeTable:
             consistruct.import_types(name.partition(".")[0])
         if not isinstance(name, str) or name not in self._by_name:
             raise ModelFileError(
-                f"it holds an object of type {name!r}, which this version does not know; if it is "
-                f"your own, register it with consistruct.learning.register_type before loading"
+                f"it contains an object of type {name!r}, which this version does not know; if it "
+                "is your own, register it with consistruct.learning.register_type before loading"
             )
         return self._by_name[name]
 

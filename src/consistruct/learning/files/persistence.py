@@ -169,7 +169,7 @@ def _checked_header(path: str | Path, content: bytearray) -> dict[str, Any]:
     if hashlib.sha256(content).hexdigest().encode() != digest:
         raise ModelFileError(
             f"{path} cannot be loaded: its checksum does not match, so it was cut off or damaged; "
-            f"copy it again or save the model anew"
+            "copy it again, or save the model again"
         )
     try:
         length = int.from_bytes(content[:8], "little")

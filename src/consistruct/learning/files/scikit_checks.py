@@ -86,7 +86,7 @@ def check_tree(tree: Any, n_features: int) -> None:
         tree.n_features == n_features and _within(features, n_features),
         f"a tree asks for a feature that {n_features} columns do not have",
     )
-    _require(not np.isnan(np.asarray(tree.threshold)[inner]).any(), "a threshold is no number")
+    _require(not np.isnan(np.asarray(tree.threshold)[inner]).any(), "a threshold is not a number")
     _require(np.isfinite(np.asarray(tree.value)).all(), "a leaf is not finite")
 
 
@@ -110,7 +110,7 @@ def _check_tree_estimator(estimator: Any) -> None:
 
 def _n_features(estimator: Any) -> int:
     found: Any = vars(estimator).get("n_features_in_")
-    _require(isinstance(found, int | np.integer) and found > 0, "n_features_in_ is no number")
+    _require(isinstance(found, int | np.integer) and found > 0, "n_features_in_ is not a number")
     return int(found)
 
 
@@ -118,10 +118,10 @@ def _check_forest(forest: Any) -> None:
     if "estimators_" not in vars(forest):
         return
     n_features = _n_features(forest)
-    _require(isinstance(forest.estimators_, list), "a forest holds no list of trees")
+    _require(isinstance(forest.estimators_, list), "a forest contains no list of trees")
     for tree in forest.estimators_:
         known = type(tree).__name__ in _TREES and "tree_" in vars(tree)
-        _require(known and _n_features(tree) == n_features, "a forest holds something else")
+        _require(known and _n_features(tree) == n_features, "a forest contains something else")
 
 
 # --- boosting by histograms ---------------------------------------------------------------------
@@ -154,7 +154,7 @@ def check_boosted_tree(predictor: Any, categorical: NDArray[np.bool_]) -> None:
         f"a tree asks for a feature that {len(categorical)} columns do not have",
     )
     # +inf sends every number left and missing values right
-    _require(not np.isnan(split["num_threshold"]).any(), "a threshold is no number")
+    _require(not np.isnan(split["num_threshold"]).any(), "a threshold is not a number")
     _require(np.isfinite(nodes["value"]).all(), "a leaf is not finite")
     by_category = split[split["is_categorical"] != 0]
     _require(categorical[by_category["feature_idx"]].all(), "a tree takes numbers for categories")
@@ -185,7 +185,7 @@ def _check_boosting(boosting: Any) -> None:
     )
     for iteration in state["_predictors"]:
         for predictor in iteration:
-            _require(type(predictor).__name__ == "TreePredictor", "a booster holds no trees")
+            _require(type(predictor).__name__ == "TreePredictor", "a booster contains no trees")
             check_boosted_tree(predictor, categorical != 0)
 
 

@@ -161,8 +161,8 @@ LOADERS = {
     "TypeNode",
 }
 KNOWINGLY = (
-    "joblib.dump keeps any estimator, but whoever loads such a file runs what is in it: load only "
-    "files that you trust"
+    "joblib.dump saves any estimator, but whoever loads such a file runs the code in it: load "
+    "only files that you trust"
 )
 
 
@@ -201,8 +201,8 @@ def split_parts(value: Any, where: str) -> NDArray[np.uint8]:
     refused = _refused(_description(content))
     if refused is not None:
         raise ModelFileError(
-            f"cannot save {where!r} of type {type(value).__name__}: it holds {refused}, which is "
-            f"not on the list of types that a model file may hold; {KNOWINGLY}"
+            f"cannot save {where!r} of type {type(value).__name__}: it contains {refused}, which "
+            f"is not on the list of types that a model file may contain; {KNOWINGLY}"
         )
     return np.frombuffer(content, dtype=np.uint8)
 
@@ -215,7 +215,7 @@ def join_parts(stored: NDArray[np.uint8]) -> Any:
     description = _description(content)
     refused = _refused(description)
     if refused is not None:
-        raise ModelFileError(f"it holds {refused}, which is not on the list of allowed types")
+        raise ModelFileError(f"it contains {refused}, which is not on the list of allowed types")
     from skops.io import loads
 
     value = loads(content, trusted=sorted(_names(description)))

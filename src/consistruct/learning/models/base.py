@@ -126,6 +126,6 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         raise CapabilityError(
             self,
             "left_out",
-            "estimates of rows by a model that did not see them, without fitting again",
-            "give cv= to the estimator, which then fits on folds",
+            "held-out estimates without refitting",
+            "pass cv= to the estimator, which then fits on folds",
         )

@@ -70,13 +70,13 @@ def make_model(
     kind = "rows" if kind == "decisions" else kind
     if kind not in found.kinds:
         raise ValueError(
-            f"{type(found).__name__} takes {' and '.join(found.kinds)}, but X and the loss are "
+            f"{type(found).__name__} is for {' and '.join(found.kinds)}, but X and the loss are "
             f"{kind}; use model='auto'"
         )
     if found.uses_cv:
         return _taking_over(found, cv=cv, time_limit=time_limit, n_jobs=n_jobs)
     if time_limit is not None:
-        raise ValueError("time_limit is kept by model='auto' (or Stack(time_limit=…)) only")
+        raise ValueError("time_limit works only with model='auto' (or Stack(time_limit=…))")
     return found
 
 
@@ -87,7 +87,7 @@ def _taking_over(model: TargetModel, **given: Any) -> TargetModel:
     for name in changes:
         if own[name] is not None:
             raise ValueError(
-                f"{name} is given to the estimator and to {type(model).__name__}; give it once"
+                f"{name} is set on the estimator and on {type(model).__name__}; set it once"
             )
     if not changes:
         return model

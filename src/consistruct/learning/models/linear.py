@@ -191,8 +191,8 @@ class Linear(TargetModel):
         self.statistic_ = statistic if classes else TargetValues(loss)
         if self.decoding == "bayes" and not self.estimates:
             raise ValueError(
-                f"decoding='bayes' needs a surrogate that tells expected losses, but under "
-                f"{loss!r} {self.surrogate!r} only ranks predictions; use decoding='argmax'"
+                "decoding='bayes' needs a surrogate that estimates expected losses, but for "
+                f"{loss!r}, {self.surrogate!r} only ranks predictions; use decoding='argmax'"
             )
 
     def _score_map(

@@ -44,7 +44,7 @@ class Output:
             if own.constant_offset is None and task.surrogate not in told:
                 raise ConsistructError(
                     f"the offset of {loss!r} depends on the truth, which {task.surrogate!r} does "
-                    f"not tell; use surrogate='quadratic'"
+                    "not estimate; use surrogate='quadratic'"
                 )
             return cls(own, task, np.zeros(task.width), 1.0)
         values = own.values(truths)

@@ -110,7 +110,7 @@ def train(
             if score < best:  # ties of the task loss: the smaller value of the criterion
                 best, best_weights, waited = score, _weights(network), 0
             logger.info(
-                "network: epoch %d, criterion %.5g, left-out task loss %.5g",
+                "network: epoch %d, criterion %.5g, held-out task loss %.5g",
                 epoch + 1,
                 total,
                 score[0],

@@ -144,7 +144,7 @@ class Probabilities(TargetModel):
         if not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"Probabilities takes a classifier with predict_proba, got {estimator!r}; wrap a "
-                f"classifier without it in CalibratedClassifierCV, give regressors to Regressor"
+                "classifier without it in CalibratedClassifierCV, and a regressor in Regressor"
             )
         own = self._statistic(statistic)
         truths, rows, share = own.loss.single_truths(truths)
@@ -210,7 +210,7 @@ class Probabilities(TargetModel):
             if probabilities.shape != (n, asked.answers.shape[0]):
                 raise ValueError(
                     f"predict_proba of {type(self.estimators_[0]).__name__} has shape "
-                    f"{probabilities.shape} where {(n, asked.answers.shape[0])} is needed"
+                    f"{probabilities.shape}, but {(n, asked.answers.shape[0])} is needed"
                 )
             expected[:, asked.columns] = probabilities @ asked.answers
         return expected

@@ -116,8 +116,8 @@ class Regressor(TargetModel):
         estimator = self._unfitted()
         if not hasattr(estimator, "predict") or hasattr(estimator, "predict_proba"):
             raise TypeError(
-                f"Regressor takes a regressor with fit and predict, got {estimator!r}; "
-                f"classifiers go to Probabilities"
+                f"Regressor takes a regressor with fit and predict, got {estimator!r}; wrap "
+                "classifiers in Probabilities"
             )
         check_weights(estimator, sample_weight, self)
         values = statistic.values(truths)
@@ -149,7 +149,7 @@ class Regressor(TargetModel):
             except Exception as error:
                 if joint:
                     raise
-                logger.info("%r takes one output only: %s", type(estimator).__name__, error)
+                logger.info("%r supports only one output: %s", type(estimator).__name__, error)
         each = [np.ascontiguousarray(column) for column in columns.T]
         return fit_each(estimator, X, each, weight, rng, self.n_jobs)
 
@@ -168,7 +168,7 @@ def _predicted(estimators: list[Any], X: Any, n_columns: int) -> FloatArray:
     found = parts[0] if len(parts) == 1 else np.hstack(parts)
     if found.shape != (n_rows(X), n_columns):
         raise ValueError(
-            f"{type(estimators[0]).__name__} predicts an array of shape {found.shape} where "
+            f"{type(estimators[0]).__name__} predicts an array of shape {found.shape}, but "
             f"{(n_rows(X), n_columns)} is needed"
         )
     return found

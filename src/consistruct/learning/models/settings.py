@@ -30,7 +30,7 @@ def refuse_idle(model: BaseEstimator, where: str, used: bool, names: Iterable[st
     for name in names:
         given, default = getattr(model, name), parameters[name].default
         if given is not default and given != default:
-            raise ValueError(f"{name}={given!r} has an effect with {where} only; leave it out")
+            raise ValueError(f"{name}={given!r} has an effect only with {where}; omit it")
 
 
 def refuse_idle_features(model: BaseEstimator) -> None:

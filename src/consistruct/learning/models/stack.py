@@ -197,12 +197,12 @@ class Stack(TargetModel):
         several = not isinstance(self.models, str) and shares.shape == (len(self.models),)
         if not several or not np.isfinite(shares).all() or (shares < 0).any() or not shares.any():
             raise ValueError(
-                f"weights must hold one non-negative number per model of a list, not all zero, "
+                f"weights must contain one non-negative number per model of a list, not all zero, "
                 f"got {self.weights!r}"
             )
         if self.cv is not None or self.combine != "average" or self.time_limit is not None:
             raise ValueError(
-                "weights leave nothing to compare: leave cv, combine and time_limit out"
+                "with given weights there is nothing to compare: omit cv, combine and time_limit"
             )
 
     def _candidates(self, statistic: Statistic, X: Any, n: int) -> list[Candidate]:
@@ -246,7 +246,7 @@ class Stack(TargetModel):
                 continue
             late = self.time_limit is not None and time.perf_counter() - started > self.time_limit
             if late and any(one.left is not None for one in trials):
-                trial.model, trial.reason = None, f"time_limit of {self.time_limit} s was over"
+                trial.model, trial.reason = None, f"time_limit of {self.time_limit} s was reached"
                 continue
             begun = time.perf_counter()
             try:
@@ -387,7 +387,7 @@ class Stack(TargetModel):
         """The same mean of the members' left-out estimates."""
         if self._left_out is None:
             raise CapabilityError(
-                self, "left_out", "left-out estimates", "they are not kept in files; fit again"
+                self, "left_out", "held-out estimates", "they are not saved in files; fit again"
             )
         return self._left_out
 

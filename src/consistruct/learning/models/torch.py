@@ -224,7 +224,9 @@ class Torch(TargetModel):
         codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
         n_groups = int(codes.max()) + 1
         if n_groups < 2:
-            raise ValueError("all rows are one group, none can be left out: validation_fraction=0")
+            raise ValueError(
+                "all rows are one group, so none can be held out: set validation_fraction=0"
+            )
         size = min(max(1, round(self.validation_fraction * n_groups)), n_groups - 1)
         chosen = np.random.default_rng([seed, 0]).permutation(n_groups)[:size]
         out = np.isin(codes, chosen)
@@ -251,7 +253,7 @@ class Torch(TargetModel):
             network = factory(self.n_inputs_, self.n_outputs_)
             if not isinstance(network, torch.nn.Module):
                 raise TypeError(
-                    f"module_factory must give a torch.nn.Module, got {type(network).__name__}"
+                    f"module_factory must return a torch.nn.Module, got {type(network).__name__}"
                 )
             return network
         sizes = [check_count(size, "a hidden size of module_factory") for size in factory]
@@ -273,8 +275,8 @@ class Torch(TargetModel):
         found = network(inputs)
         if found.shape != (len(inputs), self.n_outputs_):
             raise ValueError(
-                f"the network must give {self.n_outputs_} scores per row, "
-                f"got shape {tuple(found.shape)}"
+                f"the network must return {self.n_outputs_} scores per row, got shape "
+                f"{tuple(found.shape)}"
             )
         return torch.as_tensor(self.shift_).to(found) + self.scale_ * found
 

@@ -155,8 +155,8 @@ def check_weights(estimator: Any, weight: FloatArray | None, owner: object) -> N
         last_step(estimator),
         "sample_weight in fit",
         f"{type(owner).__name__} with rows of different weight",
-        "leave sample_weight and class_weight out, or use an estimator that takes weights, such "
-        "as forests or boosting",
+        "omit sample_weight and class_weight, or use an estimator that supports weights, such as "
+        "forests or boosting",
     )
 
 

@@ -38,18 +38,18 @@ def loss_to_fit(metric: Metric, y: Any) -> str:
     if np.ndim(y) == 2:
         if not metric.labels:
             raise ValueError(
-                f"{metric!r} is about classes and needs y of shape (n,), got {np.shape(y)}; for "
-                f"label matrices use fbeta (F1 of each row), macro-f1, micro-f1, macro-jaccard or "
-                f"a budget on them"
+                f"{metric!r} is for classes and needs y of shape (n,), got {np.shape(y)}; for "
+                "label matrices use fbeta (F1 of each row), macro-f1, micro-f1, macro-jaccard or "
+                "a budget on them"
             )
         return "hamming"
     found = len(np.unique(y))
     if found < 2:
-        raise ValueError(f"{metric!r} compares classes, but y holds 1 class only")
+        raise ValueError(f"{metric!r} compares classes, but y contains only 1 class")
     if metric.n_classes not in (None, found):
         raise ValueError(
-            f"{metric!r} is about {metric.n_classes} classes, the second of which is the one to "
-            f"find, but y holds {found}; macro-f1 and the like take any number"
+            f"{metric!r} is for {metric.n_classes} classes, the second of which is the positive "
+            f"one, but y contains {found}; macro-f1 and similar metrics work for any number"
         )
     return "zero_one"
 
@@ -106,14 +106,14 @@ def group_codes(
     if known is None:
         known = tuple(np.unique(values).tolist())
         if len(known) < 2:
-            raise ValueError(f"{metric!r} compares groups, but column {column!r} holds one only")
+            raise ValueError(f"{metric!r} compares groups, but column {column!r} contains only one")
     number = {value: code for code, value in enumerate(known)}
     codes = np.array([number.get(value, -1) for value in values.tolist()])
     if (codes < 0).any():
         unseen = values[codes < 0].tolist()[0]
         raise ValueError(
-            f"column {column!r} holds the group {unseen!r}, which training never saw; known are "
-            f"{', '.join(map(str, known))}"
+            f"column {column!r} contains the group {unseen!r}, which was not seen in training; "
+            f"the known groups are {', '.join(map(str, known))}"
         )
     return codes, known
 
@@ -142,6 +142,6 @@ def confusion_of(metric: Metric, codes: Any, truths: Any, weight: Any, k: int) -
         return label_confusion(np.asarray(codes), np.asarray(truths), share)
     if (np.asarray(truths) < 0).any():
         raise ConsistructError(
-            f"{metric!r} cannot be counted: the truths hold a class that training never saw"
+            f"{metric!r} cannot be counted: the truths hold a class that was not seen in training"
         )
     return np.bincount(codes * k + truths, weights=share, minlength=k * k).reshape(k, k)

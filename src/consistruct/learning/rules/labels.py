@@ -168,8 +168,8 @@ def _within_budget(
             low, high = high, 4.0 * high
         if high > 1e9:
             raise ConsistructError(
-                f"no thresholds keep the budget of {metric!r} with its margin on {n} left-out "
-                f"rows; ask for less, give more rows, or lower confidence="
+                f"no thresholds keep the budget of {metric!r} with its margin on {n} held-out "
+                "rows; ask for less, use more rows, or lower confidence="
             )
     for _ in range(30 if high > 0 else 0):
         middle = 0.5 * (low + high)

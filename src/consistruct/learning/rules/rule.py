@@ -157,7 +157,7 @@ def label_rule(
 def _check_rows(metric: Metric, n: int) -> None:
     if n < FEWEST_ROWS:
         raise ConsistructError(
-            f"{metric!r} needs at least {FEWEST_ROWS} left-out rows to find its decisions, got {n}"
+            f"{metric!r} needs at least {FEWEST_ROWS} held-out rows to find its decisions, got {n}"
         )
 
 

@@ -106,8 +106,8 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
     if not leading:
         raise ConsistructError(
             f"no decision rule meets the constraints of {metric!r} with its margin on the "
-            f"{len(rows)} left-out rows (of {missing} that were tried, the closest lacks "
-            f"{-closest:.3g}); ask for less, give more rows, or lower confidence="
+            f"{len(rows)} held-out rows (of {missing} that were tried, the closest falls short by "
+            f"{-closest:.3g}); ask for less, use more rows, or lower confidence="
         )
     return leading
 

@@ -40,7 +40,7 @@ def folds(examples: Examples, cv: Any, rng: np.random.Generator) -> list[Fold]:
         for fit, left in splitter.split(np.zeros((n, 1)), plain, examples.groups)
     ]
     if not found or any(len(fit) == 0 or len(left) == 0 for fit, left in found):
-        raise ValueError(f"cv={cv!r} gives no rows to fit on or none to leave out")
+        raise ValueError(f"cv={cv!r} leaves no rows to fit on, or none to hold out")
     return found
 
 
@@ -63,7 +63,7 @@ def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Ite
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2 folds or a splitter, got {n_folds}")
     if n < 2:
-        raise ValueError(f"folds need at least 2 rows to leave some out, got n_samples={n}")
+        raise ValueError(f"folds need at least 2 rows to hold some out, got n_samples={n}")
     n_folds = min(n_folds, n)
     seed = int(rng.integers(2**31))
     everyone = np.zeros((n, 1))
@@ -160,7 +160,9 @@ def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
     distinct, place, count = np.unique(every, return_inverse=True, return_counts=True)
     if isinstance(estimates[0], Ragged):
         if (count > 1).any():
-            raise ValueError("folds of sequences or queries must leave each out once at most")
+            raise ValueError(
+                "folds of sequences or queries must leave out each of them at most once"
+            )
         packed = Ragged.pack([row for part in estimates for row in part])
         return LeftOut(distinct, packed.take(np.argsort(every, kind="stable")))
     total = np.zeros((len(distinct), estimates[0].shape[1]))

@@ -71,7 +71,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
     if columns.sparse:
-        found.append(Candidate("boosting", None, "it takes no sparse inputs"))
+        found.append(Candidate("boosting", None, "it does not support sparse inputs"))
     else:
         found += [
             Candidate("boosting", Probabilities(_piped(trees, _boosting(max_iter=150)))),
@@ -106,7 +106,9 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     tried = max(1.0, columns.n_columns / 3)
     n_trees = 200
     if n * tried * width * n_trees > TREE_WORK:
-        reason = f"{n} rows, {columns.n_columns} columns and {width} outputs take it too long"
+        reason = (
+            f"it would take too long on {n} rows, {columns.n_columns} columns and {width} outputs"
+        )
         return [*found, Candidate("extra trees", None, reason)]
     forest = ExtraTreesRegressor(n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads)
     return [

@@ -27,13 +27,15 @@ def fit_stream(
     model = stream_model(estimator)
     by_moments = isinstance(model, Ridge) and model.solver == MOMENTS
     if by_moments and passes != 1:
-        raise ValueError(f"passes={passes} has an effect with solver='sgd' only: sums need one")
+        raise ValueError(
+            f"passes={passes} has an effect only with solver='sgd': sums need a single pass"
+        )
     if not by_moments and held_out is not None:
-        raise ValueError("held_out judges penalties of solver='moments'; leave it out with SGD")
+        raise ValueError("held_out chooses the penalty of solver='moments'; omit it with SGD")
     if passes > 1 and not source.repeats:
         raise ValueError(
-            f"passes={passes} reads the batches again: give a list, or a function that returns an "
-            f"iterator"
+            f"passes={passes} reads the batches again: pass a list, or a function that returns an "
+            "iterator"
         )
     with verbosity(estimator.verbose):
         if not by_moments:
@@ -73,9 +75,9 @@ def survey_stream(estimator: Any, source: Source) -> Survey:
     """A first look over all batches."""
     if not source.repeats:
         raise ValueError(
-            "labels and features are not known before the pass, and the iterator can be read once: "
-            "give classes= (or a loss object) and features='linear', or batches that can be read "
-            "twice: a list, or a function that returns an iterator"
+            "labels and features are not known before the pass, and the iterator can be read "
+            "once: pass classes= (or a loss object) and features='linear', or batches that can be "
+            "read twice: a list, or a function that returns an iterator"
         )
     model = stream_model(estimator)
     seed = int(generator(estimator.random_state).integers(2**31)) if _fixed(estimator) else 0

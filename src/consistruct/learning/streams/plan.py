@@ -211,7 +211,7 @@ def make_plan(
     """Settle loss, labels and features from a survey, or from a first batch and the classes."""
     model = stream_model(estimator)
     if getattr(estimator, "cv", None) is not None:
-        raise ValueError("cv= fits on folds, which a pass does not have; leave it out")
+        raise ValueError("cv= fits on folds, which a single pass does not have; omit it")
     rng = generator(estimator.random_state)
     seed = int(rng.integers(2**31))
     prepared = clone(estimator)
@@ -236,8 +236,8 @@ def make_plan(
     features = _features(model, survey, shown, kind, prepared, statistic, rng)
     if features.n_sums > LARGEST:
         raise ValueError(
-            f"{features.n_sums} features have {features.n_sums}² second moments, at most "
-            f"{LARGEST}² are held; use Ridge(solver='sgd') for wide data"
+            f"{features.n_sums} features have {features.n_sums}² second moments, but at most "
+            f"{LARGEST}² are stored; use Ridge(solver='sgd') for wide data"
         )
     return Plan(
         prepared,
@@ -271,7 +271,7 @@ def _features(
     if model.features != "linear":
         raise ValueError(
             f"features={model.features!r} are chosen on a sample of all rows, so batches must be "
-            f"readable twice: give a list, or a function that returns an iterator"
+            "readable twice: pass a list, or a function that returns an iterator"
         )
     example = np.zeros((1, prepared.n_features_in_))
     return model.stream_features(example, None, np.ones(1), statistic, rng)
@@ -298,7 +298,7 @@ def _class_weight(given: Any, survey: Survey | None) -> Any:
     if survey is None:
         raise ValueError(
             "class_weight='balanced' counts the classes first, so batches must be readable twice: "
-            "give a list, or a function that returns an iterator"
+            "pass a list, or a function that returns an iterator"
         )
     labels = survey.labels
     share = labels.counts.sum() / (len(labels.counts) * labels.counts)

@@ -66,7 +66,7 @@ class Summary:
         """The summary in a file that `save` wrote; loading executes nothing."""
         found = read_checkpoint(path)
         if found is None or found.numbers.get("form") != "summary":
-            raise ValueError(f"{str(path)!r} is no summary of a pass")
+            raise ValueError(f"{str(path)!r} is not the summary of a pass")
         numbers = {name: found.numbers[name] for name in NUMBERS}
         arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
         sample = restored_sample(found.arrays, int(found.numbers["sample_size"]))

@@ -63,8 +63,8 @@ class Labels:
     def _checked(self) -> Labels:
         if len(self.rows) > MOST_CLASSES:
             raise ValueError(
-                f"y holds more than {MOST_CLASSES} different labels; classes are few: is it a "
-                f"number to be predicted, or an identifier?"
+                f"y contains more than {MOST_CLASSES} different labels, too many for classes: is "
+                "it a number to be predicted, or an identifier?"
             )
         return self
 

@@ -111,7 +111,7 @@ class CostMatrix(MatrixLoss):
                 self,
                 "truth_as_prediction",
                 "a surrogate that scores the true label",
-                f"truth {missing[0]!r} is no prediction; use the quadratic surrogate",
+                f"truth {missing[0]!r} is not a prediction; use the quadratic surrogate",
             )
         positions = np.array([self.pred_names.index(name) for name in self.true_names])
         return positions[self.truths.check(true, "true")]
@@ -148,8 +148,8 @@ def orient(
         column_names = row_names
     if not told and not (same_names and np.array_equal(costs, costs.T)):
         raise ValueError(
-            "the cost matrix is not symmetric and does not say whether its rows are predictions or "
-            "truths; give rows='pred' or rows='true' (--rows on the command line), or name the "
+            "the cost matrix is not symmetric and does not say whether its rows are predictions "
+            "or truths; pass rows='pred' or rows='true' (--rows on the command line), or name the "
             "index of a DataFrame 'pred' or 'true'"
         )
     if told == {"true"}:

@@ -145,7 +145,7 @@ def _table(path: str | Path, text: str) -> tuple[list[int], list[list[str]]]:
     for line_number, line in zip(lines, table, strict=True):
         if len(line) != len(table[0]):
             raise LossSpecError(
-                f"{path}, line {line_number}: {len(line)} cells where the first line has "
+                f"{path}, line {line_number}: {len(line)} cells, but the first line has "
                 f"{len(table[0])}"
             )
     return lines, table

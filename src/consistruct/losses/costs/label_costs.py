@@ -57,7 +57,7 @@ class LabelCosts(Loss):
             not (np.isfinite(miss).all() and np.isfinite(alarm).all())
             or min(miss.min(), alarm.min()) < 0
         ):
-            raise ValueError("miss and alarm must hold finite, non-negative costs")
+            raise ValueError("miss and alarm must contain finite, non-negative costs")
         self._set(miss=miss, alarm=alarm)
 
     @property

@@ -35,9 +35,9 @@ def unknown_loss(head: str, spec: str, known: Iterable[str]) -> str:
     """What to say where there is no such loss: the nearest names, then all of them.
 
     >>> print(unknown_loss("zero-on", "zero-on:3", ["zero-one"]))
-    unknown loss 'zero-on' in the spec 'zero-on:3'; did you mean zero-one? Known are zero-one
+    unknown loss 'zero-on' in the spec 'zero-on:3'; did you mean zero-one? The losses are zero-one
     """
     names = sorted(known)
     near = get_close_matches(loss_name(head), [*names, *ALIASES], n=2, cutoff=0.7)
-    meant = f"did you mean {' or '.join(near)}? Known" if near else "known"
-    return f"unknown loss {head!r} in the spec {spec!r}; {meant} are {', '.join(names)}"
+    meant = f"did you mean {' or '.join(near)}? The" if near else "the"
+    return f"unknown loss {head!r} in the spec {spec!r}; {meant} losses are {', '.join(names)}"

@@ -110,7 +110,8 @@ class Metric(Member, ABC):
         found = check_confusion(confusion, self)
         if found.ndim != 2:
             raise ConsistructError(
-                f"{self!r} at label sets has a cost matrix per label; give the confusion of one"
+                f"for label sets, {self!r} has one cost matrix per label; pass the confusion "
+                "matrix of one label"
             )
         return CostMatrix(self.costs(found))
 
@@ -121,16 +122,18 @@ def check_confusion(confusion: object, metric: Metric) -> FloatArray:
     square = table.ndim in (2, 3) and table.shape[-1] == table.shape[-2] and table.shape[-1] >= 2
     if not square or (table.ndim == 3 and table.shape[1] != 2):
         raise ConsistructError(
-            f"a confusion must have shape (k, k) with rows as predictions, or (T, 2, 2) for "
-            f"label sets, got {table.shape}"
+            "a confusion matrix must have shape (k, k) with rows as predictions, or (T, 2, 2) "
+            f"for label sets, got {table.shape}"
         )
     if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
-        raise ConsistructError("a confusion must hold non-negative numbers with a positive sum")
+        raise ConsistructError(
+            "a confusion matrix must contain non-negative numbers with a positive sum"
+        )
     if table.ndim == 3 and not metric.labels:
-        raise ConsistructError(f"{metric!r} is about classes, not about label sets")
+        raise ConsistructError(f"{metric!r} is for classes, not for label sets")
     if table.ndim == 2 and metric.n_classes not in (None, len(table)):
         raise ConsistructError(
-            f"{metric!r} is about {metric.n_classes} classes, got a confusion of {len(table)}"
+            f"{metric!r} is for {metric.n_classes} classes, got a confusion of {len(table)}"
         )
     return table
 

@@ -92,7 +92,7 @@ class RateConstraint(Constraint):
 def _share(value: float, name: str) -> float:
     found = check_number(value, name)
     if not 0.0 < found < 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
     return found
 
 
@@ -271,7 +271,7 @@ class Constrained(Metric):
         if not constraints or not all(isinstance(part, Constraint) for part in constraints):
             raise ValueError(f"constraints must be Constraint objects, got {given!r}")
         if isinstance(self.metric, Constrained):
-            raise ValueError("give all constraints to one Constrained, not one inside another")
+            raise ValueError("pass all constraints to one Constrained, not one inside another")
         columns = {repr(part.column) for part in constraints if part.column is not None}
         if len(columns) > 1:
             raise ValueError(f"constraints must name one column of groups, got {sorted(columns)}")

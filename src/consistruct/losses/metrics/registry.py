@@ -154,7 +154,8 @@ def parse_metric(spec: str) -> Metric:
     head, _, tail = spec.partition(":")
     if _name(spec) not in METRICS:
         raise LossSpecError(
-            f"unknown metric {head!r} in the spec {spec!r}; known are {', '.join(sorted(METRICS))}"
+            f"unknown metric {head!r} in the spec {spec!r}; the metrics are "
+            f"{', '.join(sorted(METRICS))}"
         )
     try:
         return METRICS[_name(spec)].build(tuple(tail.split(":")) if tail else ())

@@ -118,7 +118,8 @@ class MeanAveragePrecision(RelevanceLoss):
                 self,
                 "worst_truth",
                 f"the worst of 2^{n} truths",
-                f"it is exact up to {EXACT_TRUTHS} items, above that only where no pair is wished",
+                f"it is exact up to {EXACT_TRUTHS} items, and above that only if no pair is "
+                "preferred",
             )
         # pairs only cost: the mean over the relevant items is largest for one item alone
         alone = -direction[:, first == second]

@@ -49,7 +49,7 @@ class OrderLoss(Loss):
                 "pack lists of queries with Ragged.pack"
             )
         if not pred.same_lengths(true):
-            raise ValueError("pred and true must hold queries of the same lengths")
+            raise ValueError("pred and true must contain queries of the same lengths")
         lengths = true.lengths
         if (lengths == 0).any():
             empty = int(np.argmax(lengths == 0))

@@ -253,7 +253,7 @@ class Kendall(OrderLoss):
                 self,
                 "worst_truth",
                 f"the worst of {self.n}! orders",
-                "it is exact up to 14 items, above that only where no wishes conflict",
+                "it is exact up to 14 items, and above that only if no preferences conflict",
             )
         return values + 0.5 * offset_weight, truths
 

@@ -146,7 +146,7 @@ def _grid(
         inside = grid[(grid > 0) & (grid <= curve.max_eps)]
         if eps is not None and len(inside):
             near = float(inside[np.abs(np.log(inside / chosen.eps)).argmin()])
-            return grid, near, f"of the values given the nearest to {chosen.eps:g}, {chosen.reason}"
+            return grid, near, f"the given value closest to {chosen.eps:g}, {chosen.reason}"
         return np.union1d(grid, [chosen.eps]), chosen.eps, chosen.reason
     at = check_number(at, "at", low=0.0, open_low=True)
     if at > curve.max_eps:
@@ -214,9 +214,12 @@ def _sample_sizes(
 ) -> SampleSizes | str:
     """N* at every ε of the grid, or why there is none."""
     if curve.surrogate != "quadratic":
-        return "the constants of stochastic gradient descent are known for the quadratic surrogate"
+        return (
+            "the constants of stochastic gradient descent are known only for the quadratic "
+            "surrogate"
+        )
     if curve.max_eps == 0:
-        return "every prediction costs the same: nothing has to be learnt"
+        return "every prediction costs the same: there is nothing to learn"
     loss, space = curve.loss, curve.scores
     try:
         paper = paper_constants(loss, space, radius=radius, q_bound=q_bound)

@@ -86,8 +86,8 @@ def curve_chart(report: CalibrationReport) -> Chart:
         key="curve",
         title="Calibration function H(ε)",
         caption=(
-            "How close the surrogate risk must come to its optimum before an excess task risk of ε "
-            "is ruled out. Higher is easier. The band is certified: H lies inside it."
+            "How close the surrogate risk must come to its optimum before an excess task risk of "
+            "ε is ruled out. Higher is easier. The band is certified to contain H."
         ),
         x_label=EPS_AXIS,
         y_label=_curve_label(report.surrogate, as_log),
@@ -115,10 +115,10 @@ def classes_chart(report: CalibrationReport) -> Chart | None:
         key="classes",
         title="How hard at each ε: ε²/4H(ε)",
         caption=(
-            "At each ε, the number of classes of a 0-1 loss that is as hard."
+            "At each ε, the number of classes over which the 0-1 loss is equally hard."
             + (
-                " Where the line lies below the effective number of classes, the loss is easier "
-                "there than k_eff says."
+                " Where the line is below the effective number of classes, the loss is easier "
+                "than k_eff suggests."
                 if bound is not None
                 else ""
             )
@@ -153,7 +153,8 @@ def sample_size_chart(report: CalibrationReport) -> Chart | None:
         title="Examples needed for an excess risk of ε",
         caption=(
             f"Worst-case guarantees for features of norm at most R = {sizes.radius:g} and Q = "
-            f"{sizes.q_bound:g}. They compare losses and scores; data usually need far fewer."
+            f"{sizes.q_bound:g}. Use them to compare losses and scores; real data usually need "
+            "far fewer."
         ),
         x_label=EPS_AXIS,
         y_label="log₁₀ of N*, examples" if large else "N*, examples",
@@ -180,8 +181,9 @@ def worst_case_chart(report: CalibrationReport) -> Chart | None:
         key="worst_case",
         title=f"The distribution that makes it hard, at ε = {case.eps:.4g}",
         caption=(
-            f"If the truth follows these probabilities, “{label_text(case.better)}” is the better "
-            f"answer by ε, yet “{label_text(case.predicted)}” wins at the least surrogate risk."
+            f"If the truth has these probabilities, “{label_text(case.better)}” is the better "
+            f"answer by ε, yet “{label_text(case.predicted)}” wins at the lowest possible "
+            "surrogate risk."
         ),
         x_label="probability",
         y_label="truth",
@@ -218,12 +220,12 @@ def comparison_charts(
         texts = tuple(_hover(point) for point in points)
         series.append(Series(name, x, lower, texts=texts, style=style))
     surrogates = {report.surrogate for report in reports}
-    units = "" if len(surrogates) == 1 else " The surrogates differ: so do the units of H."
+    units = "" if len(surrogates) == 1 else " The surrogates differ, and so do the units of H."
     charts = [
         Chart(
             key="compare_curves",
             title="Calibration functions compared",
-            caption=f"Higher is easier; 0 means that no data rule this ε out.{units}",
+            caption=f"Higher is easier; 0 means that no amount of data rules out this ε.{units}",
             x_label=EPS_AXIS,
             y_label=_curve_label(" and ".join(sorted(surrogates)), as_log),
             series=tuple(series),

@@ -19,18 +19,21 @@ def easier(
     point = next(p for p in report.curve if p.eps == report.at)
     own = None if report.sample_sizes is None else report.sample_sizes.at(point.eps).log10_sharp
     if point.log_lower == -math.inf:
-        answer = f"Not at {at}: H is zero there even so."
+        answer = f"Not at {at}: H is still zero there."
     elif all_.log_upper == -math.inf:
-        answer = f"Possible instead of impossible at {at}: over all distributions H is zero there."
+        answer = f"At {at} it becomes possible at all: over all distributions, H is zero there."
     else:
         factor = count_text(point.log_lower - all_.log_upper)
         answer = f"H is {factor} times as large at {at}."
         if own is not None and all_.log10_sharp is not None and math.isfinite(all_.log10_sharp):
             fewer = count_text((all_.log10_sharp - own) * math.log(10))
-            answer = f"{fewer} times fewer examples at {at}, as H is {factor} times as large."
+            answer = (
+                f"It takes {fewer} times fewer examples at {at}, because H is {factor} times as "
+                "large."
+            )
     details = (
-        "Everything above is about these distributions of the truth only: close calls that they "
-        "exclude do not count. If the data break the assumption, so does the guarantee.",
+        "Everything above covers only these distributions of the truth; close calls that they "
+        "exclude do not count. If the data violate the assumption, the guarantee no longer holds.",
     )
     facts = [
         ("distributions", all_.spec),

@@ -23,7 +23,8 @@ MANY_CLASSES = 100
 def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
     """The six questions, in the order in which a reader asks them.
 
-    One more, how much easier it is, where the report is about some distributions of the truth only.
+    If the report covers only some distributions of the truth, there is one more: how much easier
+    it is.
 
     Examples
     --------
@@ -51,30 +52,30 @@ def _consistency(report: CalibrationReport) -> Section:
     level, error = report.consistency_level, report.approximation_error
     details = []
     if level is None:
-        answer = "Not known: only bounds on the calibration function are."
+        answer = "Not known: only bounds on the calibration function are known."
         details.append(
-            "The labels are too many, or have too little structure, for an exact level. The lower "
+            "There are too many labels, or too little structure, for an exact level. The lower "
             "bound on the curve below still holds."
         )
     elif level == 0:
-        answer = "Yes: enough data make the task risk as small as it can be."
+        answer = "Yes: with enough data, the task risk becomes as small as it can be."
         details.append(
             "Whatever the distribution of the data, a model whose surrogate risk approaches its "
             "optimum also approaches the best task risk that these scores can reach."
         )
     else:
         answer = (
-            f"Only to level {level:g}: an excess task risk of up to {level:g} may remain however "
-            f"many examples there are."
+            f"Only up to level {level:g}: an excess task risk of up to {level:g} may remain, "
+            f"however many examples there are."
         )
         details.append(
             "There are distributions under which even the perfect surrogate minimiser predicts "
-            "the wrong label. An excess above the level is still ruled out by enough data."
+            "the wrong label. Enough data still rule out any excess above the level."
         )
     if error:
         details.append(
-            f"On top of it these scores cannot predict every label: the best rule with them may "
-            f"lose up to {error:g} against the best rule of all (approximation error)."
+            f"In addition, these scores cannot predict every label: the best rule with them may "
+            f"lose up to {error:g} compared with the best rule of all (approximation error)."
         )
     details += report.warnings
     facts = [
@@ -112,10 +113,11 @@ def _hardness(report: CalibrationReport) -> Section:
         return Section(
             "hardness",
             question,
-            "See the curve: an effective number of classes is for the quadratic surrogate.",
+            "See the curve: the effective number of classes is defined for the quadratic "
+            "surrogate only.",
             (
-                "Curves of different surrogates are in different units. What can be compared is "
-                "where they leave zero, and how they grow.",
+                "Curves of different surrogates are in different units. What you can compare is "
+                "where they leave zero and how they grow.",
             ),
         )
     facts: list[tuple[str, str]] = []
@@ -128,12 +130,12 @@ def _hardness(report: CalibrationReport) -> Section:
     else:
         size = count_text(report.effective_classes_log)
         exact = report.effective_classes_exact
-        answer = f"At most as hard as telling {size} classes apart under the 0-1 loss."
+        answer = f"No harder than telling {size} classes apart under the 0-1 loss."
         facts.append(
-            ("effective classes k_eff", f"{size} ({'exact' if exact else 'a certified upper end'})")
+            ("effective classes k_eff", f"{size} ({'exact' if exact else 'certified upper bound'})")
         )
         details.append(
-            f"The effective number of classes, k_eff, is the constant of the bound H(ε) ≥ "
+            f"The effective number of classes, k_eff, is the constant in the bound H(ε) ≥ "
             f"ε²/4k_eff. It depends on what the scores span and on the reference measure "
             f"({report.measure}), not on the size of the costs; {_tolerance(report)}. It is not a "
             f"number of examples."
@@ -144,9 +146,9 @@ def _hardness(report: CalibrationReport) -> Section:
         size = count_text(point.log_equivalent_classes)
         facts.append((f"ε²/4H at ε = {at:.4g}", f"{size} classes"))
         details.append(
-            f"ε²/4H(ε) says it for one accuracy: at ε = {at:.4g} the loss is as hard as the 0-1 "
-            f"loss over {size} classes. It compares calibration only: it leaves out how large the "
-            f"functions to be learnt are."
+            f"ε²/4H(ε) measures hardness at one accuracy: at ε = {at:.4g} the loss is as hard as "
+            f"the 0-1 loss over {size} classes. It compares calibration only and says nothing "
+            f"about how large the functions to be learned are."
         )
     facts.append(("reference measure", report.measure))
     charts = ("classes",)
@@ -157,7 +159,7 @@ def _tolerance(report: CalibrationReport) -> str:
     if report.rank_tolerance is None:
         return "the span is known exactly, without a tolerance"
     return (
-        f"singular values up to {report.rank_tolerance:.2g} count as zero, and a tiny change of "
+        f"singular values up to {report.rank_tolerance:.2g} count as zero, and a tiny change in "
         f"the costs that adds a direction changes k_eff"
     )
 
@@ -172,14 +174,14 @@ def _curve(report: CalibrationReport) -> Section:
     elif statuses <= {"exact", "certified", "rounding", "infeasible"}:
         answer = "Known to six digits at every ε shown, with a proof that anyone can check."
     elif "bounds" in statuses:
-        answer = "Known between bounds; where the band has no upper edge, only from below."
+        answer = "Only bounds are known; where the band has no upper edge, only a lower bound."
     else:
-        answer = "Known within the band; at some ε the band is wider than six digits."
+        answer = "Known to within the band, which at some ε is wider than six digits."
     details = [
         "H(ε) is the excess surrogate risk below which an excess task risk of ε is impossible. "
-        "A larger H means that less has to be learnt.",
-        "H itself may jump and bend. Guarantees use the convex envelope, the best convex function "
-        "below it.",
+        "A larger H means that there is less to learn.",
+        "H itself may jump and bend. Guarantees use its convex envelope, the largest convex "
+        "function below it.",
     ]
     if any(point.log_theorem_7 is not None for point in report.curve):
         details.append(
@@ -198,7 +200,7 @@ def _worst_case(report: CalibrationReport) -> Section:
     question = "Which situation makes it hard?"
     case = report.worst_case
     if case is None:
-        reason = report.worst_case_reason or "no law is known"
+        reason = report.worst_case_reason or "no distribution is known"
         return Section("worst_case", question, f"No distribution can be shown: {reason}.")
     better, predicted = label_text(case.better), label_text(case.predicted)
     costs = case.eps
@@ -206,21 +208,21 @@ def _worst_case(report: CalibrationReport) -> Section:
         costs = case.expected_predicted - case.expected_better
     answer = (
         f"When the truth is {_mixture(case)}: answering “{predicted}” costs {costs:.4g} more "
-        f"than answering “{better}”, and scores can hardly tell."
+        f"than answering “{better}”, and the scores can hardly tell the two apart."
     )
     proved = any(p.eps == case.eps and p.status in PROVED for p in report.curve)
     gap = (
-        "no further from the optimum than nothing at all"
+        "at no distance at all from the optimum"
         if case.log_surrogate_gap == -math.inf
         else f"within {log_text(case.log_surrogate_gap)} of the optimal surrogate risk"
     )
     details = [
         f"Under this distribution there are scores {gap} that make “{predicted}” win."
-        + (" No other distribution and pair of labels does it with less." if proved else ""),
+        + (" No other distribution and pair of labels needs less." if proved else ""),
     ]
     difference = pair_difference((case.better, case.predicted))
     if difference is not None:
-        details.append(f"Of the two labels: {difference}.")
+        details.append(f"How the two labels differ: {difference}.")
     facts = [("better answer", better), ("answer that wins", predicted)]
     if case.expected_better is not None and case.expected_predicted is not None:
         facts += [
@@ -232,7 +234,7 @@ def _worst_case(report: CalibrationReport) -> Section:
 
 
 def _mixture(case: WorstCase) -> str:
-    """The likeliest truths in a sentence."""
+    """Describe the most probable truths in a sentence."""
     parts = [f"“{entry.truth}” with {entry.probability:.1%}" for entry in case.law[:3]]
     if len(case.law) > 3 or case.rest > 1e-6:
         parts.append("others with the rest")
@@ -245,11 +247,11 @@ def _mixture(case: WorstCase) -> str:
 
 
 def _sample_size(report: CalibrationReport) -> Section:
-    """What the reader's own data say first; the worst case behind a fold, by its name."""
+    """The answer from the reader's own data first; the worst case behind a fold, by name."""
     question = "How many examples does it take?"
     answer = (
-        "Your data tell: consistruct plan DATA --target COLUMN --loss SPEC (in Python cs.forecast) "
-        "forecasts the loss at 2, 4 and 10 times the rows, and the rows that a loss takes."
+        "Ask your data: consistruct plan DATA --target COLUMN --loss SPEC (in Python cs.forecast) "
+        "forecasts the loss at 2, 4 and 10 times the rows, and how many rows a given loss takes."
     )
     sizes = report.sample_sizes
     if sizes is None or report.at is None:
@@ -259,14 +261,14 @@ def _sample_size(report: CalibrationReport) -> Section:
     point = sizes.at(report.at)
     details = (
         f"{_guaranteed(report.at, point.log10_sharp)} This is for ε = {report.at:.4g}, "
-        f"{report.at_reason}; --at asks for another.",
+        f"{report.at_reason}; use --at to choose another.",
         *_gap(point.log10_sharp, point.gap),
-        f"This rests on features of norm at most R = {sizes.radius:g} and conditional "
+        f"This assumes features of norm at most R = {sizes.radius:g} and conditional "
         f"probabilities whose norms sum to at most Q = {sizes.q_bound:g}. Q may itself grow with "
         f"the number of labels: much of the hardness hides there.",
-        "It is a worst case over all distributions that fit these assumptions, not a forecast for "
-        "a data set: the number to compare losses by. The paper's constants are shown beside the "
-        "sharp ones; the proof needs no more than the sharp ones.",
+        "It is a worst case over all distributions that satisfy these assumptions, not a forecast "
+        "for a data set; use it to compare losses. The paper's constants are shown next to the "
+        "sharp ones; the proof needs only the sharp ones.",
     )
     facts = (
         ("N*, sharp constants", _examples(point.log10_sharp)),
@@ -281,11 +283,11 @@ def _sample_size(report: CalibrationReport) -> Section:
 def _guaranteed(eps: float, log10: float) -> str:
     if log10 == math.inf:
         return (
-            f"No number of examples guarantees an excess risk of {eps:.4g}: it is not above what "
-            f"these scores can prove."
+            f"No number of examples guarantees an excess risk of {eps:.4g}: this is not above "
+            f"what can be proved with these scores."
         )
     if log10 == -math.inf:
-        return f"None: every predictor keeps an excess risk of {eps:.4g}."
+        return f"None are needed: every predictor has an excess risk of at most {eps:.4g}."
     return (
         f"At most {count_text(log10 * math.log(10))} examples guarantee an expected excess risk of "
         f"{eps:.4g}, in the worst case."
@@ -296,8 +298,8 @@ def _gap(log10: float, gap: float) -> tuple[str, ...]:
     if not math.isfinite(log10) or not gap > 0:
         return ()
     if math.isfinite(gap):
-        return (f"H is known by values only: the number may be too large by {gap:.1%}.",)
-    return ("H is known from below only: the number may be far too large.",)
+        return (f"H is known only at some values: the number may be too large by {gap:.1%}.",)
+    return ("Only a lower bound on H is known: the number may be far too large.",)
 
 
 def _examples(log10: float) -> str:
@@ -312,36 +314,38 @@ def _advice(report: CalibrationReport) -> Section:
     level = report.consistency_level
     if report.surrogate != "quadratic" and level:
         steps.append(
-            "Use surrogate quadratic, which is consistent for every loss, or decoding bayes with "
-            "the log loss: this surrogate keeps its level however much data there are."
+            "Use the quadratic surrogate, which is consistent for every loss, or the log loss "
+            "with Bayes decoding: this surrogate keeps its level however much data you have."
         )
     elif not report.expresses and level:
         steps.append(
             f"If an excess of {level:g} is too much, use the loss's own scores (--scores own, rank "
-            f"{describe_count(report.own_rank)}): they are consistent. If it is not, these scores "
-            f"are cheaper to learn: compare them with `consistruct advise`."
+            f"{describe_count(report.own_rank)}), which are consistent. Otherwise these scores are "
+            f"cheaper to learn: compare them with `consistruct advise`."
         )
     elif report.rank > report.own_rank:
         steps.append(
-            f"Use the loss's own scores (--scores own): rank {describe_count(report.own_rank)} "
-            f"instead of {describe_count(report.rank)}, as consistent, and easier to learn."
+            f"Use the loss's own scores (--scores own): they have rank "
+            f"{describe_count(report.own_rank)} instead of {describe_count(report.rank)}, are just "
+            f"as consistent, and are easier to learn."
         )
     elif level is None:
         steps.append("Use the loss's own scores (--scores own): they are always consistent.")
     else:
         steps.append("Train with these scores: they are consistent for the loss.")
     steps.append(
-        "Fit: consistruct fit DATA --target COLUMN --loss SPEC --model FILE, or in Python "
-        "cs.TaskLossClassifier(loss=loss) for classes and label sets, "
+        "To fit a model: consistruct fit DATA --target COLUMN --loss SPEC --model FILE, or in "
+        "Python cs.TaskLossClassifier(loss=loss) for classes and label sets and "
         "cs.StructuredPredictor(loss=loss) for other labels."
     )
     if report.own_rank == report.n_labels > MANY_CLASSES:
         steps.append(
-            "This loss tells every class from every other. One that forgives near misses (blocks, "
-            "a tree, Hamming over parts) is easier to learn, and may be what you are judged by."
+            "This loss distinguishes every class from every other. A loss that forgives near "
+            "misses (blocks, a tree, Hamming over parts) is easier to learn, and may be closer to "
+            "what you are judged by."
         )
     steps.append(
-        "Then look at the learning report of the model (consistruct report): whether it beats the "
-        "usual baselines on this loss, and whether more data would help."
+        "Then look at the learning report of the model (consistruct report): does it beat the "
+        "usual baselines on this loss, and would more data help?"
     )
     return Section("advice", "What should I do?", steps[0], tuple(steps[1:]))

@@ -39,7 +39,7 @@ Truths = tuple[Sequence[str], LabelArray | None, FloatArray]
 def find_worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | str:
     """The law at ``point.eps``, or in one line why there is none."""
     if point.log_upper == math.inf:
-        return "only a lower bound on H is known here, and no law that attains it"
+        return "only a lower bound on H is known here, and no distribution that attains it"
     try:
         pair, truths, note = _law(curve, point)
     except ConsistructError as error:
@@ -78,7 +78,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         names = [label_text(shown_label(loss.truths, label)) for label in (0, 1)]
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
-    note = f"certificate at ε = {eps:g}; other laws may be as bad"
+    note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
     if isinstance(found, ListedCertificate | RestrictedCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
         return (pair[0], pair[1]), _listed(curve, np.array(probabilities(found.law))), note

@@ -119,7 +119,7 @@ def learning_report(
     """
     _check_model(model)
     if (X_train is None) != (y_train is None):
-        raise ValueError("give X_train and y_train together, or neither")
+        raise ValueError("pass X_train and y_train together, or neither")
     repeats = check_count(repeats, "repeats")
     if len(y) == 0:
         raise ValueError("y is empty: a report needs at least one held-out example")
@@ -131,7 +131,7 @@ def learning_report(
         return report_of_costs(model, X, np.asarray(y), costs, columns=notes)
     if getattr(model, "example_costs_", False):
         raise ValueError(
-            "the model was fitted with the costs of each example; give costs= of the held-out ones"
+            "the model was fitted with costs per example; pass costs= for the held-out examples"
         )
     kind, rows = model.kind_, model.kind_.name == "rows"
     truths = np.asarray(y) if rows else y
@@ -162,12 +162,12 @@ def learning_report(
         if fits:
             sizes = sorted(refits.sizes)
             forecast = continued(model.loss_, n_train, sizes, refits.refits, losses)
-        candidates, why = refits.bandwidths() if bandwidths else ((), "not asked for")
+        candidates, why = refits.bandwidths() if bandwidths else ((), "not requested")
         if why is not None:
             reasons["bandwidths"] = why
         if not fits:
             reasons["learning_curve"] = (
-                "too few training examples" if learning_curve else "not asked for"
+                "too few training examples" if learning_curve else "not requested"
             )
     path, criterion = _path(model)
     if not path:
@@ -184,7 +184,7 @@ def learning_report(
     labels = label_kind(model.loss_, test) if rows else kind.name
     confusion = _confusion(model, labels, predicted, truths, test)
     if confusion is None and labels != "sets":
-        reasons["confusion"] = "errors are counted by class, by tag or by label of a set"
+        reasons["confusion"] = "errors can be counted only by class, by tag or by label of a set"
     ridge = ridge_of(model)
     return LearningReport(
         loss=repr(model.loss_),
@@ -281,11 +281,11 @@ def _check_model(model: Any) -> None:
 
     if not isinstance(model, TaskLossClassifier | StructuredPredictor):
         raise TypeError(
-            f"model must be a TaskLossClassifier or StructuredPredictor, got "
-            f"{type(model).__name__}; other models are compared by learning.task_loss"
+            "model must be a TaskLossClassifier or StructuredPredictor, got "
+            f"{type(model).__name__}; compare other models with learning.task_loss"
         )
     if not hasattr(model, "loss_"):
-        raise ValueError("model must be fitted first: call model.fit(X, y)")
+        raise ValueError("the model must be fitted first: call model.fit(X, y)")
 
 
 def _path(model: Any) -> tuple[tuple[PathPoint, ...], str | None]:

@@ -77,7 +77,9 @@ def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str
         )
     found.append(Peer(_logistic_peer(loss, kind, seed)))
     if kind == "sets" and isinstance(loss, Hamming):
-        return found, "for the Hamming loss Bayes decisions are those of each label at ½"
+        return found, (
+            "for the Hamming loss, Bayes decisions are the same as thresholding each label at ½"
+        )
     if kind == "classes":
         found += [
             Peer(_tree_peer(loss, name, make, seed))

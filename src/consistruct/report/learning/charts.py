@@ -35,7 +35,7 @@ def _scores(report: LearningReport) -> Chart:
         title="Task loss against the usual baselines",
         caption=(
             f"Mean loss on {report.n_test} held-out {plural(report.unit)}, with one standard "
-            f"error. Smaller is better."
+            "error. Lower is better."
         ),
         x_label=LOSS_AXIS,
         y_label="model",
@@ -74,8 +74,8 @@ def _path(report: LearningReport) -> Chart | None:
         key="path",
         title="Choice of the penalty",
         caption=(
-            "Each penalty that was compared, by leaving out one training example at a time. The "
-            "chosen one lies where the curve is lowest; of equal ones, the largest."
+            "Every penalty that was compared, judged by leaving out one training example at a "
+            "time. The chosen one is where the curve is lowest; if several are equal, the largest."
         ),
         x_label="α, penalty",
         y_label="leave-one-out task loss" if by_loss else f"{report.criterion}",
@@ -143,7 +143,7 @@ def _learning_curve(report: LearningReport) -> Chart | None:
             Series("forecast of this model", x, tuple(point.mean for point in ahead), style=2),
             *series,
         ]  # fmt: skip
-        caption += f" To the right: how the curve is forecast to go on, with a {share} band."
+        caption += f" To the right: how the curve is forecast to continue, with a {share} band."
     return Chart(
         key="learning_curve",
         title="Learning curve",
@@ -164,13 +164,13 @@ def _profit(report: LearningReport) -> Chart | None:
     name = "savings" if as_savings else "profit per example"
     return Chart(
         key="profit",
-        title="What acting gains",
+        title="What is gained by acting",
         caption=(
-            f"Examples are acted on in the order of what that is expected to gain over "
-            f"“{profit.base}” for all. The line should be highest where the model stops."
+            f"Examples are acted on in order of the expected gain over deciding “{profit.base}” "
+            "for all of them. The line should be highest where the model stops."
         ),
         x_label="share of the examples acted on",
-        y_label=f"{name}, over one decision for all",
+        y_label=f"{name}, compared with one decision for all",
         series=(Series(name, tuple(point.share for point in profit.points), values),),
         marks=(
             Mark("the model stops here", profit.points[profit.chosen].share, "x", 1),
@@ -187,8 +187,8 @@ def _confusion(report: LearningReport) -> HeatMap | None:
         key="confusion",
         title="Where the loss comes from",
         caption=(
-            f"The stronger the colour, the more these mistakes cost together, as part of the mean "
-            f"loss. The numbers count {'tokens' if report.unit == 'sequence' else 'examples'}."
+            "The stronger the colour, the more these mistakes contribute to the mean loss. The "
+            f"numbers count {'tokens' if report.unit == 'sequence' else 'examples'}."
         ),
         x_label="truth",
         y_label="prediction",
@@ -207,7 +207,7 @@ def _parts(report: LearningReport) -> Chart | None:
     return Chart(
         key="parts",
         title="Errors by label",
-        caption="The labels with most errors first, as shares of the held-out examples.",
+        caption="Labels with the most errors first, as shares of the held-out examples.",
         x_label="share of the examples",
         y_label="label",
         series=(
@@ -232,16 +232,16 @@ def _expected_loss(report: LearningReport) -> Chart | None:
     ends = max(min(x), 0.0), max(max(x), 0.0)  # of the diagonal; no loss is negative
     return Chart(
         key="expected_loss",
-        title="Predicted against real loss",
+        title="Predicted against actual loss",
         caption=(
             f"{plural(report.unit).capitalize()} in groups of similar predicted loss. On the "
-            f"diagonal the model knows how wrong it is; above it, it is too sure. Bars: one "
-            f"standard error."
+            "diagonal the model knows how wrong it is; above it, the model is overconfident. "
+            "Bars: one standard error."
         ),
         x_label="expected loss, predicted",
         y_label="mean loss that occurred",
         series=(
-            Series("predicted = real", ends, ends, "diagonal", style=5),
+            Series("predicted = actual", ends, ends, "diagonal", style=5),
             Series(
                 f"groups of {plural(report.unit)}", x, y, "points",
                 error=tuple(part.standard_error for part in report.bins),
@@ -258,9 +258,9 @@ def _selective(report: LearningReport) -> Chart | None:
     x = tuple(point.coverage for point in points)
     return Chart(
         key="selective",
-        title="Risk if only the surest examples are answered",
+        title="Risk if only the most certain examples are answered",
         caption=(
-            "Mean loss of the share of examples whose predicted loss is smallest. It falls to the "
+            "Mean loss over the examples with the lowest predicted loss. It falls towards the "
             "left if the model knows what it does not know. Band: 95 %, pointwise, by resampling."
         ),
         x_label="share of examples answered",
@@ -270,7 +270,7 @@ def _selective(report: LearningReport) -> Chart | None:
                 "95 %", x, tuple(point.low for point in points), "band",
                 upper=tuple(point.high for point in points),
             ),
-            Series("surest first", x, tuple(point.risk for point in points)),
+            Series("most certain first", x, tuple(point.risk for point in points)),
         ),
-        marks=(Mark("examples at random", report.selective.random_area, "y", 5),),
+        marks=(Mark("random examples", report.selective.random_area, "y", 5),),
     )  # fmt: skip

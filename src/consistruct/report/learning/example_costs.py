@@ -21,7 +21,7 @@ from consistruct.report.learning.profit import profit_of
 __all__ = ["report_of_costs"]
 
 SINGLE = "best single decision, in hindsight"
-LIKELIEST = "likeliest class, costs ignored"
+LIKELIEST = "most probable class, ignoring costs"
 REFITS = "it would need the costs of the training examples"
 
 
@@ -33,7 +33,7 @@ def report_of_costs(
 
     if not hasattr(model, "predict_proba"):
         raise ValueError(
-            "costs of each example need a classifier with probabilities, such as "
+            "costs per example need a classifier with probabilities, such as "
             "TaskLossClassifier(model='auto')"
         )
     chance = model.predict_proba(X)
@@ -44,8 +44,8 @@ def report_of_costs(
     codes = model.label_encoding_.encode(truths, model.loss_)
     if (codes < 0).any():
         raise ValueError(
-            f"y holds {truths[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
-            f"costs do not price"
+            f"y contains {truths[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
+            "which has no costs"
         )
     expected = np.einsum("ict,it->ic", tensor, chance)
     real = tensor[np.arange(n), :, codes]  # (n, k): of each decision, now that the truth is known
@@ -57,7 +57,9 @@ def report_of_costs(
     reasons = dict.fromkeys(("learning_curve", "bandwidths", "path"), REFITS)
     gains = bool((tensor < 0).any())
     if gains:
-        reasons["confusion"] = "some decisions earn, and a share of the cost would mean nothing"
+        reasons["confusion"] = (
+            "some decisions earn money, so a share of the cost would be meaningless"
+        )
     return LearningReport(
         loss="costs of each example",
         estimator=type(model).__name__,

@@ -19,15 +19,16 @@ def models_section(report: LearningReport) -> Section:
     question = "Which model decides, and what else was tried?"
     used = [entry for entry in report.portfolio if entry.weight > 0]
     if not used:
-        answer = f"It was given: {report.model}. Nothing else was tried."
+        answer = f"You chose it: {report.model}. Nothing else was tried."
         return Section("choices", question, answer, (), (("model", report.model),), ())
     answer = f"{_named(used)}: {_why(report, used)}"
     facts = [(entry.name, _tried(entry)) for entry in report.portfolio]
     details = (
-        f"Every model was fitted on parts of the training data and judged on the "
-        f"{plural(report.unit)} left out. The criterion weighs probabilities (or estimates) and "
-        f"decisions together, because the losses of a few rare mistakes are noisy alone. Models "
-        f"that lower it in an average are kept and fitted again on all of the training data.",
+        "Every model was fitted on parts of the training data and judged on the held-out "
+        f"{plural(report.unit)}. The criterion combines the quality of probabilities (or "
+        "estimates) with that of decisions, because the losses of a few rare mistakes alone are "
+        "noisy. Models that lower it when averaged with others are kept and refitted on all of "
+        "the training data.",
     )
     return Section("choices", question, answer, details, tuple(facts), ())
 
@@ -46,12 +47,14 @@ def _why(report: LearningReport, used: list[PortfolioEntry]) -> str:
     if len(judged) < 2 or any(entry.criterion is None for entry in used):
         return f"nothing else was compared.{left}"
     best = min(judged, key=lambda entry: entry.criterion or 0.0)
-    count = f"of {len(judged)} models that were compared on left-out {plural(report.unit)}"
+    count = f"of {len(judged)} models that were compared on held-out {plural(report.unit)}"
     if len(used) == 1 and best in used:
-        return f"{count} it has the least criterion, and no average with others was better.{left}"
+        return f"{count} it has the lowest criterion, and no average with others was better.{left}"
     if best in used:
-        return f"{count} {best.name} is best alone, and this average is better still.{left}"
-    return f"{count} this average is better than {best.name}, the best alone.{left}"
+        return (
+            f"{count} {best.name} is the best single one, and this average is better still.{left}"
+        )
+    return f"{count} this average is better than {best.name}, the best single one.{left}"
 
 
 def _tried(entry: PortfolioEntry) -> str:
@@ -61,5 +64,5 @@ def _tried(entry: PortfolioEntry) -> str:
     if entry.criterion is not None:
         found.append(f"criterion {entry.criterion:.4g}")
     if entry.task_loss is not None:
-        found.append(f"left-out loss {entry.task_loss:.4g}")
+        found.append(f"held-out loss {entry.task_loss:.4g}")
     return f"{', '.join(found)}; {entry.seconds:.1f} s"

@@ -73,7 +73,7 @@ def learning_text(report: LearningReport) -> Group:
 
 def _columns_table(report: LearningReport) -> DataTable:
     rows = tuple((label_text(entry.name, 60), entry.treatment) for entry in report.columns)
-    return DataTable(f"All {len(rows)} columns", ("column", "what was made of it"), rows)
+    return DataTable(f"All {len(rows)} columns", ("column", "how it was treated"), rows)
 
 
 def _subject(report: LearningReport) -> list[tuple[str, str]]:

@@ -58,7 +58,7 @@ def _single(model: Any) -> str:
     """A model that was given, by what it wraps."""
     name = type(model).__name__
     if name == "Chain":
-        return f"a chain, trained by the {model.surrogate} surrogate"
+        return f"a chain, trained with the {model.surrogate} surrogate"
     inner = getattr(model, "estimator", None) or getattr(model, "model", None)
     steps = getattr(inner, "steps", None)
     if steps:

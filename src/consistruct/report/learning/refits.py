@@ -77,8 +77,8 @@ class Refits:
         )
         if named and (codes < 0).any():
             raise ValueError(
-                "y_train holds labels that the model was not fitted on; give the data that it was "
-                "fitted on"
+                "y_train contains labels that the model was not fitted on; pass the data that it "
+                "was fitted on"
             )
 
     def _weight(self, y_train: Any, n: int) -> FloatArray:

@@ -21,11 +21,13 @@ def metric_section(report: LearningReport) -> Section:
     """The loss on held-out examples beside that of the baselines."""
     model, others = report.scores[0], report.scores[1:]
     unit = report.unit
-    answer = f"It loses {_pm(model)} per {unit}, of at most {report.max_value:g}."
+    answer = f"Its loss is {_pm(model)} per {unit}, out of at most {report.max_value:g}."
     warning = overlap_warning(report)
     if others:
         best = min(others, key=lambda score: score.mean)
-        answer += f" The best baseline ({best.name}) loses {best.mean:.4g}: {verdict(best)}."
+        answer += (
+            f" The loss of the best baseline ({best.name}) is {best.mean:.4g}: {verdict(best)}."
+        )
     facts = [
         (score.name, f"{_pm(score)}{'' if score is model else f'; {verdict(score)}'}")
         for score in report.scores
@@ -41,22 +43,22 @@ def metric_section(report: LearningReport) -> Section:
     if report.overlap:
         share = report.overlap / report.n_test
         facts.append(
-            (f"held-out {plural(unit)} also trained on", f"{report.overlap} ({share:.0%})")
+            (f"held-out {plural(unit)} also used for training", f"{report.overlap} ({share:.0%})")
         )
     details = [
         *(() if warning is None else (warning,)),
         *(() if not others else (_about_baselines(report),)),
-        f"Differences are taken {unit} by {unit}, so that easy and hard {plural(unit)} cancel; a "
-        f"difference of more than two of its standard errors is called clear.",
-        f"± is one standard error; [low, high] holds the true mean with 95 %, however few the "
-        f"{plural(unit)} and rare the errors.",
+        f"Differences are computed {unit} by {unit}, so that easy and hard {plural(unit)} cancel "
+        "out; a difference of more than two standard errors is called clear.",
+        "± is one standard error; [low, high] contains the true mean with 95 % confidence, "
+        f"however few the {plural(unit)} and however rare the errors.",
     ]
     reason = report.reason("baselines")
     if reason is not None:
         details.append(f"On baselines: {reason}.")
     return Section(
         "metric",
-        "How good is it on the loss that counts?",
+        "How good is it on the loss that matters?",
         answer,
         tuple(details),
         tuple(facts),
@@ -93,12 +95,12 @@ def _about_baselines(report: LearningReport) -> str:
     if report.n_train is None:  # costs of each example, with their classes
         return (
             "Baselines: the single decision that would have cost least for all of these examples, "
-            "and the class that this model thinks likeliest, whatever it costs."
+            "and the class that this model considers most probable, whatever it costs."
         )
     if report.unit == "sequence":
         what = (
-            "the commonest tag; logistic regression on the same features that tags each token by "
-            "itself, without a look at the tags beside it"
+            "the most common tag; logistic regression on the same features that tags each token "
+            "by itself, without looking at the neighbouring tags"
         )
     elif report.unit == "query":
         what = (
@@ -107,18 +109,18 @@ def _about_baselines(report: LearningReport) -> str:
         )
     elif report.profit is not None:
         what = (
-            "the decision that is cheapest for all; regressions of the costs, linear and by a "
-            "random forest, that take the cheapest decision"
+            "the single decision that is cheapest overall; regressions of the costs, linear and "
+            "by a random forest, followed by the cheapest decision"
         )
     elif any(name.startswith("logistic") for name in names):
         what = (
             "the best constant answer; logistic regression on standardised features that predicts "
-            "the likeliest label, or the label of least expected loss (Bayes decisions; of label "
-            "sets as if labels were independent); for classes a random forest and boosting with "
-            "Bayes decisions"
+            "the most probable label, or the label with the lowest expected loss (Bayes "
+            "decisions; for label sets, as if labels were independent); for classes, a random "
+            "forest and boosting with Bayes decisions"
         )
     else:
-        what = "the best constant answer, and what people would do first"
+        what = "the best constant answer, and what people would try first"
     return f"Baselines: {what}. They are fitted on the training data of the report."
 
 
@@ -127,11 +129,11 @@ def overlap_warning(report: LearningReport) -> str | None:
     if not report.overlap or report.overlap < MANY * report.n_test:
         return None
     every = report.overlap == report.n_test
-    many = "All" if every else f"{report.overlap} of the {report.n_test}"
+    many = "all" if every else f"{report.overlap} of the {report.n_test}"
     return (
-        f"Warning: {many} held-out {plural(report.unit)} are among the training data, so the "
-        f"baselines were fitted on what they are judged by, and perhaps the model was too. These "
-        f"losses are too small to expect on new data: give rows that were kept aside."
+        f"Warning: {many} held-out {plural(report.unit)} are also in the training data, so the "
+        "baselines were fitted on the data they are judged on, and perhaps the model was too. "
+        "Expect larger losses on new data: use rows that were set aside."
     )
 
 
@@ -153,11 +155,11 @@ def columns_section(report: LearningReport) -> Section:
     gaps = f"; {missing} with missing cells" if missing else ""
     return Section(
         "columns",
-        "What was made of each column?",
+        "How was each column treated?",
         f"{len(report.columns)} columns: {listed}{gaps}.",
         (
-            "Categories are coded and gaps are filled in for models that need it; trees get them "
-            "as they are. Other files are read the same way; `--columns name=kind` of fit "
-            "overrides (number, category, date, drop).",
+            "Categories are encoded and missing cells are filled in for models that need it; "
+            "trees get them as they are. Other files are read the same way; override this with "
+            "`--columns name=kind` in fit (number, category, date, drop).",
         ),
     )

@@ -36,8 +36,8 @@ def learning_sections(report: LearningReport) -> tuple[Section, ...]:
 def _decisions(change: DecisionChange) -> Section:
     held = "" if change.held_out is None else f" {change.held_out:.4g} on the held-out examples;"
     answer = (
-        f"{change.metric}:{held} {change.estimate:.4g} on {change.left_out_rows} rows left out "
-        f"while fitting, where the likeliest answer has {change.plain:.4g}."
+        f"{change.metric}:{held} {change.estimate:.4g} on {change.left_out_rows} rows held out "
+        f"during fitting, where the most probable answer gets {change.plain:.4g}."
     )
     moved = sorted(
         (
@@ -53,21 +53,21 @@ def _decisions(change: DecisionChange) -> Section:
         if size > 0
     ]
     if change.gap is not None:
-        facts.append(("at most below the best rule", f"{change.gap:.4g}"))
+        facts.append(("at most this far below the best rule", f"{change.gap:.4g}"))
     facts += [
         (
             f"constraint {number + 1}",
-            f"{'holds' if slack >= 0 else 'is broken'} by {abs(slack):.3g}",
+            f"{'satisfied' if slack >= 0 else 'violated'} by {abs(slack):.3g}",
         )
         for number, slack in enumerate(change.slack)
     ]
     details = (
-        "The metric is no mean over examples. Decisions are those of one cost matrix, found on "
-        "left-out rows; the losses in this report are by these costs. The value on left-out rows "
-        "is counted with costs that were found on other rows.",
+        "The metric is not an average over examples. Decisions are made with a single cost "
+        "matrix, found on held-out rows, and the losses in this report use these costs. The value "
+        "on held-out rows was computed with costs found on other rows.",
     )
     return Section(
-        "decisions", "What did choosing decisions for the metric change?", answer, details,
+        "decisions", "What changed when decisions were chosen for the metric?", answer, details,
         tuple(facts),
     )  # fmt: skip
 
@@ -75,15 +75,15 @@ def _decisions(change: DecisionChange) -> Section:
 def _cell(change: DecisionChange, place: int, column: int) -> str:
     """A cell of the confusion in words."""
     if len(change.before[0]) == len(change.before) == len(change.names):
-        return f"“{change.names[column]}” taken for “{change.names[place]}”"
-    return f"“{change.names[place]}” {('rightly absent', 'missed', 'spurious', 'found')[column]}"
+        return f"“{change.names[column]}” mistaken for “{change.names[place]}”"
+    return f"“{change.names[place]}” {('correctly absent', 'missed', 'spurious', 'found')[column]}"
 
 
 def _profit(profit: Profit) -> Section:
     chosen, best = profit.points[profit.chosen], profit.points[profit.best]
     answer = (
         f"It acts on {chosen.share:.1%} of the examples and gains {chosen.profit:.4g} per example "
-        f"over “{profit.base}” for all"
+        f"compared with “{profit.base}” for all"
     )
     answer += "." if chosen.savings is None else f": savings of {chosen.savings:.1%}."
     facts = [
@@ -92,19 +92,20 @@ def _profit(profit: Profit) -> Section:
         ("best in hindsight", f"{best.profit:.4g} per example, acting on {best.share:.1%}"),
     ]
     details = (
-        "Every example has its own costs. The single decision is the one that costs least if it is "
-        "taken for all; savings are the part of its cost that is saved.",
-        "Best in hindsight knows the outcome of these examples: no rule for new ones reaches it.",
+        "Every example has its own costs. The single decision is the one that costs least if it "
+        "is made for all examples; savings are the share of its cost that is saved.",
+        "The best in hindsight knows the outcomes of these examples; no rule for new ones can "
+        "reach it.",
     )
     return Section(
-        "profit", "What do its decisions gain?", answer, details, tuple(facts), ("profit",)
+        "profit", "How much do its decisions gain?", answer, details, tuple(facts), ("profit",)
     )
 
 
 def _choices(report: LearningReport) -> Section:
     if report.alpha is None:
         return models_section(report)
-    question = "Were penalty and features well chosen?"
+    question = "Were the penalty and the features well chosen?"
     facts = [("penalty α", f"{report.alpha:.3g}"), ("model", report.model)]
     details = []
     if not report.path:
@@ -114,24 +115,24 @@ def _choices(report: LearningReport) -> Section:
         if report.alpha in (low, high):
             side = "smallest" if report.alpha == low else "largest"
             answer = (
-                f"The penalty is the {side} of {len(report.path)} that were compared: try further "
-                f"ones."
+                f"The penalty is the {side} of {len(report.path)} that were compared: try more "
+                "extreme ones."
             )
         else:
             answer = (
-                f"The penalty {report.alpha:.3g} lies inside the {len(report.path)} that were "
-                f"compared."
+                f"The penalty {report.alpha:.3g} is inside the range of the {len(report.path)} "
+                "that were compared."
             )
         details.append(
-            "Every penalty was judged by the loss of training examples under the fit without them, "
-            "one example left out at a time."
+            "Every penalty was judged by the loss on training examples that were left out of the "
+            "fit, one at a time."
         )
     if report.contrast != 1.0:
         facts.append(("contrast", f"{report.contrast:g}"))
         details.append(
-            f"Scores are stretched by {report.contrast:g} around their mean before a decision, "
-            f"against the shrinkage of the penalty. The losses of penalties and bandwidths are "
-            f"those without it."
+            f"Before a decision, scores are stretched by {report.contrast:g} around their mean to "
+            "undo the shrinkage from the penalty. The losses shown for penalties and bandwidths "
+            "do not include this."
         )
     if report.bandwidths:
         best = min(report.bandwidths, key=lambda point: point.task_loss)
@@ -156,31 +157,32 @@ def _more_data(report: LearningReport) -> Section:
     last, before = ours[-1], ours[-2]
     ahead = report.forecast
     if last.mean <= 0:
-        answer = f"No: there is no loss left on the held-out {plural(report.unit)}."
+        answer = f"No: the loss on the held-out {plural(report.unit)} is already zero."
     elif ahead is None:
         gain = before.mean - last.mean
         answer = (
             f"{'Yes' if gain > WORTH * before.mean else 'Little'}: the last doubling of the data "
-            f"took the loss from {before.mean:.4g} to {last.mean:.4g}."
+            f"changed the loss from {before.mean:.4g} to {last.mean:.4g}."
         )
     else:
         by_size = {point.n_train: point for point in ahead.points}
         double, tenfold = by_size[2 * last.n_train], by_size[10 * last.n_train]
         helps = last.mean - double.mean > WORTH * last.mean
         answer = (
-            f"{'Yes' if helps else 'Little'}: now {last.mean:.4g}; forecast for twice the rows "
-            f"{_ahead(double)}, for ten times {_ahead(tenfold)}."
+            f"{'Yes' if helps else 'Little'}: it is {last.mean:.4g} now; the forecast is "
+            f"{_ahead(double)} for twice the rows and {_ahead(tenfold)} for ten times."
         )
     details = [
-        "What the curve tends to is the noise in the data together with what these features cannot "
+        "The curve levels off at the noise in the data plus whatever these features cannot "
         "express; single points are noisy.",
     ]
     facts: list[tuple[str, str]] = []
     if ahead is not None:
         details.append(
-            f"The forecast continues the curve by a law a + b·n^−c. Its {ahead.confidence:.0%} "
-            f"intervals count the few examples that judge, the examples that happened to be "
-            f"drawn, and every law that fits; they take new examples to be like these."
+            f"The forecast extrapolates the curve by a + b·n^−c. Its {ahead.confidence:.0%} "
+            "intervals account for the limited number of test examples, for which examples "
+            "happened to be drawn, and for every such curve that fits; they assume that new "
+            "examples are like these."
         )
         facts = [
             (f"at {point.n_train} examples", _ahead(point))
@@ -189,7 +191,7 @@ def _more_data(report: LearningReport) -> Section:
         ]
         facts.append(
             (
-                "floor of the law",
+                "floor of the curve",
                 f"{ahead.floor:.3g} ({ahead.floor_low:.3g} to {ahead.floor_high:.3g})",
             )
         )
@@ -201,7 +203,7 @@ def _ahead(point: ForecastPoint) -> str:
 
 
 def _errors(report: LearningReport) -> Section:
-    question = "Which mistakes cost most?"
+    question = "Which mistakes cost the most?"
     if report.confusion is not None:
         table = report.confusion
         cells = sorted(
@@ -215,7 +217,7 @@ def _errors(report: LearningReport) -> Section:
         total = report.scores[0].mean
         facts = [
             (
-                f"“{truth}” taken for “{prediction}”",
+                f"“{truth}” mistaken for “{prediction}”",
                 f"{_counted(count, report)}, {cost / total:.0%} of the loss",
             )
             for cost, count, prediction, truth in cells
@@ -224,21 +226,27 @@ def _errors(report: LearningReport) -> Section:
         answer = (
             f"{facts[0][0]}: {facts[0][1]}."
             if facts
-            else f"None: no held-out {report.unit} costs any."
+            else f"None: no held-out {report.unit} has any loss."
         )
         return Section("errors", question, answer, (), (*facts, *_worst(report)), ("confusion",))
     if report.parts:
         worst = report.parts[0]
         answer = (
-            f"“{worst.name}” has most errors: missed in {worst.missed:.1%} and spurious in "
+            f"“{worst.name}” has the most errors: missed in {worst.missed:.1%} and spurious in "
             f"{worst.spurious:.1%} of the examples."
         )
-        details = ("What an error costs depends on the rest of the label set, unless the loss is "
-                   "Hamming: the shares count errors, not cost.",)  # fmt: skip
+        details = (
+            "Except for the Hamming loss, what an error costs depends on the rest of the label "
+            "set: the shares count errors, not costs.",
+        )
         return Section("errors", question, answer, details, (), ("parts",))
     if report.costliest:
         return Section(
-            "errors", f"Which {plural(report.unit)} lose most?", _costly(report), (), _worst(report)
+            "errors",
+            f"Which {plural(report.unit)} have the highest loss?",
+            _costly(report),
+            (),
+            _worst(report),
         )
     return Section("errors", question, f"Not shown: {report.reason('confusion')}.")
 
@@ -269,44 +277,48 @@ def _trust(report: LearningReport) -> Section:
     predicted = sum(part.predicted * part.n for part in report.bins) / n
     observed = sum(part.observed * part.n for part in report.bins) / n
     answer = (
-        f"It expects a loss of {predicted:.4g} per {report.unit} on average; {observed:.4g} "
-        f"occurred."
+        f"It expects a loss of {predicted:.4g} per {report.unit} on average; the actual loss was "
+        f"{observed:.4g}."
     )
     in_python = "predict_expected_loss in Python"
     on_rows = report.unit == "example"
     tool = f"`predict --expected-loss`, {in_python}" if on_rows else in_python
     details = [
-        f"Rank {plural(report.unit)} by the expected loss ({tool}), send the worst to a person, "
-        f"and trust its size only as far as the figure shows."
+        f"Rank {plural(report.unit)} by expected loss ({tool}), send the worst to a person, and "
+        "trust the value itself only as far as the figure supports it."
     ]
     facts = []
     if report.rank_correlation is not None:
         facts.append(
-            ("rank correlation of predicted and real loss", f"{report.rank_correlation:.2f}")
+            ("rank correlation of predicted and actual loss", f"{report.rank_correlation:.2f}")
         )
     charts = ["expected_loss"]
     if report.selective is not None:
         found = report.selective
         facts.append(
             (
-                "area under risk against coverage",
-                f"{found.area:.4g} [{found.low:.4g}, {found.high:.4g}]; at random "
-                f"{found.random_area:.4g}, at best {found.best_area:.4g}",
+                "area under the risk-coverage curve",
+                f"{found.area:.4g} [{found.low:.4g}, {found.high:.4g}]; random order "
+                f"{found.random_area:.4g}, best possible {found.best_area:.4g}",
             )
         )
         details.append(
-            f"Answering only the surest {plural(report.unit)} lowers the mean loss as the second "
-            f"figure shows; `fit --risk` (RiskControl) turns a level of loss into a promise."
+            f"Answering only the most certain {plural(report.unit)} lowers the mean loss as the "
+            "second figure shows; `fit --risk` (RiskControl) turns a level of loss into a "
+            "promise."
         )
         charts.append("selective")
     return Section("trust", question, answer, tuple(details), tuple(facts), tuple(charts))
 
 
 def _advice(report: LearningReport) -> Section:
-    hard = "How hard is this loss in itself? `consistruct analyze` tells, before any data."
+    hard = "How hard is this loss in itself? `consistruct analyze` tells you, without any data."
     question = "What should I do?"
     if overlap_warning(report) is not None:  # nothing below would be true of new data
-        first = "Report on data that were not trained on: these losses flatter everything."
+        first = (
+            "Use test data that the model was not trained on: the losses shown here are too "
+            "optimistic."
+        )
         return Section("advice", question, first, (hard,))
     steps = []
     others = report.scores[1:]
@@ -318,17 +330,17 @@ def _advice(report: LearningReport) -> Section:
     if better:
         best = min(better, key=lambda score: score.mean)
         steps.append(
-            f"Use {best.name} on these data, or other features: it is clearly better here."
+            f"Use {best.name} on these data, which is clearly better here, or try other features."
         )
     elif not others:
-        steps.append("Give the training data too, to compare with baselines.")
+        steps.append("Pass the training data as well, to compare with baselines.")
     else:
         steps.append("Keep this model: no baseline is clearly better on this loss.")
     if report.path and report.alpha in (report.path[0].alpha, report.path[-1].alpha):
-        steps.append("Give a wider list of penalties as alpha: the chosen one is at the edge.")
+        steps.append("Pass a wider list of penalties as alpha: the chosen one is at the edge.")
     more = _more_data(report).answer
     if more.startswith("Yes"):
-        steps.append("Collect more data: the loss still falls.")
+        steps.append("Collect more data: the loss is still falling.")
     elif more.startswith("Little"):
         steps.append("Look for better features rather than more data: the curve is flat.")
     steps.append(hard)

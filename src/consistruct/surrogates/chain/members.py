@@ -86,21 +86,21 @@ class ChainSurrogate(Member):
     ) -> ChainGradient:
         """Value of each sequence, and the gradient of their weighted sum."""
         if not np.array_equal(true.offsets, scores.offsets):
-            raise ValueError("true must hold sequences of the same lengths as the scores")
+            raise ValueError("true must contain sequences of the same lengths as the scores")
         n_states = scores.unary.shape[1]
         states = np.ascontiguousarray(true.values, dtype=np.int64)
         outside = (states < 0) | (states >= n_states)
         if outside.any():
             position = int(np.argmax(outside))
             raise ValueError(
-                f"true must hold states in 0..{n_states - 1}, got {states[position]} "
+                f"true must contain states in 0..{n_states - 1}, got {states[position]} "
                 f"in sequence {true.rows[position]}"
             )
         n = len(true)
         weights_array = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
         if weights_array.shape != (n,) or not np.isfinite(weights_array).all():
             raise ValueError(
-                f"weights must hold one finite number per sequence, shape ({n},), "
+                f"weights must contain one finite number per sequence, shape ({n},), "
                 f"got shape {weights_array.shape}"
             )
         self._check_scores(scores)
@@ -158,7 +158,7 @@ def refuse_forbidden_truth(values: FloatArray) -> None:
     if infinite.any():
         raise ValueError(
             f"the true states of sequence {int(np.argmax(infinite))} are forbidden (score −inf); "
-            f"allow their states and transitions, or leave the sequence out"
+            "allow their states and transitions, or leave out the sequence"
         )
 
 
@@ -256,6 +256,6 @@ class ChainQuadratic(ChainSurrogate):
             scores.edges.ndim == 2 and np.isneginf(scores.edges).any()
         ):
             raise ValueError(
-                "the quadratic surrogate needs finite scores, got −inf; "
-                "forbid states and transitions when decoding only"
+                "the quadratic surrogate needs finite scores, got −inf; forbid states and "
+                "transitions only when decoding"
             )

@@ -95,7 +95,7 @@ def verify(document: dict[str, Any]) -> None:
     if type(T) is not int or type(s) is not int or T < 1 or s < 2:
         raise Refused("T must be a positive integer, n_states an integer of at least 2")
     if not 0 < eps <= 1:
-        raise Refused("eps must lie in (0, 1]")
+        raise Refused("eps must be in (0, 1]")
     if document["scores"] == "separable":
         value = eps**2 / (4 * s * T)
         if not lower <= value <= upper:

@@ -203,11 +203,11 @@ def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper
     i, j = pair_of(document["pair"], problem.k)
     q = vector(document["law"], problem.m, "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("the law is not a probability distribution")
+        raise Refused("law is not a probability distribution")
     unit, support = problem.unit * sum(q), [(y, x) for y, x in enumerate(q) if x]
     expected = [sum(x * row[y] for y, x in support) / unit for row in problem.loss]
     if expected[j] - expected[i] < eps:
-        raise Refused(f"label {j} is not worse than {i} by eps under the law")
+        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     if problem.full:  # f_j = level, f_c = min(-expected loss, level)
         level = number(document["level"], "level")
         short = [(m, x + level) for m, x in zip(problem.mu, expected)]

@@ -151,10 +151,10 @@ class Orbit:
         """1/2 |excess|^2 of the law (normalised here) and the level; refused where infeasible."""
         total = sum(law)
         if total <= 0 or any(x < 0 for x in law):
-            raise Refused("the law is not a probability distribution")
+            raise Refused("law is not a probability distribution")
         law = [x / total for x in law]
         if sum(x * g for x, g in zip(law, self.gap())) < eps:
-            raise Refused("j is not worse than i by eps under the law")
+            raise Refused("j is not worse than i by eps under this distribution")
         lacking = [level + sum(x * p for x, p in zip(law, row)) for row in self.projected]
         counted = [(n, x) for c, (n, x) in enumerate(zip(self.weights, lacking)) if c == 1 or x < 0]
         return sum((n * x * x for n, x in counted), Fraction(0)) / 2

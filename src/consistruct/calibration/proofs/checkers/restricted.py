@@ -67,7 +67,7 @@ def share(value: Any, name: str) -> Fraction:
     """A number in [0, 1]."""
     found = number(value, name)
     if not 0 <= found <= 1:
-        raise Refused(f"{name} must lie in [0, 1]")
+        raise Refused(f"{name} must be in [0, 1]")
     return found
 
 
@@ -134,7 +134,7 @@ def dot(a: Any, b: Any) -> Fraction:
 def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
     """Vertices of the simplex within half-spaces, one cut after the other."""
     if len(rows) != len(bounds) or any(len(row) != m for row in rows):
-        raise Refused("give one bound for each row, and one number per truth in a row")
+        raise Refused("pass one bound for each row, and one number per truth in a row")
     unit = [[Fraction(int(t == s)) for t in range(m)] for s in range(m)]
     vertices, known = unit, [([-x for x in row], Fraction(0)) for row in unit]
     for given, limit in zip(rows, bounds):

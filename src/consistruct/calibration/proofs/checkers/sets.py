@@ -137,7 +137,7 @@ class SetProblem:
         q = {cell: max(Fraction(p), Fraction(0)) for cell, p in law}
         mass = sum(q.values(), Fraction(0))
         if mass == 0:
-            raise Refused("the law is empty")
+            raise Refused("the distribution is empty")
         q = {cell: p / mass for cell, p in q.items()}
         gaps = {y: self.loss(j, y, groups) - self.loss(i, y, groups) for y in _cells(groups)}
         gap = sum((p * gaps[y] for y, p in q.items()), Fraction(0))
@@ -216,7 +216,7 @@ def verify(document: dict[str, Any]) -> None:
     eps = number(document["eps"], "eps")
     lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
     if not 0 < eps <= 1:
-        raise Refused("eps must lie in (0, 1]")
+        raise Refused("eps must be in (0, 1]")
     T, groups = problem.T, groups_of(document["groups"], problem.T)
     law = [(counts(cell, groups), number(p, "law")) for cell, p in document["cells"]]
     layers = [[number(x, "layers") for x in row] for row in document["layers"]]

@@ -225,7 +225,7 @@ def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
     """Uq, the law divided by its sum."""
     q = vector(law, len(truths), "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("the law is not a probability distribution")
+        raise Refused("law is not a probability distribution")
     total = [Fraction(0)] * space.width
     for truth, x in zip(truths, q):
         for column, u in enumerate(space.target(truth)):
@@ -249,7 +249,7 @@ def verify(document: dict[str, Any]) -> None:
     i, j = (space.features(label) for label in document["pair"])
     u = expected(space, document["truths"], document["law"])
     if dot(j, u) - dot(i, u) < eps:
-        raise Refused("j is not worse than i by eps under the law")
+        raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")
     if dot(j, theta) < space.largest(theta):
         raise Refused("j does not win under the scores")

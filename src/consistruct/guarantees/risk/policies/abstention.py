@@ -19,7 +19,7 @@ def _needs_expected_loss(estimator: TargetEstimator) -> str | None:
     if not estimator.model_.estimates:
         return "it needs expected losses, and this model only ranks predictions"
     if estimator.kind_.name == "queries":
-        return "it needs expected losses, and scores of items are comparable within a query only"
+        return "it needs expected losses, and scores of items are comparable only within a query"
     return None
 
 
@@ -105,13 +105,13 @@ class Deferral(Policy):
 
     name = "defer"
     safer = "the answer of a person (None) or of a second model"
-    counts = "the price of handing over, and the loss of the second model"
+    counts = "the cost of handing over plus the loss of the second model"
     silent = True
 
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:
         second = options.defer_to
         if second is not None and second.kind_.name != estimator.kind_.name:
-            return "the second model takes other examples than the first"
+            return "the second model takes a different kind of examples than the first"
         if second is not None and second.loss_ != estimator.loss_:
             return f"the second model is for {second.loss_!r}, the first for {estimator.loss_!r}"
         return _needs_expected_loss(estimator)

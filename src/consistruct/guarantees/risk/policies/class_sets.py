@@ -48,7 +48,7 @@ class ClassSets(Policy):
 
     name = "sets"
     safer = "a set of classes"
-    counts = "the least loss of a class in the set"
+    counts = "the smallest loss of a class in the set"
     size = "classes in a set"
 
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:
@@ -56,7 +56,7 @@ class ClassSets(Policy):
         if predictions.shape != () or predictions.size is None:
             return "predictions are not plain classes"
         if predictions.size > ENUMERATION_LIMIT:
-            return f"more than {ENUMERATION_LIMIT} classes are too many to list"
+            return f"there are more than {ENUMERATION_LIMIT} classes, too many to list"
         if not estimator.model_.estimates:
             return "it needs expected losses, and this model only ranks predictions"
         return None

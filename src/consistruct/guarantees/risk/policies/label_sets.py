@@ -40,7 +40,7 @@ class _LabelSets(Family):
     def losses(self, y: Any) -> FloatArray:
         codes = np.asarray(self.view.label_sets(y))
         if ((codes != 0) & (codes != 1)).any():
-            raise ValueError("y must hold labels that training saw: 0 or 1, or their two names")
+            raise ValueError("y must contain labels that training saw: 0 or 1, or their two names")
         listed = np.take_along_axis(codes, self.order, axis=1).cumsum(axis=1)
         passed = np.column_stack([np.zeros(len(codes), dtype=np.int64), listed])
         total = passed[:, [-1]]

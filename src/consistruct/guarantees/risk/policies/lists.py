@@ -71,7 +71,7 @@ class Lists(Policy):
 
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:
         if not isinstance(options.loss, ListLoss):
-            return "the loss does not say what a list that is cut off costs"
+            return "the loss does not define the cost of a truncated list"
         if estimator.kind_.name not in ("rows", "queries"):
             return "it needs orders of items"
         return None

@@ -53,7 +53,7 @@ class TreeNodes(Policy):
 
     name = "ancestor"
     safer = "an inner node of the tree, which stands for the leaves below it"
-    counts = "the least loss of a leaf below the node"
+    counts = "the smallest loss of a leaf below the node"
     size = "leaves below a node"
 
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:

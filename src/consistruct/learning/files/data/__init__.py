@@ -96,9 +96,9 @@ def read_data(
     if kind not in FORMATS:
         given = f"the format {format!r}" if format else f"the suffix {file.suffix!r}"
         raise DataFileError(
-            f"{file}: {given} is not known; formats are {', '.join(FORMATS)}, "
-            f"to be given with --format where the file name does not tell "
-            f"(on the command line also conll, for column files of sequences)"
+            f"{file}: {given} is not known; the formats are {', '.join(FORMATS)}; use --format if "
+            "the file name does not show it (on the command line also conll, for column files of "
+            "sequences)"
         )
     if labels_at not in ("end", "start"):
         raise DataFileError(f"labels_at must be 'end' or 'start', got {labels_at!r}")
@@ -106,7 +106,7 @@ def read_data(
         raise DataFileError(f"there is no file {str(file)!r}")
     irregular = irregular_file(file)
     if irregular is not None:
-        raise DataFileError(f"{file} is {irregular}; give a data file")
+        raise DataFileError(f"{file} is {irregular}; pass a data file")
     request = Request(
         target=(target,) if isinstance(target, str) else tuple(target),
         groups=groups,
@@ -120,7 +120,8 @@ def read_data(
     )
     if request.columns and kind not in ("csv", "tsv", "parquet", "arff"):
         raise DataFileError(
-            f"{file}: --columns is about tables with named columns (csv, parquet, arff), not {kind}"
+            f"{file}: --columns applies only to tables with named columns (csv, parquet, arff), "
+            f"not {kind}"
         )
     try:
         return FORMATS[kind](file, request)

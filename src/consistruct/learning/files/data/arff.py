@@ -137,7 +137,8 @@ def _attribute(path: Path, line: int, text: str) -> _Attribute:
         return _Attribute(name, None, free=True)
     raise bad(
         path,
-        f"attribute {name!r} has type {kind!r}; numeric, nominal, string and date ones can be read",
+        f"attribute {name!r} has type {kind!r}; only numeric, nominal, string and date attributes "
+        "can be read",
         line=line,
     )
 
@@ -174,7 +175,7 @@ def _with_labels(path: Path, relation: str, names: list[str], request: Request) 
         known = set(names)
         unknown = [name for name in chosen if name not in known]
         if unknown:
-            raise bad(path, f"label {unknown[0]!r} of {labels} is no attribute of the file")
+            raise bad(path, f"label {unknown[0]!r} of {labels} is not an attribute of the file")
     else:
         if labels is None:
             meka = _MEKA_COUNT.search(relation)
@@ -294,7 +295,9 @@ class _Rows:
         if sparse != self.sparse:
             raise bad(self.path, "sparse {…} and dense rows are mixed", line=line)
         if sparse and self.raw:
-            fault = "sparse rows {…} hold numbers only; leave other features out with --ignore"
+            fault = (
+                "sparse rows {…} may contain only numbers; leave out other features with --ignore"
+            )
             raise bad(self.path, fault, line=line)
         if sparse:
             pairs = self._pairs(line, text)
@@ -310,7 +313,7 @@ class _Rows:
         else:
             row = _cells(self.path, line, text)
             if len(row) != len(self.attributes):
-                fault = f"{len(row)} cells where there are {len(self.attributes)} attributes"
+                fault = f"{len(row)} cells, but there are {len(self.attributes)} attributes"
                 raise bad(self.path, fault, line=line)
             cells = [row[place] for place in self.columns.features]
             if self.raw:

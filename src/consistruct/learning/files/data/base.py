@@ -171,16 +171,18 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
 def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
     """Whole numbers as int64, exactly; what would wrap around or lose a fraction is refused."""
     if values.dtype.kind == "u" and values.size and int(values.max()) >= 2**63:
-        fault = f"{name} holds {int(values.max())}, more than 64 bits with a sign can say"
+        fault = (
+            f"{name} contains {int(values.max())}, which does not fit into a signed 64-bit integer"
+        )
         raise bad(path, f"{fault}; number the classes from 0")
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             whole = np.isfinite(values) & (values == np.rint(values)) & (np.abs(values) < 2.0**53)
         if not whole.all():
             wrong = values[~whole].ravel()[0]
-            raise bad(path, f"{name} must hold whole numbers, got {wrong}")
+            raise bad(path, f"{name} must contain whole numbers, got {wrong}")
     elif values.dtype.kind not in "biu":
-        raise bad(path, f"{name} must hold whole numbers, got dtype {values.dtype}")
+        raise bad(path, f"{name} must contain whole numbers, got dtype {values.dtype}")
     return values.astype(np.int64)
 
 
@@ -189,8 +191,8 @@ def check_features(path: Path, n_features: int, line: int | None = None) -> None
     if n_features > FILES.features:
         raise bad(
             path,
-            f"{n_features} features, at most {FILES.features} are read; number the features that "
-            f"occur from 1, or hash them",
+            f"{n_features} features, but at most {FILES.features} are read; number the features "
+            "that occur from 1, or hash them",
             line=line,
         )
 
@@ -232,5 +234,5 @@ def check_finite(
         raise bad(path, f"a stored value is {values[where[0]]}; {remedy}")
     row, column = int(where[0]), int(where[1])
     name = repr(names[column]) if names is not None else str(column + 1)
-    fault = f"column {name} holds {values[row, column]}; {remedy}"
+    fault = f"column {name} contains {values[row, column]}; {remedy}"
     raise bad(path, fault, line=lines[row]) if lines is not None else bad(path, fault, row=row + 1)

@@ -70,13 +70,13 @@ def choose_columns(
         if like is not None and len(features) != like.n_features:
             raise bad(
                 path,
-                f"{len(features)} feature columns where the model was fitted on {like.n_features}",
+                f"{len(features)} feature columns, but the model was fitted on {like.n_features}",
             )
     if not target and request.with_target:
         known = f"; columns are {_listed(names)}" if names is not None else ""
-        raise bad(path, f"say which column is the truth: --target NAME{known}")
+        raise bad(path, f"choose the column with the truth: --target NAME{known}")
     if not features:
-        raise bad(path, "no feature column is left beside target, groups and ignored columns")
+        raise bad(path, "no feature column is left besides target, groups and ignored columns")
     return Columns(features, target if request.with_target else (), groups)
 
 

@@ -85,18 +85,18 @@ class _Members:
         with self._archive.open(self._infos[name]) as stream:
             shape, fortran, dtype = _header(stream)
             if dtype.hasobject:
-                fault = f"the member {name!r} holds Python objects, which are not unpickled"
+                fault = f"the member {name!r} contains Python objects, which are not unpickled"
                 raise bad(self._path, f"{fault}; save numbers or strings")
             size = math.prod(shape) * dtype.itemsize  # exact: Python integers
             if size > self._budget:
-                fault = f"the member {name!r} says that it takes {size} bytes, at most "
+                fault = f"the member {name!r} claims to take {size} bytes, but at most "
                 raise bad(self._path, f"{fault}{self._budget} are read from a file of this size")
             self._budget -= size
             # one byte more than announced would be read, none less
             content = bytearray(stream.read(size + 1))
         if len(content) != size:
             more = "more" if len(content) > size else "less"
-            raise bad(self._path, f"the member {name!r} holds {more} than its shape {shape}")
+            raise bad(self._path, f"the member {name!r} contains {more} than its shape {shape}")
         if size == 0:
             return np.zeros(shape, dtype, order="F" if fortran else "C")
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
@@ -152,7 +152,7 @@ class _Archive:
         label_names = None if names is None else tuple(str(name) for name in names.ravel().tolist())
         like = request.like
         if like is not None and X.shape[1] != like.n_features:
-            fault = f"{X.shape[1]} features where the model was fitted on {like.n_features}"
+            fault = f"{X.shape[1]} features, but the model was fitted on {like.n_features}"
             raise bad(self.path, fault)
         layout = like or Layout(
             "npz",
@@ -186,7 +186,7 @@ class _Archive:
             raise bad(self.path, f"there is no member {wanted!r}; members are {listed}")
         data = self._get("X_data")
         if data.dtype.kind not in "biuf":
-            fault = f"{self._name('X_data')} must hold real numbers, got dtype {data.dtype}"
+            fault = f"{self._name('X_data')} must contain real numbers, got dtype {data.dtype}"
             raise bad(self.path, fault)
         indices, indptr, shape = (self._integers(stem) for stem in stems[1:])
         try:
@@ -221,7 +221,7 @@ class _Archive:
         name = self._name(wanted[0]) if wanted else f"{self._name('y')} or {self._name('Y')}"
         raise bad(
             self.path,
-            f"there is no member {name}; name the truth with --target, members are "
+            f"there is no member {name}; choose the truth with --target, members are "
             f"{', '.join(list(self.members)[:20])}",
         )
 
@@ -252,7 +252,7 @@ class _Archive:
             return y.astype(np.float64)
         if y.dtype.kind == "U":
             return y
-        raise bad(self.path, f"{name} must hold numbers or strings, got dtype {y.dtype}")
+        raise bad(self.path, f"{name} must contain numbers or strings, got dtype {y.dtype}")
 
     def _groups(self, n: int) -> NDArray[Any] | None:
         if self._has("groups"):
@@ -263,5 +263,5 @@ class _Archive:
         # each size alone first: a sum of huge ones wraps around and may come out right
         bounded = sizes.ndim == 1 and len(sizes) <= n and bool(((sizes >= 0) & (sizes <= n)).all())
         if not bounded or int(sizes.sum()) != n:
-            raise bad(self.path, f"{self._name('group')} must hold group sizes that sum to {n}")
+            raise bad(self.path, f"{self._name('group')} must contain group sizes that sum to {n}")
         return np.repeat(np.arange(len(sizes)), sizes)

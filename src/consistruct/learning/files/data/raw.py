@@ -124,9 +124,9 @@ def raw_table(
             if len(present) == 0:
                 kind, reason = "drop", "it is empty"
             elif distinct == 1 and len(present) == len(column.values):
-                kind, reason = "drop", "it holds one value only"
+                kind, reason = "drop", "it has a single value"
             elif kind == "category" and distinct == len(present) >= OWN_VALUES:
-                kind, reason = "drop", "every row has a value of its own"
+                kind, reason = "drop", "every row has a different value"
         if kind == "drop":
             reason = reason or "asked for"
         else:
@@ -173,7 +173,7 @@ def text_column(
     hint = "write dates as 2026-01-31" if kind == "date" else "such a column was all numbers"
     if kind == "number" and stripped[place].lower().lstrip("+-") in ("inf", "infinity"):
         hint = "numbers must be finite"
-    fault = f"column {name!r} must hold {wanted}, got {stripped[place]!r}; {hint}"
+    fault = f"column {name!r} must contain {wanted}, got {stripped[place]!r}; {hint}"
     raise bad(path, fault, line=lines[place])
 
 
@@ -196,10 +196,12 @@ def array_column(path: Path, name: str, values: Any, kind: str | None = None) ->
         cells = ["" if value is None else str(value) for value in values.to_pylist()]
         return text_column(path, name, cells, range(1, len(cells) + 1), kind)
     else:
-        fault = f"column {name!r} has type {stored}; numbers, strings, booleans and dates are read"
+        fault = (
+            f"column {name!r} has type {stored}; only numbers, strings, booleans and dates are read"
+        )
         raise bad(path, f"{fault}; leave it out with --columns {name}=drop")
     if np.isinf(found).any():
-        raise bad(path, f"column {name!r} holds infinite numbers; numbers must be finite")
+        raise bad(path, f"column {name!r} contains infinite numbers; numbers must be finite")
     if kind in (None, own):
         return _Column(own, found)
     if kind == "category":
@@ -207,7 +209,7 @@ def array_column(path: Path, name: str, values: Any, kind: str | None = None) ->
             None if gone else _plain(v) for v, gone in zip(found, np.isnan(found), strict=True)
         ]
         return _Column("category", np.array(shown, dtype=object))
-    raise bad(path, f"column {name!r} holds {own}s of type {stored}, not {kind}s")
+    raise bad(path, f"column {name!r} contains {own}s of type {stored}, not {kind}s")
 
 
 def asked_kinds(
@@ -245,8 +247,8 @@ def _refuse_doubtful(
         place = (slips or others)[0]
         raise bad(
             path,
-            f"column {name!r} must hold a number, got {cells[place]!r}; correct the cell, leave it "
-            f"empty, or say what the column is: --columns {name}=category",
+            f"column {name!r} must contain a number, got {cells[place]!r}; correct the cell, "
+            f"leave it empty, or set the kind of the column: --columns {name}=category",
             line=lines[place],
         )
 

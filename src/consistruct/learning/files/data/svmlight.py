@@ -59,7 +59,10 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
     if not lines:
         raise bad(path, "the file has no examples")
     if queries and len(queries) != len(lines):
-        raise bad(path, f"{len(queries)} of {len(lines)} lines have a qid; give all or none one")
+        raise bad(
+            path,
+            f"{len(queries)} of {len(lines)} lines have a qid; give one to every line or to none",
+        )
     X, zero_based = _matrix(path, data, indices, indptr, lines, request.like)
     groups = np.array(queries, dtype=np.int64) if queries else None
     y, label_names = _labels(path, fields, lines, request)

@@ -117,7 +117,7 @@ def _rows(path: Path, reader: Any, width: int, first: list[str] | None) -> Any:
             if not row or (len(row) == 1 and not row[0].strip()):
                 continue  # blank line
             raise bad(
-                path, f"{len(row)} cells where the first line has {width}", line=reader.line_num
+                path, f"{len(row)} cells, but the first line has {width}", line=reader.line_num
             )
         yield reader.line_num, row
 
@@ -269,7 +269,7 @@ def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
     size, budget = 8 * n_rows * n_columns, FILES.inflated(path.stat().st_size)
     if size > budget:
         fault = f"{n_rows} rows of {n_columns} columns would take {size} bytes"
-        raise bad(path, f"{fault}, at most {budget} are read from a file of this size")
+        raise bad(path, f"{fault}, but at most {budget} are read from a file of this size")
 
 
 def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:

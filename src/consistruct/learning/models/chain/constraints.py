@@ -39,7 +39,7 @@ def transition_mask(
         for tag in (before, after):
             if tag not in state:
                 raise ValueError(
-                    f"forbidden_transitions names the tag {tag!r}, which training does not show"
+                    f"forbidden_transitions names the tag {tag!r}, which does not occur in training"
                 )
         mask.edges[state[before], state[after]] = -np.inf
     return mask
@@ -60,9 +60,8 @@ def refuse_broken_constraints(
         position = int(positions[np.argmax(broken)])
         row = int(np.searchsorted(offsets, position, side="right")) - 1
         raise ValueError(
-            f"sequence {row} holds the forbidden transition "
-            f"{tags[states[position - 1]]!r} -> {tags[states[position]]!r}; "
-            f"allow it or correct the tags"
+            f"sequence {row} contains the forbidden transition {tags[states[position - 1]]!r} -> "
+            f"{tags[states[position]]!r}; allow it or correct the tags"
         )
     for values, ends, name in (
         (mask.start, offsets[:-1], "start"),
@@ -72,6 +71,6 @@ def refuse_broken_constraints(
         if broken.any():
             row = int(np.argmax(broken))
             raise ValueError(
-                f"sequence {row} must not {name} with the tag {tags[states[ends[row]]]!r}; "
-                f"drop tag_scheme or correct the tags"
+                f"sequence {row} must not {name} with the tag {tags[states[ends[row]]]!r}; omit "
+                "tag_scheme, or correct the tags"
             )

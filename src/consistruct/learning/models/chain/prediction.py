@@ -163,14 +163,14 @@ class ChainPredictor(TargetModel):
                 X = self.encoder_.fit_transform(X.sequences)
             elif self.hash_bits is not None:
                 raise ValueError(
-                    f"hash_bits={self.hash_bits!r} is for feature names, but X holds numbers; "
-                    f"leave it out"
+                    f"hash_bits={self.hash_bits!r} is for feature names, but X contains numbers; "
+                    "omit it"
                 )
             self.n_features_in_ = X.n_features
             return X
         if isinstance(X, NamedTokens):
             if self.encoder_ is None:
-                raise ValueError("X holds feature names, but the model was fitted on numbers")
+                raise ValueError("X contains feature names, but the model was fitted on numbers")
             return self.encoder_.transform(X.sequences)
         if X.n_features != self.n_features_in_:
             raise ValueError(

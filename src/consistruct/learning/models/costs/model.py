@@ -154,7 +154,8 @@ class Costs(TargetModel):
         refuse_idle(self, "surrogate", self.surrogate is not None, ("n_epochs",))
         if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
             raise ValueError(
-                f"surrogate={self.surrogate!r} tunes linear and kernel fits; leave other models out"
+                f"surrogate={self.surrogate!r} fine-tunes only linear and kernel fits; omit other "
+                "models"
             )
         return list(kinds), powers
 

@@ -208,8 +208,8 @@ class RandomFeatures(FeatureMap):
     ) -> None:
         if kernel.name == "poly":
             raise ValueError(
-                "random features exist for the kernels 'rbf' and 'laplace', got 'poly'; "
-                "use features='nystroem' for it"
+                "random features exist only for the kernels 'rbf' and 'laplace', got 'poly'; use "
+                "features='nystroem' for it"
             )
         self.kernel = kernel
         self.scaling = scaling or Scaling()
@@ -246,8 +246,8 @@ def dense_rows(X: Any) -> FloatArray:
     """Rows that a kernel is evaluated against, as float64; refuses to fill memory."""
     if X.shape[0] * X.shape[1] > DENSE_LANDMARK_LIMIT:
         raise ValueError(
-            f"kernel features would keep {X.shape[0]} rows of {X.shape[1]} columns as an array; "
-            f"use features='linear' for wide data, or lower n_components"
+            f"kernel features would store {X.shape[0]} rows of {X.shape[1]} columns as an array; "
+            "use features='linear' for wide data, or lower n_components"
         )
     rows = to_dense(X)
     return np.array(rows, dtype=np.float64, order="C")

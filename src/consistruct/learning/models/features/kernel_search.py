@@ -98,7 +98,7 @@ def search_kernel(
     best = int(max(good, key=lambda place: _simplicity(candidates[place][0], first)))
     kernel, scaling = candidates[best]
     logger.info(
-        "features: %s, standardised: %s, task loss of rows left out %.4f",
+        "features: %s, standardised: %s, task loss on held-out rows %.4f",
         kernel,
         scaling.scale is not None,
         task[best],

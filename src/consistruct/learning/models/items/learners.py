@@ -66,8 +66,8 @@ def training_queries(
     kept = np.flatnonzero(weight > 0)
     if len(kept) == 0:
         raise ValueError(
-            "no query tells anything: each has a single item, or its orders all cost the same; "
-            "give queries with several items"
+            "no query is informative: each has a single item, or all its orders cost the same; "
+            "pass queries with several items"
         )
     every = QueryProblem(items, grades.offsets, targets, weight)
     weighted = sample_weight is not None and bool(np.ptp(sample_weight) > 0)

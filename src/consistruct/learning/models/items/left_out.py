@@ -65,8 +65,8 @@ def query_folds(queries: TrainingQueries, cv: Any, rng: np.random.Generator) -> 
     """Queries to fit on and to leave out: by `cv`, or by the size of the data if it is None."""
     if len(queries) < 2:
         raise ValueError(
-            "models of items are compared by leaving out queries, got one query that tells "
-            "anything; give more, or choose model='ridge' with a number for alpha"
+            "models of items are compared by leaving out queries, but only one query is "
+            "informative; pass more queries, or choose model='ridge' with a number for alpha"
         )
     if cv is None:
         cv = FOLDS if np.prod(queries.problem.items.shape) <= SMALL else FEW_FOLDS

@@ -112,8 +112,8 @@ class RegressorLearner(ItemLearner):
         name = _weight_argument(regressor)
         if name is None and queries.weighted:
             raise ValueError(
-                f"{type(regressor).__name__} takes no sample_weight, but weights of queries were "
-                f"given; leave them out or choose a regressor with sample_weight"
+                f"{type(regressor).__name__} does not support sample_weight, but weights of "
+                "queries were given; omit them, or choose a regressor with sample_weight"
             )
         # without weights of rows the regressor still estimates E[u | x]
         weight = {} if name is None else {name: problem.item_weight}

@@ -134,7 +134,7 @@ class DeviceClosedForm(Member):
         error = max(float(np.std(losses[0])), float(np.std(gap))) / np.sqrt(len(gap))
         chosen = "single" if float(gap.mean()) <= error else "double"
         logger.info(
-            "closed form on %s: left-out task loss %.5g in double, %.5g in single precision "
+            "closed form on %s: held-out task loss %.5g in double, %.5g in single precision "
             "(standard error %.2g): %s precision",
             self.device,
             losses[0].mean(),
@@ -236,8 +236,8 @@ class _Path:
         factor, failed = torch.linalg.cholesky_ex(whole)
         if int(failed):
             raise ValueError(
-                f"alpha={alpha:g} is too small: the features are dependent up to rounding; "
-                f"give a larger alpha, or 'auto'"
+                f"alpha={alpha:g} is too small: the features are dependent up to rounding; choose "
+                "a larger alpha, or 'auto'"
             )
         return factor
 

@@ -64,7 +64,7 @@ class DeviceFeatures:
                 features,
                 "features on the device",
                 "Ridge(device=…)",
-                "use features='linear', 'nystroem' or 'random', or leave out device",
+                "use features='linear', 'nystroem' or 'random', or omit device",
             )
         self.shift, self.scale = tensor(features.scaling.shift), tensor(features.scaling.scale)
         if isinstance(features, KernelCentres):

@@ -149,7 +149,7 @@ def _by_held_out(
 
         parts.append((float(rows.weight.sum()), score_path(one_by_one, judged, alphas)))
     if not parts:
-        raise ValueError("held_out has no rows to judge a penalty by; leave it out for GCV")
+        raise ValueError("held_out has no rows to choose a penalty by; omit it to use GCV")
     shares = np.array([weight for weight, _ in parts]) / sum(weight for weight, _ in parts)
 
     def mean(name: str) -> Any:

@@ -93,7 +93,7 @@ class TridiagonalPath:
             if failed_at:
                 raise ValueError(
                     f"alpha={alpha:g} is too small: the features are dependent up to rounding; "
-                    f"give a larger alpha, or 'auto'"
+                    "choose a larger alpha, or 'auto'"
                 )
             result[:, columns] = lapack.dpttrs(pivots, ratios, self._moments[:, columns])[0]
         return result

@@ -58,7 +58,7 @@ class CholeskyRidge:
         largest_eigenvalue: float,
     ) -> None:
         if np.ptp(penalty.factor) > 0:
-            raise ValueError("one factorisation serves outputs with equal penalties only")
+            raise ValueError("one factorisation works only for outputs with equal penalties")
         self.weight, self.fit_intercept, self.penalty = weight, fit_intercept, penalty
         self.total = float(weight.sum())
         self.largest_eigenvalue = largest_eigenvalue
@@ -98,7 +98,7 @@ class CholeskyRidge:
                 return factor, strength
         raise ValueError(
             f"alpha={alpha:g} is too small for a kernel matrix of {len(self.weight)} rows: it is "
-            f"singular at float64; give a larger alpha, or 'auto'"
+            "singular at float64; choose a larger alpha, or 'auto'"
         )
 
     def _solve(self, factor: FloatArray, right: FloatArray) -> FloatArray:

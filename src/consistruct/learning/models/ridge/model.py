@@ -185,8 +185,8 @@ class Ridge(FitsMoments, TargetModel):
         if self.solver == MOMENTS:
             if self.device is not None:
                 raise ValueError(
-                    f"solver='moments' adds up batches on the processor, got device="
-                    f"{self.device!r}; leave one of them out"
+                    f"solver='moments' adds up batches on the CPU, got device={self.device!r}; "
+                    "omit one of them"
                 )
             return self._fit_by_moments(X, truths, statistic, weight, groups, rng)
         solver = self._make_solver(X.shape)
@@ -324,8 +324,8 @@ class Ridge(FitsMoments, TargetModel):
         allowed = self.solver in ("auto", "closed_form") or isinstance(self.solver, ClosedForm)
         if not allowed or self.regularizer != "gram":
             raise ValueError(
-                f"device={self.device!r} has the closed form with regularizer='gram' only, got "
-                f"solver={self.solver!r} and regularizer={self.regularizer!r}"
+                f"device={self.device!r} supports only the closed form with regularizer='gram', "
+                f"got solver={self.solver!r} and regularizer={self.regularizer!r}"
             )
         chosen = self.solver.selection if isinstance(self.solver, ClosedForm) else "auto"
         selection: Any = "gcv" if chosen == "auto" else chosen
@@ -376,8 +376,8 @@ class Ridge(FitsMoments, TargetModel):
             raise CapabilityError(
                 self,
                 "left_out",
-                "estimates of rows by a fit without them",
-                "only the closed form without groups has them exactly; give cv=",
+                "held-out estimates",
+                "only the closed form without groups has them exactly; pass cv=",
             )
         return self._left_out
 

@@ -123,16 +123,16 @@ class Moments:
         rest = self.total_weight - other.total_weight
         if other.n_rows >= self.n_rows or rest <= 0:
             raise ConsistructError(
-                f"cannot take {other.n_rows} rows of weight {other.total_weight:g} out of "
-                f"{self.n_rows} rows of weight {self.total_weight:g}; some must be left"
+                f"cannot remove {other.n_rows} rows of weight {other.total_weight:g} from "
+                f"{self.n_rows} rows of weight {self.total_weight:g}; some rows must remain"
             )
         share = -other.total_weight / rest
         result = self._combined(other, -1.0, rest, share, self.total_weight * share)
         floor = -LOST_DIGITS * abs(self.second_moment.diagonal())
         if (result.second_moment.diagonal() < floor).any():
             raise ConsistructError(
-                "the rows to be taken out are not among those summed: a sum of squares would be "
-                "negative; subtract moments that were added before"
+                "the rows to be removed are not among those summed: a sum of squares would be "
+                "negative; subtract only moments that were added before"
             )
         return result
 
@@ -161,11 +161,13 @@ class Moments:
 
     def _refuse_other_sums(self, other: Moments) -> None:
         if self.cross_moment.shape != other.cross_moment.shape:
-            raise ConsistructError(f"moments of {_shape(self)} and of {_shape(other)} do not mix")
+            raise ConsistructError(
+                f"moments of {_shape(self)} and of {_shape(other)} cannot be combined"
+            )
         if self.key != other.key:
             raise ConsistructError(
-                f"these are moments of different features, labels or losses "
-                f"({self.key or 'no key'}; {other.key or 'no key'}); make both by one plan"
+                "these are moments of different features, labels or losses "
+                f"({self.key or 'no key'}; {other.key or 'no key'}); make both with the same plan"
             )
 
     # --- other coordinates ---
@@ -215,7 +217,7 @@ class Moments:
         if found is None:
             raise ValueError(f"there is no file {str(path)!r}")
         if found.numbers.get("form") != FORM:
-            raise ValueError(f"{Path(path).name} holds no moments")
+            raise ValueError(f"{Path(path).name} contains no moments")
         numbers = {name: found.numbers[name] for name in NUMBERS}
         arrays: dict[str, Any] = {name: found.arrays[name] for name in ARRAYS}
         return cls(**arrays, **numbers, key=found.fingerprint)

@@ -77,8 +77,8 @@ class FitsMoments:
         """
         if isinstance(self.features, str) and self.features in KERNELS:
             raise ValueError(
-                f"features={self.features!r} is a kernel over all rows, which no pass can hold; "
-                f"use features='nystroem' or 'random' with kernel={self.features!r}"
+                f"features={self.features!r} is a kernel over all rows, which does not work in a "
+                f"single pass; use features='nystroem' or 'random' with kernel={self.features!r}"
             )
         if self.features == "linear":
             refuse_idle_features(self)

@@ -109,6 +109,6 @@ def check_alpha(alpha: object) -> float | FloatArray | None:
     if isinstance(alpha, list | tuple | np.ndarray):
         values = np.array([check_number(value, "alpha", low=0.0) for value in alpha])
         if len(values) == 0:
-            raise ValueError("alpha must not be an empty list; give numbers or 'auto'")
+            raise ValueError("alpha must not be an empty list; pass numbers or 'auto'")
         return values
     return check_number(alpha, "alpha", low=0.0)

@@ -53,7 +53,7 @@ class Objective(ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """Unbiased estimates from one drawn label per example."""
         raise CapabilityError(
-            self, "sampled_value_and_gradient", "label_sampling=True", "leave label_sampling out"
+            self, "sampled_value_and_gradient", "label_sampling=True", "omit label_sampling"
         )
 
     def start(self, weight: FloatArray) -> FloatArray:

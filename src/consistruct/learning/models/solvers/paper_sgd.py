@@ -134,8 +134,8 @@ class PaperSGD(BaseSolver):
         """
         if single_alpha(alpha):
             raise ValueError(
-                f"the paper's algorithm has no penalty but a ball of radius D; leave alpha out or "
-                f"give PaperSGD(radius=…), got alpha={alpha!r}"
+                "the paper's algorithm has no penalty but a ball of radius D; omit alpha, or use "
+                f"PaperSGD(radius=…), got alpha={alpha!r}"
             )
         if isinstance(objective, TargetValues) and objective.constant_offset is not None:
             found = self.solve(
@@ -148,10 +148,10 @@ class PaperSGD(BaseSolver):
             )
             return replace(found, weights=-found.weights)
         surrogate: BaseSurrogate = objective
-        require(self, surrogate, "give a surrogate, or TargetValues(loss)")
+        require(self, surrogate, "pass a surrogate, or TargetValues(loss)")
         if surrogate.name not in ("quadratic", "square") and self.gradient_bound is None:
             raise ValueError(
-                f"the paper bounds M for the quadratic surrogate only; give gradient_bound for "
+                "the paper bounds M for the quadratic surrogate only; pass gradient_bound for "
                 f"{type(surrogate).__name__}"
             )
         labels = np.asarray(true)
