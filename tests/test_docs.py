@@ -247,7 +247,7 @@ def test_the_readme_s_two_commands_are_what_ci_runs():
     for target in [*named, "docs"]:
         assert re.search(rf"^{target}:", makefile, re.M)
         assert f"make {target}" in gate
-    assert "make wheel floors" in gate  # installs the wheel, as the excused block of the README does
+    assert "make wheel floors" in gate  # installs it, as the excused block of the README does
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
