@@ -158,8 +158,8 @@ def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
             skipped += 1
         else:
             passed += 1
-            told = test.find("properties/property[@name='cases']")
-            cases += 1 if told is None else int(str(told.get("value")))
+            reported = test.find("properties/property[@name='cases']")
+            cases += 1 if reported is None else int(str(reported.get("value")))
     return Outcome(suite, cases, passed, tuple(failed), skipped, seconds)
 
 

@@ -97,11 +97,11 @@ def check_versions(hatchling: Path) -> None:
 
 def expect_version(hatchling: Path, folder: Path, pattern: str) -> None:
     """Stop if the version of a source tree is not of that form."""
-    told = subprocess.run(
+    answer = subprocess.run(
         [hatchling, "version"], cwd=folder, capture_output=True, text=True, env=CLEAN, check=False
     )
-    if not re.fullmatch(pattern, told.stdout.strip()):
-        raise SystemExit(f"wheel: version {told.stdout!r} is not {pattern}: {told.stderr}")
+    if not re.fullmatch(pattern, answer.stdout.strip()):
+        raise SystemExit(f"wheel: version {answer.stdout!r} is not {pattern}: {answer.stderr}")
 
 
 def built() -> tuple[Path, Path]:
@@ -146,8 +146,8 @@ def pythons() -> list[Path]:
         candidates = [shutil.which(f"python3.{minor}")]
         keeper = shutil.which("pyenv")
         if keeper is not None:
-            told = subprocess.run([keeper, "root"], capture_output=True, text=True, check=False)
-            kept = Path(told.stdout.strip()) / "versions"
+            answer = subprocess.run([keeper, "root"], capture_output=True, text=True, check=False)
+            kept = Path(answer.stdout.strip()) / "versions"
             candidates += sorted(map(str, kept.glob(f"3.{minor}.*/bin/python3.{minor}")))
         for candidate in candidates:
             if candidate is not None and starts(candidate):
@@ -157,10 +157,10 @@ def pythons() -> list[Path]:
 
 def starts(python: str) -> bool:
     """Whether it is an interpreter that can make environments, not only a name for one."""
-    told = subprocess.run(
+    answer = subprocess.run(
         [python, "-c", "import ensurepip, venv"], capture_output=True, check=False
     )
-    return told.returncode == 0
+    return answer.returncode == 0
 
 
 def newest(*, everywhere: bool) -> None:
@@ -180,7 +180,7 @@ def newest(*, everywhere: bool) -> None:
                 pip(there, "install", f"{wheel}[io,explorer]")
                 run(there, ROOT / "tools" / "check_extras.py")
                 types(there)
-        told(python, "newest versions", python == last or everywhere, start)
+        say_passed(python, "newest versions", python == last or everywhere, start)
 
     with ThreadPoolExecutor(TOGETHER) as pool:
         list(pool.map(on, [last, *older]))  # the longest first
@@ -203,10 +203,10 @@ def floors() -> None:
         check(there)
         run(there, ROOT / "tools" / "run_page.py", ROOT / "README.md")
         run(there, ROOT / "tools" / "check_extras.py")
-    told(python, "floors of pyproject.toml", True, start)
+    say_passed(python, "floors of pyproject.toml", True, start)
 
 
-def told(python: Path, versions: str, readme: bool, start: float) -> None:
+def say_passed(python: Path, versions: str, readme: bool, start: float) -> None:
     """Say what held."""
     how = "README and self-test" if readme else "self-test"
     seconds = time.monotonic() - start

@@ -81,7 +81,7 @@ def fold(title: str, *parts: str) -> str:
 
 
 def lines_svg(
-    lines: Sequence[Line], x_label: str, y_label: str, *, x_log: bool = False, told: str = ""
+    lines: Sequence[Line], x_label: str, y_label: str, *, x_log: bool = False, description: str = ""
 ) -> str:
     """Lines over one pair of axes; the y axis starts at 0 unless values are negative.
 
@@ -119,7 +119,8 @@ def lines_svg(
     shown = (10**x0, 10**x1) if x_log else (x0, x1)
     quiet = 'fill="currentColor" font-size="11" opacity="0.8"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(told or y_label)}"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img"'
+        f' aria-label="{escape(description or y_label)}"'
         f' viewBox="0 0 {WIDTH} {tall}" width="{WIDTH}" style="max-width:100%;height:auto;'
         'display:block;margin:0.3em 0;color:inherit">',
         f'<path d="M{left},{TOP}V{floor}H{right}" fill="none" stroke="currentColor" '

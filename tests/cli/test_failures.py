@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from consistruct import cli
 from consistruct.calibration import calibration_function
-from consistruct.cli.failures import BUG, LONGEST, is_told
+from consistruct.cli.failures import BUG, LONGEST, is_for_users
 from consistruct.exceptions import LossSpecError
 from consistruct.losses import Mixed
 
@@ -131,11 +131,11 @@ def test_long_messages_are_cut(monkeypatch):
 def test_errors_raised_on_purpose_are_told_from_failed_calls():
     with pytest.raises(TypeError) as raised:
         calibration_function(3)
-    assert is_told(raised.value)
+    assert is_for_users(raised.value)
     with pytest.raises(ValueError) as failed:
         Mixed((2, 2), 0.1).matrix() + np.zeros(3)
-    assert not is_told(failed.value)
-    assert not is_told(ValueError("never raised"))
+    assert not is_for_users(failed.value)
+    assert not is_for_users(ValueError("never raised"))
 
 
 # --- standard output -----------------------------------------------------------------------------

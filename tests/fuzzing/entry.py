@@ -22,7 +22,7 @@ def run(words: list[str]) -> int:
     import typer
 
     from consistruct import cli
-    from consistruct.cli.failures import told
+    from consistruct.cli.failures import reported_failures
 
     if words[0] == "consistruct":
         sys.argv = words
@@ -32,7 +32,7 @@ def run(words: list[str]) -> int:
             return int(stop.code or 0)
         return 0
     try:
-        with told():
+        with reported_failures():
             found = READERS[words[0]](*words[1:])
             Path("read.json").write_text(json.dumps(found), encoding="utf-8")
     except typer.Exit as stop:

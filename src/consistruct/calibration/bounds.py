@@ -98,7 +98,8 @@ def inconsistent_lower_bound(
     For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over truths:
     "two-sided" max_v (εv − max_y|v x − z|)₊² / 2‖Δ‖²; "one-sided" drops the absolute value, which
     makes it the solution with the order constraint of i alone; "linear program" also asks that i be
-    optimal and bounds min z·q over such laws q. Each is at least as tight as the one before.
+    optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
+    before.
     """
     _check_eps(eps)
     problem = explicit_problem(loss, scores)
@@ -121,7 +122,7 @@ def inconsistent_lower_bound(
 
 
 def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) -> float:
-    """The least z·q that the version can prove for laws with x·q ≥ ε."""
+    """The least z·q that the version can prove for distributions with x·q ≥ ε."""
     x = problem.loss[j] - problem.loss[i]
     z = problem.projected[j] - problem.projected[i]
     if version == "two-sided":

@@ -42,7 +42,7 @@ def calibration_card(curve: CalibrationFunction) -> str:
     low = [0.0, *(point.lower for point in points)]
     high = [0.0, *(min(point.upper, 4 * max(low)) for point in points)]
     lines = [Line(x, low, high), Line(x, low)] if high != low else [Line(x, low)]
-    picture = lines_svg(lines, "ε, excess task risk", "H(ε)", told="H over ε")
+    picture = lines_svg(lines, "ε, excess task risk", "H(ε)", description="H over ε")
     return card("Calibration function H", list_of_facts(facts), picture)
 
 

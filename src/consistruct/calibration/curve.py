@@ -164,9 +164,9 @@ class CalibrationFunction:
 
     @property
     def witness(self) -> Witness:
-        """The law at the consistency level and its pair, for other surrogates than the quadratic.
+        """The distribution at the consistency level and its pair; not for the quadratic surrogate.
 
-        Under this law the surrogate's optimum predicts j though i is better by the level.
+        Under this distribution the surrogate's optimum predicts j though i is better by the level.
         """
         if not isinstance(self._method, PairsMethod):
             raise ConsistructError(f"the method '{self.method}' provides no witness")

@@ -42,9 +42,9 @@ def calibration_function(
 ) -> CalibrationFunction:
     """The exact, certified calibration function of a task loss.
 
-    H(ε) = min ½‖f + P_F Lq‖²_μ over laws q and scores f = Fθ whose prediction is worse by ε than
-    the best predictable label. It is zero up to the consistency level, and the larger it is, the
-    fewer examples it takes to learn.
+    H(ε) = min ½‖f + P_F Lq‖²_μ over distributions q and scores f = Fθ whose prediction is worse by
+    ε than the best predictable label. It is zero up to the consistency level, and the larger it is,
+    the fewer examples it takes to learn.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def calibration_function(
         (CRF), "sparsemax", "hinge" (Crammer–Singer, structured SVM), "max-min-margin"; or a class
         of your own, derived from `surrogates.ABSurrogate`.
     decoding : "argmax" or "bayes"
-        "bayes" takes argmin_c (Lp)_c of the estimated law p; for "log" and "sparsemax".
+        "bayes" takes argmin_c (Lp)_c of the estimated distribution p; for "log" and "sparsemax".
     distributions : Distributions or str, optional
         Only these distributions of the truth, instead of all: "noise:0.05" (sure labels but for
         noise of that rate), "margin:0.3" (the likeliest truth leads the second by that much),

@@ -147,7 +147,7 @@ def _certify(
 
 
 def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
-    """Nearest law with gap·q ≥ ε: cut, normalise, move towards the truth of largest gap."""
+    """A distribution with gap·q ≥ ε: cut, normalise, move towards the truth of largest gap."""
     q = np.where(q > 1e-14, q, 0.0)
     total = q.sum()
     q = q / total if total > 0 else np.full(len(q), 1.0 / len(q))

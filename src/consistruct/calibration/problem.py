@@ -1,9 +1,10 @@
 """The calibration problem as plain data.
 
 In a μ-orthonormal basis of the scores (rows F̃_c with E_c F̃_c F̃_cᵀ = I) the excess surrogate risk of
-score parameters θ under the law q of the truth is ½‖θ + Uq‖², U = E_c F̃_c L_c. Write v = θ + Uq and
-P = F̃U (the loss projected on the scores, equal to L up to constants where the scores express it).
-The pair (i, j) asks for the cheapest v for which j is predicted though i is better by ε:
+score parameters θ under the distribution q of the truth is ½‖θ + Uq‖², U = E_c F̃_c L_c. Write v =
+θ + Uq and P = F̃U (the loss projected on the scores, equal to L up to constants where the scores
+express it). The pair (i, j) asks for the cheapest v for which j is predicted though i is better by
+ε:
 
     H_ij(ε) = min ½‖v‖²   s.t.   ⟨F̃_c − F̃_j, v⟩ ≤ (P_c − P_j) q  for every predictable c ≠ j,
                                  (L_j − L_i) q ≥ ε,   q in the simplex.
@@ -113,7 +114,7 @@ class PairProblem:
         return float(self.gap.max())
 
     def expand_law(self, q: FloatArray, n_columns: int) -> FloatArray:
-        """q of the cells -> law over all truths, (n_columns,): uniform within a cell."""
+        """q of the cells -> distribution over all truths, (n_columns,): uniform within a cell."""
         full = np.zeros(n_columns)
         for mass, cell in zip(q, self.column_cells, strict=True):
             full[cell] = mass / len(cell)

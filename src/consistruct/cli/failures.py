@@ -26,7 +26,7 @@ __all__ = [
     "INTERRUPTED",
     "Commands",
     "end_output",
-    "is_told",
+    "is_for_users",
     "is_usage",
     "one_line",
     "tell",
@@ -41,16 +41,16 @@ VALIDATORS = ("sklearn", "typer", "click")
 
 
 class Commands(TyperGroup):
-    """The group of all commands: whatever one of them raises is told here."""
+    """The group of all commands: whatever one of them raises becomes one line here."""
 
     def invoke(self, ctx: Any) -> Any:
-        with told():
+        with reported_failures():
             return super().invoke(ctx)
 
     # what fails while options are read, such as a help text that cannot be written
     def main(self, *args: Any, **options: Any) -> Any:
         try:
-            with told():
+            with reported_failures():
                 return super().main(*args, **options)
         except typer.Exit as stop:
             if options.get("standalone_mode", True):
@@ -59,7 +59,7 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def reported_failures() -> Iterator[None]:
     """Turn what the body raises into one line on stderr and an exit code."""
     try:
         yield
@@ -78,7 +78,7 @@ def told() -> Iterator[None]:
     except Exception as error:
         if is_usage(error):
             raise
-        if is_told(error):
+        if is_for_users(error):
             raise typer.Exit(tell(one_line(error), BAD_INPUT)) from None
         raise typer.Exit(_tell_bug(error)) from None
 
@@ -99,7 +99,7 @@ def one_line(message: object) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def is_told(error: Exception) -> bool:
+def is_for_users(error: Exception) -> bool:
     """Whether an error speaks to the user: a `raise` made it, not a call that failed."""
     if isinstance(error, ConsistructError):
         return True

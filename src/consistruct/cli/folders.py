@@ -163,8 +163,8 @@ def _estimator(folder: Folder, loss: Any, model: Any, seed: int) -> Any:
     several = labels is not None and labels.rows.ndim > 1
     rows = None if labels is None else labels.rows
     indicator = several and rows is not None and set(np.unique(rows).tolist()) <= {0, 1, "0", "1"}
-    face = StructuredPredictor if several and not indicator else TaskLossClassifier
-    return face(loss=loss, model=model, random_state=seed)
+    estimator = StructuredPredictor if several and not indicator else TaskLossClassifier
+    return estimator(loss=loss, model=model, random_state=seed)
 
 
 def predict_folder(

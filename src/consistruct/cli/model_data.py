@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consistruct.cli.failures import is_told, is_usage, one_line
+from consistruct.cli.failures import is_for_users, is_usage, one_line
 from consistruct.cli.progress import activity
 from consistruct.exceptions import ModelFileError
 
@@ -60,7 +60,7 @@ def using(model: Path) -> Iterator[None]:
     except (OSError, MemoryError):
         raise
     except Exception as error:
-        if is_told(error) or is_usage(error):
+        if is_for_users(error) or is_usage(error):
             raise
         raise ModelFileError(
             f"{model} cannot be used, its parts do not fit together "

@@ -13,8 +13,8 @@ __all__ = ["activity", "byte_bar", "progress_bar"]
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function (done, total) to call after each step; the bar appears after two seconds."""
-    with showing(label) as told:
-        yield told
+    with showing(label) as advance:
+        yield advance
 
 
 @contextmanager

@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class ChainMarginals:
-    """The law p(y) ∝ exp(Σ_t unary_t(y_t) + Σ_t edges_t(y_t, y_{t+1})) of packed sequences.
+    """p(y) ∝ exp(Σ_t unary_t(y_t) + Σ_t edges_t(y_t, y_{t+1})) of packed sequences.
 
     Parameters
     ----------

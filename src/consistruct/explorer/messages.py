@@ -1,6 +1,6 @@
 """What the page says where something cannot be computed: in the words of its own menus.
 
-The package speaks to people who write Python or commands. Here its messages are told again for
+The package speaks to people who write Python or commands. Here its messages are written again for
 somebody who sees a form; what needs no other words passes as it is.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["junk_message", "menu_words", "page_message"]
 MESSAGE_CHARACTERS = 400
 Match = re.Match[str]
 
-_TOLD: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
+_WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     (
         r"(separable|chain) scores need labels made of parts",
         lambda m: (
@@ -105,10 +105,10 @@ def page_message(error: object) -> str:
     'first second'
     """
     text = " ".join(str(error).split())
-    for pattern, told in _TOLD:
+    for pattern, wording in _WORDINGS:
         found = re.search(pattern, text)
         if found is not None:
-            text = told if isinstance(told, str) else told(found)
+            text = wording if isinstance(wording, str) else wording(found)
             break
     return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
 
@@ -126,8 +126,8 @@ def menu_words(text: str) -> str:
     >>> menu_words("Use the loss's own scores (--scores own): they are always consistent.")
     "Use the loss's own scores (“own” in the menu “Scores”): they are always consistent."
     """
-    for pattern, told in _OPTIONS:
-        text = re.sub(pattern, told, text)
+    for pattern, wording in _OPTIONS:
+        text = re.sub(pattern, wording, text)
     return text
 
 

@@ -29,8 +29,8 @@ class SurrogateGuarantee:
     lower, upper : float
         Certified bounds on H(ε), in the surrogate's own unit.
     draws_least, draws_most : float or None
-        Bounds on n(ε) = S/H(ε), which has no unit: draws from the uniform law after which acting on
-        the frequencies costs H(ε). None where S is not known.
+        Bounds on n(ε) = S/H(ε), which has no unit: draws from the uniform distribution after which
+        acting on the frequencies costs H(ε). None where S is not known.
     consistency_level : float
         NaN where it is not known.
     status : str
@@ -70,10 +70,11 @@ def choose_surrogate(loss: Loss, *, eps: float) -> SurrogateAdvice:
     """Compare surrogates by draws per calibrated excess, n(ε) = S/H(ε).
 
     H alone depends on the unit of the surrogate; n(ε) does not (`compare_surrogates` defines S). It
-    compares worst-case calibration per draw at the least informative law, and says nothing of
-    approximation by a model, of optimisation, or of laws with less noise. The quadratic surrogate
-    has the loss's own scores, the others what they are trained with. For "linear-regret" it also
-    depends on κ, here the largest loss: a larger κ has a lower figure and a stiffer surrogate.
+    compares worst-case calibration per draw at the least informative distribution, and says nothing
+    of approximation by a model, of optimisation, or of distributions with less noise. The quadratic
+    surrogate has the loss's own scores, the others what they are trained with. For "linear-regret"
+    it also depends on κ, here the largest loss: a larger κ has a lower figure and a stiffer
+    surrogate.
 
     Examples
     --------

@@ -46,7 +46,9 @@ def _drawn(chart: Chart) -> str:
         if series.kind == "band" and series.upper is not None:
             upper = [float("nan") if v is None else v for v in series.upper]
         lines.append(Line(x, y, upper, series.name))
-    picture = lines_svg(lines, chart.x_label, chart.y_label, x_log=chart.x_log, told=chart.title)
+    picture = lines_svg(
+        lines, chart.x_label, chart.y_label, x_log=chart.x_log, description=chart.title
+    )
     return (
         f'<div style="font-weight:600;margin-top:0.6em">{escape(chart.title)}</div>{picture}'
         if picture

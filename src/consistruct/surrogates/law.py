@@ -1,4 +1,4 @@
-"""Surrogates that estimate the law of the truth, one score per label."""
+"""Surrogates that estimate the distribution of the truth, one score per label."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["LawSurrogate"]
 class LawSurrogate(EnumeratedSurrogate):
     """Φ(θ, y) = Ω*(f) − f_y with f = Fθ: the gradient of Ω* is a probability distribution.
 
-    Required: `value_and_gradient`, `link`. The law p = ∇Ω*(f) estimates that of the truth, so
-    ``decoding="bayes"``, argmin_c (Lp)_c, is consistent for every loss under full scores;
+    Required: `value_and_gradient`, `link`. The distribution p = ∇Ω*(f) estimates that of the truth,
+    so ``decoding="bayes"``, argmin_c (Lp)_c, is consistent for every loss under full scores;
     ``"argmax"`` predicts the most probable label whatever the loss. Truths must be predictions too
     (capability ``truth_as_prediction``).
     """

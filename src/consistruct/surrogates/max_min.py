@@ -1,4 +1,4 @@
-"""Max-min margin: the hinge of an adversary who chooses the law of the truth."""
+"""Max-min margin: the hinge of an adversary who chooses the distribution of the truth."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         return values, laws @ self._embedding[named] - own
 
     def _games(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """max_p [min_c (Lp)_c + ⟨f, p⟩] of each row: values (n,) and laws (n, m)."""
+        """max_p [min_c (Lp)_c + ⟨f, p⟩] of each row: values (n,) and distributions (n, m)."""
         k, m = self._matrix.shape
         n = len(scores)
         # variables (p, r) of each row with r ≤ (Lp)_c, Σp = 1

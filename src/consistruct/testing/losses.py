@@ -181,7 +181,7 @@ def _check_span(loss: Loss, L: FloatArray) -> None:
 
 
 def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:
-    """decode(−E_q u_y) minimises the expected loss under any law q of the truths."""
+    """decode(−E_q u_y) minimises the expected loss under any distribution q of the truths."""
     laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
     decision = loss.score_space.decoder()(-laws @ dense_target(loss.target(truths)))
     risks = laws @ L.T

@@ -66,11 +66,11 @@ def _check_at(metric: Metric, confusion: FloatArray, rng: np.random.Generator) -
     slope = (
         metric.value(confusion + STEP * direction) - metric.value(confusion - STEP * direction)
     ) / (2 * STEP)
-    told = float(np.sum(gradient * direction))
+    predicted = float(np.sum(gradient * direction))
     ensure(
-        abs(slope - told) <= 1e-5 * (1.0 + abs(slope)),
+        abs(slope - predicted) <= 1e-5 * (1.0 + abs(slope)),
         metric,
-        f"the gradient tells a slope of {told}, the value has {slope}",
+        f"the gradient promises a slope of {predicted}, the value has {slope}",
     )
     costs = metric.costs(confusion)
     ensure(

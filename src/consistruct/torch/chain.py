@@ -1,7 +1,7 @@
 """Chains on the device: log-partition, marginals, best path, samples, for padded batches.
 
-The law is p(y) ∝ exp(Σ_t unary_t(y_t) + Σ_t edges_t(y_t, y_{t+1})). Parts that the mask leaves out
-are stepped over, wherever they stand, so a batch may be padded at either end.
+The distribution is p(y) ∝ exp(Σ_t unary_t(y_t) + Σ_t edges_t(y_t, y_{t+1})). Parts that the mask
+leaves out are stepped over, wherever they stand, so a batch may be padded at either end.
 
 How it is computed. On a GPU with Triton one fused kernel runs each sequence from end to end in its
 registers (`fused`). On the host the recursions run over time with one small matrix product for the
@@ -154,7 +154,7 @@ def chain_sample(
     n_samples: int = 1,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Sequences drawn from the law, (n_samples, B, T) of int64; −1 where absent.
+    """Sequences drawn from the distribution, (n_samples, B, T) of int64; −1 where absent.
 
     Parameters as in `chain_log_partition`; `generator` is one of the device of the scores.
     """

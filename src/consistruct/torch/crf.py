@@ -205,6 +205,6 @@ class ChainCRF(nn.Module):
         n_samples: int = 1,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Sequences drawn from the law, (n_samples, B, T)."""
+        """Sequences drawn from the distribution, (n_samples, B, T)."""
         found = self.scores(unary.detach(), mask)
         return chain_sample(*found, n_samples=n_samples, generator=generator)

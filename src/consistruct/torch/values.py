@@ -46,7 +46,7 @@ class Values(Constants):
 
     @property
     def probabilistic(self) -> bool:
-        """Whether scores stand for a law of y, so that the highest is not yet a decision."""
+        """Whether scores stand for a distribution of y: the highest is not yet a decision."""
         return False
 
     def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:

@@ -60,12 +60,12 @@ def calibration_dimension(effort: Effort) -> Evidence:
         L = hamming_matrix(T)
         centred = L - L.mean(axis=0)
         ranks = [int(np.linalg.matrix_rank(one)) for one in (L, centred)]
-        rank.see(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
-        rank.see(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
+        rank.record(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
+        rank.record(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
         q = laws(effort.rng, 2**T, 40)
         best = q @ L.T
         chosen = best[np.arange(40), (q @ centred.T).argmin(axis=1)]
-        wrong.see(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
+        wrong.record(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
     return Evidence((rank.deviation, wrong.deviation), f"T up to {effort.pick(4, 7)}")
 
 
@@ -88,7 +88,9 @@ def ranking_low_rank(effort: Effort) -> Evidence:
             (PairwiseDisagreement(n), n * (n - 1) // 2),
         ):
             rank = int(np.linalg.matrix_rank(loss.matrix()))
-            worst.see(float(rank - bound - 1), f"{loss!r}: rank {rank} of {math.factorial(n)} rows")
+            worst.record(
+                float(rank - bound - 1), f"{loss!r}: rank {rank} of {math.factorial(n)} rows"
+            )
     return Evidence((worst.deviation,), f"n up to {effort.pick(4, 5)} items")
 
 
@@ -107,7 +109,7 @@ def ranking_conjecture(effort: Effort) -> Evidence:
         H = calibration_function(loss)
         inexact = not loss.score_space.decoder().exact
         failed = H.consistency_level > 1e-9 or not H(0.5 * H.max_eps) > 0 or inexact
-        broken.see(float(failed), repr(loss))
+        broken.record(float(failed), repr(loss))
     return Evidence((broken.deviation,), "3 items")
 
 
@@ -144,7 +146,7 @@ def hinge_risk(
 
 
 def grid_laws(n: int) -> FloatArray:
-    """Laws on three labels with denominators n."""
+    """Distributions on three labels with denominators n."""
     return np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]) / n
 
 
@@ -160,14 +162,15 @@ def top(j: int, k: int = 3) -> tuple[FloatArray, FloatArray]:
     "related work",
     "The Crammer–Singer SVM is not consistent for the 0-1 loss unless there is a majority class "
     "with probability at least ½.",
-    "linear programs on a grid of laws over three labels: least excess of the surrogate among "
+    "linear programs on a grid of distributions over three labels: least excess of the surrogate "
+    "among "
     "scores that put a wrong label on top; the library's H = 0 up to ε = ½",
     expected="holds with correction",
 )
 def crammer_singer(effort: Effort) -> Evidence:
-    above = Worst("laws with a class above ½ where a wrong label costs nothing", 0)
-    below = Worst("laws without a class of ½ where no wrong label is free", 0)
-    at = Worst("laws with a class of exactly ½ where a wrong label costs nothing", 0)
+    above = Worst("distributions with a class above ½ where a wrong label costs nothing", 0)
+    below = Worst("distributions without a class of ½ where no wrong label is free", 0)
+    at = Worst("distributions with a class of exactly ½ where a wrong label costs nothing", 0)
     for q in grid_laws(effort.pick(8, 16)):
         best = hinge_risk(q)
         wrong = [j for j in range(3) if q[j] < q.max() - 1e-9]
@@ -176,16 +179,18 @@ def crammer_singer(effort: Effort) -> Evidence:
         least = min(hinge_risk(q, *top(j)) - best for j in wrong)
         case = f"q = {np.round(q, 3).tolist()}"
         if q.max() > 0.5 + 1e-9:
-            above.see(float(least < 1e-7), case)
+            above.record(float(least < 1e-7), case)
         elif q.max() < 0.5 - 1e-9:
-            below.see(float(least > 1e-7), case)
+            below.record(float(least > 1e-7), case)
         elif len(wrong) == 2:  # one best label
-            at.see(float(least < 1e-7), f"{case}, excess task risk {q.max() - q[wrong].max():.3g}")
+            at.record(
+                float(least < 1e-7), f"{case}, excess task risk {q.max() - q[wrong].max():.3g}"
+            )
     H = calibration_function(ZeroOne(3), surrogate="hinge")
     level = Deviation("|library's level − ½|", abs(H.consistency_level - 0.5), 1e-7)
     return Evidence(
         (above.deviation, below.deviation, level),
-        f"laws on 3 labels with denominator {effort.pick(8, 16)}",
+        f"distributions on 3 labels with denominator {effort.pick(8, 16)}",
         edge=(at.deviation,),
         corrected=(above.deviation, below.deviation),
         correction="With probability above ½. At exactly ½, e.g. "
@@ -198,14 +203,17 @@ def crammer_singer(effort: Effort) -> Evidence:
     "Section 5",
     "related work",
     "The Crammer–Singer SVM is consistent for the abstain and ordinal losses with 3 classes.",
-    "linear programs on a grid of laws: least excess of the surrogate among scores decoded to a "
+    "linear programs on a grid of distributions: least excess of the surrogate among scores "
+    "decoded to a "
     "wrong prediction, with argmax (the paper's predictor) and with a threshold on the margin",
     expected="holds with correction",
 )
 def crammer_singer_ordinal(effort: Effort) -> Evidence:
     abstain, ordinal = Abstain(3, 0.5).matrix(), Ordinal(3).matrix()
-    threshold = Worst("laws where a wrong prediction costs nothing, threshold ½ on the margin", 0)
-    plain = Worst("laws where a wrong prediction costs nothing, argmax, ordinal loss", 0)
+    threshold = Worst(
+        "distributions where a wrong prediction is free, threshold ½ on the margin", 0
+    )
+    plain = Worst("distributions where a wrong prediction is free, argmax, ordinal loss", 0)
     for q in grid_laws(effort.pick(8, 16)):
         best = hinge_risk(q)
         # clear winner c: f_c ≥ f_d + ½ for all d; unclear: f_c on top, f_c ≤ f_d + ½ for one d
@@ -225,17 +233,17 @@ def crammer_singer_ordinal(effort: Effort) -> Evidence:
             expected = L @ q
             for c, cost in enumerate(costs):
                 if expected[c] > expected.min() + 1e-9:
-                    threshold.see(float(cost < 1e-7), f"{case}, prediction {c}")
+                    threshold.record(float(cost < 1e-7), f"{case}, prediction {c}")
         expected = ordinal @ q
         for c in range(3):
             if expected[c] > expected.min() + 1e-9:
                 free = hinge_risk(q, *top(c)) - best < 1e-7
-                plain.see(
+                plain.record(
                     float(free), f"{case}, predicts {c}, excess {expected[c] - expected.min():.3g}"
                 )
     return Evidence(
         (threshold.deviation,),
-        f"laws on 3 labels with denominator {effort.pick(8, 16)}; abstaining costs ½",
+        f"distributions on 3 labels with denominator {effort.pick(8, 16)}; abstaining costs ½",
         edge=(plain.deviation,),
         corrected=(threshold.deviation,),
         correction="With a decoder that looks at the margin: below a threshold abstain, or "
@@ -264,10 +272,10 @@ def ramp_and_probit(effort: Effort) -> Evidence:
             expected = L @ q
             f, g = rng.normal(scale=2.0, size=(2, k))
             task = expected[f.argmax()] - expected.min()
-            ramp.see(float(task - (_ramp(f, L) @ q - expected.min())))
-            probit.see(float(task / k - (_chances(f) @ expected - expected.min())))
+            ramp.record(float(task - (_ramp(f, L) @ q - expected.min())))
+            probit.record(float(task / k - (_chances(f) @ expected - expected.min())))
             for c in range(k):
-                reached.see(abs(float(_ramp(2 * size * np.eye(k)[c], L) @ q - expected[c])))
+                reached.record(abs(float(_ramp(2 * size * np.eye(k)[c], L) @ q - expected[c])))
             middle = (f + g) / 2
             for name, (at_f, at_g, at_middle) in {
                 "ramp": [_ramp(v, L) @ q for v in (f, g, middle)],
@@ -279,7 +287,7 @@ def ramp_and_probit(effort: Effort) -> Evidence:
     )
     return Evidence(
         (ramp.deviation, probit.deviation, reached.deviation, convex),
-        "0-1 (3), mixed (2×2), ordinal (4); random scores and laws",
+        "0-1 (3), mixed (2×2), ordinal (4); random scores and distributions",
     )
 
 
@@ -329,8 +337,8 @@ def binary_functions(effort: Effort) -> Evidence:
             values = MARGIN_LOSSES[name]
             risk = (1 + eps) / 2 * values(m) + (1 - eps) / 2 * values(-m)
             found = float(risk[m <= 1e-9].min() - risk.min())
-            shape.see(abs(found - expected), f"{name}, ε = {eps}")
-            range_.see(max(eps**2 / 2 - found, found - eps), f"{name}, ε = {eps}")
+            shape.record(abs(found - expected), f"{name}, ε = {eps}")
+            range_.record(max(eps**2 / 2 - found, found - eps), f"{name}, ε = {eps}")
     return Evidence((shape.deviation, range_.deviation), "five surrogates, ε = 0.1, 0.5, 0.9")
 
 
@@ -341,10 +349,10 @@ def binary_functions(effort: Effort) -> Evidence:
     "Calibration functions for ordinal regression have at best a factor 1/k once the surrogate is "
     "divided by the number of classes.",
     "all-threshold surrogate with the squared, exponential and logistic loss, absolute error: a "
-    "law on two adjacent classes moves one threshold only, so H ≤ (binary function)/(k−1)",
+    "distribution on two adjacent classes moves one threshold only, so H ≤ (binary function)/(k−1)",
 )
 def ordinal_normalised(effort: Effort) -> Evidence:
-    worst = Worst("|excess·(k−1) − binary function| at that law", 1e-4)
+    worst = Worst("|excess·(k−1) − binary function| at that distribution", 1e-4)
     m = np.linspace(-8, 8, effort.pick(8001, 80001))
     eps = 0.5
     for k in (3, 6, 20):
@@ -359,8 +367,10 @@ def ordinal_normalised(effort: Effort) -> Evidence:
                 risk = p * values(m) + (1 - p) * values(-m)
                 wrong = m <= 1e-9 if t == k // 2 else np.ones(len(m), dtype=bool)
                 excess += float(risk[wrong].min() - risk.min()) / (k - 1)
-            worst.see(abs(excess * (k - 1) - binary), f"{name}, k = {k}")
-        worst.see(abs(float(task[k // 2 + 1] - task[k // 2]) - eps), f"excess task risk, k = {k}")
+            worst.record(abs(excess * (k - 1) - binary), f"{name}, k = {k}")
+        worst.record(
+            abs(float(task[k // 2 + 1] - task[k // 2]) - eps), f"excess task risk, k = {k}"
+        )
     return Evidence((worst.deviation,), "k = 3, 6, 20; ε = 0.5")
 
 
@@ -370,8 +380,10 @@ def ordinal_normalised(effort: Effort) -> Evidence:
     "related work",
     "Surrogates Σ_c L(c, y)a(f_c) with Σ_c f_c = 0 have a factor 1/k in their calibration "
     "function if divided by k.",
-    "a(f) = (1 + f)₊ and the 0-1 loss: H ≥ ε before the division at random scores and laws, "
-    "attained at f = 0 with a law that is uniform but for one label, so H = ε/k after it for ε "
+    "a(f) = (1 + f)₊ and the 0-1 loss: H ≥ ε before the division at random scores and "
+    "distributions, "
+    "attained at f = 0 with a distribution that is uniform but for one label, so H = ε/k after it "
+    "for ε "
     "≤ 1/(k−1)",
 )
 def sum_to_zero(effort: Effort) -> Evidence:
@@ -385,10 +397,10 @@ def sum_to_zero(effort: Effort) -> Evidence:
             expected = 1 - q
             # the infimum k·min ℓ is attained at f = k e_best − 1
             excess = float(expected @ np.maximum(1 + f, 0)) - k * float(expected.min())
-            below.see(float(expected[f.argmax()] - expected.min()) - excess, f"k = {k}")
+            below.record(float(expected[f.argmax()] - expected.min()) - excess, f"k = {k}")
         eps = 0.9 / (k - 1)
         q = np.full(k, (1 + eps) / k)
         q[0] -= eps
         excess = float((1 - q).sum()) - k * float(1 - q.max())
-        attained.see(relative(excess, eps), f"k = {k}")
+        attained.record(relative(excess, eps), f"k = {k}")
     return Evidence((below.deviation, attained.deviation), "k = 3, 5, 10")

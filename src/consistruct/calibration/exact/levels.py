@@ -1,9 +1,9 @@
 """The consistency level of listed problems between two rationals.
 
 H vanishes iff the best scores −Pq themselves make j win: the level is the largest (L_j − L_i)q over
-pairs and laws with (P_c − P_j)q ≥ 0 for all c. Floats solve the linear programs. From below, the
-law of their active set is solved exactly and must be feasible; from above, any multipliers μ ≥ 0
-prove (L_j − L_i)q ≤ max_y [L_j − L_i + Σ_c μ_c (P_c − P_j)]_y.
+pairs and distributions with (P_c − P_j)q ≥ 0 for all c. Floats solve the linear programs. From
+below, the distribution of their active set is solved exactly and must be feasible; from above, any
+multipliers μ ≥ 0 prove (L_j − L_i)q ≤ max_y [L_j − L_i + Σ_c μ_c (P_c − P_j)]_y.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ACTIVE = 1e-9  # probabilities and slacks below this are zero in floats
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """lower ≤ sup{ε : H(ε) = 0} ≤ upper; the pair and the law that attain the lower end."""
+    """lower ≤ sup{ε : H(ε) = 0} ≤ upper; the pair and distribution that attain the lower end."""
 
     lower: Fraction
     upper: Fraction
@@ -96,7 +96,7 @@ def _pair(
 def _law(
     x: FloatArray, slack: FloatArray, rows: dict[int, list[int]], others: list[int], used: list[int]
 ) -> list[Fraction] | None:
-    """The law of the active set, if it exactly lets j win."""
+    """The distribution of the active set, if it exactly lets j win."""
     support = np.flatnonzero(x > ACTIVE).tolist()
     scale = max(1.0, float(np.abs(slack).max(initial=0.0)))
     nearly = [c for c, s in zip(others, slack.tolist(), strict=True) if s > -ACTIVE * scale]
@@ -114,7 +114,7 @@ def _law(
 
 
 def _cannot_win(order: FloatArray, others: list[int], rows: dict[int, list[int]]) -> bool:
-    """Whether multipliers prove that no law lets j win: Σ μ_c (P_c − P_j) < 0 for every truth."""
+    """Whether multipliers prove that j never wins: Σ μ_c (P_c − P_j) < 0 for every truth."""
     m = order.shape[1]
     found = minimise(  # the least violation t of (P_j − P_c)q ≤ t
         np.append(np.zeros(m), 1.0),

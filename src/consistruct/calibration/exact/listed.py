@@ -221,7 +221,7 @@ class ListedProver:
     ) -> Proof | None:
         """H(ε) for ε > 0; None above the largest excess risk.
 
-        `start` is a pair and a law whose best scores are worth a try.
+        `start` is a pair and a distribution whose best scores are worth a try.
         """
         if eps not in self._proofs:
             found = self._search(eps, start)

@@ -1,8 +1,8 @@
 """From a float solution over labels that are never listed to a point that holds exactly.
 
-The law is moved towards the truth of largest gap until j is worse than i by ε, the parameters until
-no label scores more than j; both ends are then rational numbers. The arithmetic is that of the
-stand-alone checkers, so what is found here passes there.
+The distribution is moved towards the truth of largest gap until j is worse than i by ε, the
+parameters until no label scores more than j; both ends are then rational numbers. The arithmetic is
+that of the stand-alone checkers, so what is found here passes there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Points that are feasible exactly: laws, and the best scores for them where each label has one."""
+"""Points that are feasible exactly: distributions, and their best scores of one per label."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["best_level", "feasible_law", "full_value"]
 
 
 def feasible_law(q: list[Fraction], gap: list[int], eps: Fraction) -> list[Fraction] | None:
-    """A law with gap·q ≥ ε: clipped, normalised, mixed with the truth of largest gap."""
+    """A distribution with gap·q ≥ ε: clipped, normalised, mixed with the truth of largest gap."""
     q = [max(x, Fraction(0)) for x in q]
     total = sum(q, Fraction(0))
     top = max(range(len(gap)), key=lambda y: gap[y])

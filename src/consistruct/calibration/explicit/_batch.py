@@ -60,7 +60,7 @@ def start_point(
     columns: IntArray,
     x: FloatArray,
 ) -> int:
-    """A law with d·q ≥ ε: the remembered one, mixed with the truth of largest d where needed."""
+    """A distribution with d·q ≥ ε: the last one, mixed with the truth of largest d if needed."""
     top = 0
     for y in range(d.shape[0]):
         if d[y] > d[top]:
@@ -85,7 +85,7 @@ def start_point(
 
 @compiled
 def remember(pair: int, columns: IntArray, x: FloatArray, n: int, warm: Warm) -> None:
-    """Keep the heaviest truths of the law, normalised."""
+    """Keep the heaviest truths of the distribution, normalised."""
     width = warm.columns.shape[1]
     if n <= width:
         for a in range(n):

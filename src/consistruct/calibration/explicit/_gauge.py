@@ -59,7 +59,7 @@ def regret(
     n: int,
     z: FloatArray,  # (k,) out
 ) -> None:
-    """z = ℓ_j − ℓ for the law with weights x on columns."""
+    """z = ℓ_j − ℓ for the distribution with weights x on columns."""
     k = LT.shape[1]
     z[:] = 0.0
     for a in range(n):

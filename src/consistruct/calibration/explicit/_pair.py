@@ -277,10 +277,10 @@ def solve_pair(
 ) -> tuple[int, float, float, float, int, int]:
     """Return (status, upper, lower, μ, size of q's support, size of w's support).
 
-    On entry work.columns, work.x hold n truths and a law with d·q ≥ ε; on return the law whose g
-    is `upper`, and work.best_rows, work.best_w the w that with μ proves `lower`. Stops when the
-    lower bound reaches `target` (PRUNED), when upper − lower ≤ tolerance · upper (CLOSED), or when
-    rounding allows no more progress (STALLED).
+    On entry work.columns, work.x hold n truths and a distribution with d·q ≥ ε; on return the
+    distribution whose g is `upper`, and work.best_rows, work.best_w the w that with μ proves
+    `lower`. Stops when the lower bound reaches `target` (PRUNED), when upper − lower ≤ tolerance ·
+    upper (CLOSED), or when rounding allows no more progress (STALLED).
     """
     flat = FLAT * np.abs(d).max()
     slack = -eps

@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A feasible point: the pair, the law q on its support, and k·H' there."""
+    """A feasible point: the pair, the distribution q on its support, and k·H' there."""
 
     pair: int
     upper: float
@@ -162,9 +162,9 @@ class Search:
     def run(self, eps: FloatArray, progress: Progress | None) -> dict[float, Incumbent]:
         """Visit the values (distinct, positive, feasible); return the best point at each.
 
-        From the smallest up: Theorem 7 settles the first ones, a law for one ε mixed with the truth
-        of largest d is nearly right for the next, and pairs drop out for good. Coarse to fine from
-        the top solves twice as many pairs.
+        From the smallest up: Theorem 7 settles the first ones, a distribution for one ε mixed with
+        the truth of largest d is nearly right for the next, and pairs drop out for good. Coarse to
+        fine from the top solves twice as many pairs.
         """
         with ThreadPoolExecutor(self.jobs) as pool:
             for done, value in enumerate(np.sort(eps).tolist()):

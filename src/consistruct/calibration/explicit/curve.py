@@ -53,7 +53,8 @@ class ExplicitCurve:
     max_eps : largest ε at which H is finite.
     tolerance : the relative width that was asked for.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
-    laws : (n, m) the conditional law of the primal point up to a factor; zero rows where there is
+    laws : (n, m) the conditional distribution of the primal point up to a factor; zero rows where
+    there is
         none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
     levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
         ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
@@ -114,9 +115,9 @@ def explicit_curve(
 ) -> ExplicitCurve:
     """Calibration function of the quadratic surrogate with full scores, for any loss matrix.
 
-    H(ε) = min over ordered pairs i ≠ j of H'_ij(ε), the least ½ Σ_c μ_c (f_c + (Lq)_c)² over laws q
-    on truths and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε. (That i be optimal need
-    not be asked: an excess of ε over any i is an excess of ε.)
+    H(ε) = min over ordered pairs i ≠ j of H'_ij(ε), the least ½ Σ_c μ_c (f_c + (Lq)_c)² over
+    distributions q on truths and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε. (That i
+    be optimal need not be asked: an excess of ε over any i is an excess of ε.)
 
     Parameters
     ----------
@@ -135,8 +136,8 @@ def explicit_curve(
     Notes
     -----
     Time is dominated by the pairs that Theorem 7 does not settle: each is solved a few times, not
-    once per ε. Memory: about 350 k² bytes for bounds and short laws of the pairs, and 16 bytes for
-    each non-zero of the dual points found.
+    once per ε. Memory: about 350 k² bytes for bounds and short distributions of the pairs, and 16
+    bytes for each non-zero of the dual points found.
 
     Examples
     --------

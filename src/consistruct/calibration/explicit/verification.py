@@ -50,7 +50,8 @@ def verify(
     fits = curve.levels.shape == (n,) and curve.laws.shape == (n, m) and curve.pair.shape == (n, 2)
     if not fits or curve.scaled_lower.shape != (n,) or curve.scaled_upper.shape != (n,):
         raise CertificateError(
-            f"the curve has laws of shape {curve.laws.shape}, which do not fit {n} values of eps "
+            f"the curve has distributions of shape {curve.laws.shape}, which do not fit {n} values "
+            f"of eps "
             f"and L of shape {losses.shape}"
         )
     if curve.weights.shape != (k,) or not (curve.weights > 0).all():

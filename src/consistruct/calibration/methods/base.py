@@ -13,7 +13,7 @@ from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
 
-__all__ = ["Method", "PairedMethod", "Progress", "each"]
+__all__ = ["Method", "PairedMethod", "Progress", "at_each"]
 
 Progress = Callable[[int, int], None]  # done, total
 
@@ -74,7 +74,7 @@ class Method(ABC):
         )
 
 
-def each(
+def at_each(
     eps: FloatArray, point: Callable[[float], CurvePoint], progress: Progress | None
 ) -> list[CurvePoint]:
     """One point after the other."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from consistruct.calibration.envelope import round_down, round_up
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.structured.chain import ChainFlow
@@ -36,7 +36,7 @@ class ChainMethod(Method):
             status = status_of(proof.lower, proof.upper, 1.0)
             return CurvePoint(value, proof.lower, proof.upper, 0.0, self.name, status, proof.pair)
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> ChainCertificate:
         if eps not in self._proofs:

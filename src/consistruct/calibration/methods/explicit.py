@@ -14,7 +14,7 @@ from consistruct.calibration.exact.listed import ListedProver, Proof
 from consistruct.calibration.exact.pair import Piece
 from consistruct.calibration.exact.reduced import Cells
 from consistruct.calibration.levels import approximation_error
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.pair_solver import solve_pair
 from consistruct.calibration.parametric import lower_envelope
 from consistruct.calibration.point import CurvePoint, status_of
@@ -127,7 +127,7 @@ class PoolMethod(Method):
         return found
 
     def _at_level(self, eps: float) -> tuple[tuple[int, int], list[Fraction]] | None:
-        """Where H vanishes: the pair and the law whose best scores predict wrongly."""
+        """Where H vanishes: the pair and the distribution whose best scores predict wrongly."""
         level = self._level
         if self.prover.exact or level.pair is None or level.law is None or eps > level.lower:
             return None
@@ -150,7 +150,7 @@ class PoolMethod(Method):
                 status_of(lower, upper, typical), self._labels(found.pair), self.scale,
             )  # fmt: skip
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     @cached_property
     def _level(self) -> Level:

@@ -11,7 +11,7 @@ import numpy as np
 
 from consistruct.calibration.exact.oracle import ExactPoint, OracleProver
 from consistruct.calibration.hard_pairs import PairGuesses
-from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
+from consistruct.calibration.methods.base import Method, PairedMethod, Progress, at_each
 from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate
@@ -94,7 +94,7 @@ class OracleMethod(PairedMethod):
             status = "bounds" if status == "loose" else status
             return CurvePoint(value, lower, upper, 0.0, self.name, status, found.pair)
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         found = self._solve(eps)
@@ -141,7 +141,7 @@ class BoundsMethod(Method):
             lower = value**2 * (1 - 1e-12)
             return CurvePoint(value, lower, math.inf, self.log_scale, self.name, "bounds")
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         raise ConsistructError(

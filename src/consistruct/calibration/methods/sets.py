@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct.calibration.certificate import Line
 from consistruct.calibration.envelope import round_down, round_up
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.pool import PairPool
 from consistruct.calibration.proofs.checkers.sets import SetProblem
@@ -52,7 +52,7 @@ class SetMethod(Method):
             status = status_of(proof.lower, proof.upper, 1.0)
             return CurvePoint(value, proof.lower, proof.upper, 0.0, self.name, status, proof.pair)
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def floor(self) -> FloatArray:
         lines: dict[int, list[Line]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from consistruct.calibration.exact.mixed import MixedProver, OrbitProof
-from consistruct.calibration.methods.base import Method, PairedMethod, Progress, each
+from consistruct.calibration.methods.base import Method, PairedMethod, Progress, at_each
 from consistruct.calibration.parametric import lower_envelope
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate, HammingCertificate
@@ -51,7 +51,7 @@ class ClosedFormMethod(Method):
                 value, down(exact), up(exact), self.log_scale, self.name, "exact", pair, self.scale
             )
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         return self.prover.certificate(eps)
@@ -98,7 +98,7 @@ class MixedMethod(Method):
             pair = self.prover.labels(found.key)
             return CurvePoint(value, low, high, self.log_scale, self.name, status, pair, self.scale)
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         self._prove(eps)
@@ -173,7 +173,7 @@ class HammingMethod(Method):
                 value, down(low), up(high), self.log_scale, self.name, "exact", pair, self.scale
             )
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         low, high, d, x = self._prove(eps)
@@ -213,7 +213,7 @@ class SeparableHammingMethod(PairedMethod):
             pair = self.pair_at(value)
             return CurvePoint(value, low, high, 0.0, self.name, "exact", pair, self.scale)
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         T, s = self.loss.T, self.loss.n_states

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.exceptions import ConsistructError
@@ -60,7 +60,7 @@ class FormulaMethod(Method):
             found = self.value(value)
             return CurvePoint(value, found, found, self.log_scale, self.name, "exact")
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
         raise ConsistructError(

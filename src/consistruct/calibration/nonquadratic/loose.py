@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
@@ -90,7 +90,7 @@ class LooseMethod(Method):
             lower = self.linear * value + self.quadratic * value**2
             return CurvePoint(value, lower, self._upper(value), self.log_scale, self.name, "bounds")
 
-        return each(eps, point, progress)
+        return at_each(eps, point, progress)
 
     def _upper(self, eps: float) -> float:
         L = self._matrix

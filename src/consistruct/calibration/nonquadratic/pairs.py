@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
@@ -130,7 +130,7 @@ class PairsMethod(Method):
         return self.solver.witness
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
-        return each(eps, self._point, progress)
+        return at_each(eps, self._point, progress)
 
     def _point(self, eps: float) -> CurvePoint:
         if self.solver.level_is_cheap and eps <= self.consistency_level:

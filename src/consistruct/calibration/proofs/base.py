@@ -93,8 +93,8 @@ class PlainCertificate(ABC):
         try:
             self.verify({"kind": self.kind, **encode(self.document())})
         except REFUSALS as reason:
-            told = type(reason).__name__ == "Refused"  # every checker has its own
-            said = str(reason) if told else f"malformed: {reason!r}"
+            refused = type(reason).__name__ == "Refused"  # every checker has its own
+            said = str(reason) if refused else f"malformed: {reason!r}"
             raise CertificateError(f"this certificate proves nothing: {said}") from None
 
     def to_json(self) -> str:

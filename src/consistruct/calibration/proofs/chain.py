@@ -36,7 +36,7 @@ class ChainCertificate(PlainCertificate):
     flow : tuple of float
         z along the T−1 edges; their scores are |z|/2T.
     contrast : tuple of float
-        y of the differing parts: the law puts (1+y)/2 on the state of i.
+        y of the differing parts: the distribution puts (1+y)/2 on the state of i.
     multipliers : tuple of float
         ν of the dynamic programmes; Theorem 7 covers what none of them does.
     """

@@ -1,9 +1,9 @@
 """Proof of H(ε) for F-beta with its own scores over all set sizes: exact, in fractions.
 
-Labels are told apart by four counts (members in i∩j, i∖j, j∖i and outside). Upper end: a law over
-counts and a function v(ŷ) = α_m + Σ_g β_{m,g}·c_g of the layer m = |ŷ|; what rounding has left of
-a violation is repaired before the value is taken. Lower end: multipliers for the pairs that
-Theorem 7 does not cover. Everything is a rational number.
+Labels are told apart by four counts (members in i∩j, i∖j, j∖i and outside). Upper end: a
+distribution over counts and a function v(ŷ) = α_m + Σ_g β_{m,g}·c_g of the layer m = |ŷ|; what
+rounding has left of a violation is repaired before the value is taken. Lower end: multipliers for
+the pairs that Theorem 7 does not cover. Everything is a rational number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SetCertificate(PlainCertificate):
     groups : (int, int, int, int)
         Sizes of i∩j, i∖j, j∖i and the rest.
     cells : tuple of (counts, probability)
-        The law of the truth: a set with these counts, uniformly.
+        The distribution of the truth: a set with these counts, uniformly.
     layers : (T+1, 5) nested tuple
         α_m and β_{m,g} of v = scores + expected losses.
     multipliers : tuple of (groups, ν, weights)

@@ -99,7 +99,7 @@ def analyze(
 
     check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss) or confusion)
     task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
-    curve, told = _curve(task, scores, surrogate, decoding, distributions, jobs)
+    curve, messages = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
         report = calibration_report(
@@ -109,7 +109,7 @@ def analyze(
             at=at,
             radius=radius,
             q_bound=q_bound,
-            warnings=told,
+            warnings=messages,
             progress=step,
         )
     written = []
@@ -142,7 +142,7 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
 def _curve(
     task: Loss, scores: str, surrogate: str, decoding: str, distributions: str, jobs: int
 ) -> tuple[CalibrationFunction, list[str]]:
-    """The curve, and what the result depends on, which is also told in one line on stderr.
+    """The curve, and what the result depends on, which is also messages in one line on stderr.
 
     Own scores are those that the surrogate is trained with.
     """
@@ -155,10 +155,10 @@ def _curve(
         curve = calibration_function(
             task, space, surrogate, decoding, distributions=distributions or None, jobs=jobs
         )
-    told = [str(warning.message) for warning in caught]
-    for message in told:
+    messages = [str(warning.message) for warning in caught]
+    for message in messages:
         typer.echo(f"consistruct: warning: {message}", err=True)
-    return curve, told
+    return curve, messages
 
 
 def _number(points: int | None, curve: CalibrationFunction, *, pictures: bool) -> int:

@@ -222,7 +222,7 @@ class Forecast:
             "rows",
             name,
             x_log=True,
-            told=f"{name} over rows: measured, then forecast with its interval",
+            description=f"{name} over rows: measured, then forecast with its interval",
         )
         share = f"{self.confidence:.0%} interval"
         title = f"Forecast of {self.loss}, from {self.n} rows"
@@ -283,9 +283,9 @@ def forecast(
     [150, 300, 600, 1500]
     """
     confidence = check_number(confidence, "confidence", low=0.5, high=0.999)
-    with showing("refits for a forecast") as told:
+    with showing("refits for a forecast") as advance:
         refits = nested_refits(
-            estimator, X, y, groups=groups, random_state=random_state, progress=progress or told
+            estimator, X, y, groups=groups, random_state=random_state, progress=progress or advance
         )
     law = PowerLaw(curve_data(refits))
     return Forecast(refits.n, law, refits.loss, refits.metric, confidence)

@@ -93,15 +93,15 @@ def hardness_study(
     """Measure N(ε) on many problems and regress its logarithm on what may explain it.
 
     The worst case is N* ∝ (D·M/H)² with H = ε²/4k_eff and D = ‖W*‖. k_eff varies with the loss and
-    its size, ‖W*‖ at a fixed k_eff with the number of anchors (how many laws are to be learnt, it
-    grows as the root of that) and with the noise (a weaker signal has a smaller norm).
+    its size, ‖W*‖ at a fixed k_eff with the number of anchors (how many distributions are to be
+    learnt, it grows as the root of that) and with the noise (a weaker signal has a smaller norm).
 
     Parameters
     ----------
     eps : float
         Excess task risk to reach.
     anchors, noises : sequences
-        Numbers of anchor laws and shares of noise, all combinations with each loss.
+        Numbers of anchor distributions and shares of noise, all combinations with each loss.
     variant : str
         As in `learning_curve`.
     repeats, random_state : int

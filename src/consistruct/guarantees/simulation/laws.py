@@ -1,8 +1,8 @@
-"""Laws of the truth at the anchors of a synthetic problem: drawn from, averaged, never listed.
+"""Distributions of the truth at the anchors of a problem: drawn from, averaged, never listed.
 
-The conditional law at an input is a mixture Σ_j φ_j(x) p_j of m anchor laws p_j, so that each
-conditional probability q_c(x) = ⟨(p_j(c))_j, φ(x)⟩ lies in the RKHS of φ. Its norm is known, and
-so is Q = Σ_c ‖q_c‖, or a bound on it.
+The conditional distribution at an input is a mixture Σ_j φ_j(x) p_j of m anchor distributions p_j,
+so that each conditional probability q_c(x) = ⟨(p_j(c))_j, φ(x)⟩ lies in the RKHS of φ. Its norm is
+known, and so is Q = Σ_c ‖q_c‖, or a bound on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["AnchorLaws", "BlockLaws", "ListedLaws", "ProductLaws", "anchor_laws"
 
 @dataclass(frozen=True, eq=False)
 class AnchorLaws(ABC):
-    """m laws of the truth, as probabilities of whatever they are built from."""
+    """m distributions of the truth, as probabilities of whatever they are built from."""
 
     probabilities: FloatArray
 
@@ -33,11 +33,11 @@ class AnchorLaws(ABC):
 
     @abstractmethod
     def sample(self, anchors: IntArray, rng: np.random.Generator) -> LabelArray:
-        """One truth from the law of each given anchor."""
+        """One truth from the distribution of each given anchor."""
 
     @abstractmethod
     def mean_target(self, loss: Loss) -> FloatArray:
-        """E[u_y] of each law in the loss's own coordinates, (m, width)."""
+        """E[u_y] of each distribution in the loss's own coordinates, (m, width)."""
 
     @abstractmethod
     def q_bound(self) -> float:

@@ -23,7 +23,7 @@ INDISTINCT = 1e-12  # differences of expected losses that are rounding
 
 @dataclass(frozen=True, eq=False)
 class SyntheticProblem:
-    """Inputs on [0, 1], hat functions as features, and a mixture of anchor laws as q(x).
+    """Inputs on [0, 1], hat functions as features, and a mixture of anchor distributions as q(x).
 
     An input x is one of `n_inputs` equally likely points, φ(x) the m hat functions at m equally
     spaced knots: non-negative, of sum 1. Then q_c(x) = Σ_j φ_j(x) p_j(c) lies in the RKHS of
@@ -124,7 +124,7 @@ def synthetic_problem(
     n_inputs: int = N_INPUTS,
     random_state: int = 0,
 ) -> SyntheticProblem:
-    """A problem for a loss: each anchor has one likely truth, and in between the laws mix.
+    """A problem for a loss: each anchor has one likely truth, and in between the distributions mix.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def synthetic_problem(
     scores : ScoreSpace, optional
         The loss's own if not given.
     n_anchors : int
-        m: how many laws there are to be learnt. The norm of the optimum grows with it.
+        m: how many distributions there are to be learnt. The norm of the optimum grows with it.
     noise : float
         Share of the mass that is uniform over all truths (per part for Hamming).
     n_inputs : int

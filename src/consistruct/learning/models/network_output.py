@@ -40,8 +40,8 @@ class Output:
             return cls(statistic, None, np.zeros(statistic.width), 1.0)
         own = TargetValues(loss)
         if task.surrogate != "quadratic":
-            told = (*PROBABILISTIC, *RANKING)
-            if own.constant_offset is None and task.surrogate not in told:
+            estimating = (*PROBABILISTIC, *RANKING)
+            if own.constant_offset is None and task.surrogate not in estimating:
                 raise ConsistructError(
                     f"the offset of {loss!r} depends on the truth, which {task.surrogate!r} does "
                     "not estimate; use surrogate='quadratic'"

@@ -136,8 +136,8 @@ def orient(
     costs = check_loss_matrix(matrix)
     _check_names(row_names, costs.shape[0], "row")
     _check_names(column_names, costs.shape[1], "column")
-    told = {axis for axis in (_axis(row_axis), _other(_axis(column_axis)), rows) if axis}
-    if len(told) > 1:
+    stated = {axis for axis in (_axis(row_axis), _other(_axis(column_axis)), rows) if axis}
+    if len(stated) > 1:
         raise ValueError(
             f"the axes contradict each other: rows are called {row_axis!r}, columns "
             f"{column_axis!r}, and rows={rows!r} was given; correct one of them"
@@ -146,13 +146,13 @@ def orient(
     if same_names:
         costs = costs[:, [list(column_names).index(name) for name in row_names]]
         column_names = row_names
-    if not told and not (same_names and np.array_equal(costs, costs.T)):
+    if not stated and not (same_names and np.array_equal(costs, costs.T)):
         raise ValueError(
             "the cost matrix is not symmetric and does not say whether its rows are predictions "
             "or truths; pass rows='pred' or rows='true' (--rows on the command line), or name the "
             "index of a DataFrame 'pred' or 'true'"
         )
-    if told == {"true"}:
+    if stated == {"true"}:
         costs, row_names, column_names = costs.T, column_names, row_names
     return np.ascontiguousarray(costs), tuple(row_names), tuple(column_names)
 

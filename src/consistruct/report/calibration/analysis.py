@@ -64,7 +64,7 @@ def calibration_report(
     points : int
         How many, where `eps` is not given.
     at : float, optional
-        The ε that the worst case and the sample size are told for; it joins the grid. If not
+        The ε that the worst case and the sample size are given for; it joins the grid. If not
         given, a tenth of what the best constant prediction loses
         (`consistruct.guarantees.default_accuracy`), or the value of `eps` nearest to it.
     radius, q_bound : float

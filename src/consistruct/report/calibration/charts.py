@@ -170,7 +170,7 @@ def sample_size_chart(report: CalibrationReport) -> Chart | None:
 
 
 def worst_case_chart(report: CalibrationReport) -> Chart | None:
-    """The law of the truth that makes the loss hard, as bars with label names."""
+    """The distribution of the truth that makes the loss hard, as bars with label names."""
     case = report.worst_case
     if case is None:
         return None

@@ -132,11 +132,12 @@ class WorstCase:
     law : tuple of LawEntry
         The most likely truths first; those left out have probability `rest` together.
     expected_better, expected_predicted : float or None
-        Expected loss of both predictions under the law, where truths are listed one by one.
+        Expected loss of both predictions under the distribution, where truths are listed one by
+        one.
     surrogate_gap : float
         H(ε), as its logarithm: how close to the optimum such scores come.
     note : str
-        Where the law comes from.
+        Where the distribution comes from.
     """
 
     eps: float
@@ -262,7 +263,7 @@ class CalibrationReport:
     consistency_level, approximation_error : float or None
         None where only bounds on H are known.
     at : float or None
-        The ε that worst case and sample size are told for; None if no excess risk is possible.
+        The ε that worst case and sample size are given for; None if no excess risk is possible.
     at_reason : str
         Where that ε comes from.
     sample_sizes_reason, worst_case_reason : str or None

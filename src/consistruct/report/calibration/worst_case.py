@@ -1,4 +1,4 @@
-"""The law behind a value of H, from its certificate, in label names."""
+"""The distribution behind a value of H, from its certificate, in label names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Truths = tuple[Sequence[str], LabelArray | None, FloatArray]
 
 
 def find_worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | str:
-    """The law at ``point.eps``, or in one line why there is none."""
+    """The distribution at ``point.eps``, or in one line why there is none."""
     if point.log_upper == math.inf:
         return "only a lower bound on H is known here, and no distribution that attains it"
     try:

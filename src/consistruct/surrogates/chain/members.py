@@ -166,9 +166,10 @@ def refuse_forbidden_truth(values: FloatArray) -> None:
 class ChainLogLoss(ChainSurrogate):
     """log Σ_c exp f(c) − f(y): the negative log-likelihood of a conditional random field.
 
-    Consistent, where the chain can express the law of y: f then is its logarithm, Viterbi gives the
-    most probable sequence (the Bayes decision of the 0-1 loss on sequences) and the largest
-    marginals give the Bayes decision of the Hamming loss. `part_cost` is for `expected_target`.
+    Consistent, where the chain can express the distribution of y: f then is its logarithm, Viterbi
+    gives the most probable sequence (the Bayes decision of the 0-1 loss on sequences) and the
+    largest marginals give the Bayes decision of the Hamming loss. `part_cost` is for
+    `expected_target`.
 
     Examples
     --------

@@ -9,15 +9,15 @@ surrogate under the uniform measure, H as in listed.py:
 * scores "separable" (one score per part and state): lower <= H(eps) <= upper; H = eps^2/4sT.
   Lower end: squared distances of labels in score space are 2s times the number of parts in which
   they differ, at most 2sT, and H >= eps^2 / (2 max distance) (w = e_i, nu = 1 in listed.py).
-  Upper end: i and j differ everywhere, the law has (1+eps)/2 on i and (1-eps)/2 on j. In each part
-  the expected losses of the two states are (1 -+ eps)/2T; giving both the score -1/2T ties them
-  and moves two of s states by eps/2T each: 1/2 * T * (1/s) * 2 (eps/2T)^2 = eps^2/4sT.
+  Upper end: i and j differ everywhere, the distribution has (1+eps)/2 on i and (1-eps)/2 on j. In
+  each part the expected losses of the two states are (1 -+ eps)/2T; giving both the score -1/2T
+  ties them and moves two of s states by eps/2T each: 1/2 * T * (1/s) * 2 (eps/2T)^2 = eps^2/4sT.
 
 * scores "full" (one score per label): lower <= k H(eps) <= upper, k = s^T. Pairs that differ in d
-  parts form an orbit, d >= eps T. With delta = eps T/d and the law (1+delta)/2 on i, (1-delta)/2
-  on j, a label that agrees with j instead of i in m of the d parts, has a third state in o of them
-  and deviates in n of the others is worse than i by r = m eps/d + o (1+delta)/2T + n/T. For
-  0 <= x <= eps the scores f_j = -l_i - x, f_c = min(-l_c, f_j) have the value
+  parts form an orbit, d >= eps T. With delta = eps T/d and the distribution (1+delta)/2 on i,
+  (1-delta)/2 on j, a label that agrees with j instead of i in m of the d parts, has a third state
+  in o of them and deviates in n of the others is worse than i by r = m eps/d + o (1+delta)/2T +
+  n/T. For 0 <= x <= eps the scores f_j = -l_i - x, f_c = min(-l_c, f_j) have the value
       1/2 [ (eps-x)^2 + sum_c (x - r_c)_+^2 ]   with  C(d,m) C(d-m,o) (s-2)^o C(T-d,n) (s-1)^n
   labels for each (m, o, n). The multipliers w_c = (x - r_c)_+ give the lower bound
       (nu eps + h)^2 / 2 [(sum w)^2 + sum w^2],

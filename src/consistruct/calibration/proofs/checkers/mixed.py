@@ -9,17 +9,17 @@ under the uniform measure, with one score per label ("full", scale 1/k) or one s
 ("blocks", scale = smallest block / k), H as in listed.py.
 
 Why few numbers are enough. Fix a pair (i, j). Labels that the pair cannot tell apart form a cell:
-i, j, the rest of i's block, the rest of j's block, all other blocks of one size. Averaging a law
-and scores over a cell keeps them feasible and does not raise the surrogate risk (it is convex), so
-one number per cell will do; and pairs whose blocks have the same sizes have the same cells: they
-form an orbit. With block scores only the first label of each block can be predicted, the score of a
-block is that label's, and truths are firsts of blocks or others.
+i, j, the rest of i's block, the rest of j's block, all other blocks of one size. Averaging a
+distribution and scores over a cell keeps them feasible and does not raise the surrogate risk (it is
+convex), so one number per cell will do; and pairs whose blocks have the same sizes have the same
+cells: they form an orbit. With block scores only the first label of each block can be predicted,
+the score of a block is that label's, and truths are firsts of blocks or others.
 
 With n_c the weight of cell c (its number of labels; with block scores over the smallest block),
 L its average losses and P their projections on the scores (P = L with full scores):
 
-* Upper end: a law q over cells with (Lq)_j - (Lq)_i >= eps and a level t, scores f_j = t and
-  f_c = min(-(Pq)_c, t): the value is 1/2 [n_j (t + (Pq)_j)^2 + sum_c n_c min(t + (Pq)_c, 0)^2].
+* Upper end: a distribution q over cells with (Lq)_j - (Lq)_i >= eps and a level t, scores f_j = t
+  and f_c = min(-(Pq)_c, t): the value is 1/2 [n_j (t + (Pq)_j)^2 + sum_c n_c min(t + (Pq)_c, 0)^2].
 * Lower end of every orbit: any w >= 0 over cells and nu >= 0 give (nu eps + h)^2 / 2n with
   h = min_y [-sum_c w_c (P_c - P_j) - nu (L_j - L_i)]_y and n = (sum w)^2/n_j + sum w_c^2/n_c;
   w = e_i, nu = 1 is always tried; an orbit with max_y (L_j - L_i)_y < eps is infeasible.
@@ -148,7 +148,7 @@ class Orbit:
         return height**2 / (2 * norm)
 
     def value(self, law: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
-        """1/2 |excess|^2 of the law (normalised here) and the level; refused where infeasible."""
+        """1/2 |excess|^2 of distribution (normalised here) and level; refused where infeasible."""
         total = sum(law)
         if total <= 0 or any(x < 0 for x in law):
             raise Refused("law is not a probability distribution")

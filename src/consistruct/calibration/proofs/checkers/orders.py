@@ -14,12 +14,12 @@ surrogate under the uniform measure on all n! orders. A loss is a constant of th
   matching   F = permutation matrix [label[i] = j], u = -(that of y)/n
   footrule   the same scores, u = |place - place in y| / floor(n^2/2)
 
-Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
-largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is found exactly
-(sorting, assignment), the mean square is in closed form. Lower end: H(eps) >= eps^2 / 2 D (Theorem
-7; the loss is linear in the scores), D the largest squared distance of two F_c in the metric in
-which parameters have the squared length E <F_c, theta>^2. All orders are alike, so every distinct
-F_c lies on one sphere and can be predicted.
+Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
+theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
+found exactly (sorting, assignment), the mean square is in closed form. Lower end: H(eps) >= eps^2 /
+2 D (Theorem 7; the loss is linear in the scores), D the largest squared distance of two F_c in the
+metric in which parameters have the squared length E <F_c, theta>^2. All orders are alike, so every
+distinct F_c lies on one sphere and can be predicted.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ KINDS: dict[str, Any] = {
 
 
 def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
-    """Uq, the law divided by its sum."""
+    """Uq, the distribution divided by its sum."""
     q = vector(law, len(truths), "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("law is not a probability distribution")

@@ -12,11 +12,11 @@ truth y plus <F_c, u_y>, with the scores F of its own:
              (Kendall's distance; pairwise disagreement with more than two grades)
   precision  F = 1/max(position of i, of j) for i <= j, u = -y_i y_j/|y| (average precision)
 
-Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
-largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is that of the
-best order of every subset of the items, the mean square is in closed form (moments of up to four
-items). Lower end: H(eps) >= eps^2 / 2 D (Theorem 7; the loss is linear in the scores), D the
-largest squared distance of two F_c in the metric in which parameters have the squared length
+Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
+theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
+that of the best order of every subset of the items, the mean square is in closed form (moments of
+up to four items). Lower end: H(eps) >= eps^2 / 2 D (Theorem 7; the loss is linear in the scores), D
+the largest squared distance of two F_c in the metric in which parameters have the squared length
 E <F_c, theta>^2. All orders are alike, so |F_c|^2 is the rank, one of it for the constant: every
 order can be predicted, and D = 2 (rank - the least <F_a, F_b>) for any one order a.
 """
@@ -231,7 +231,7 @@ def size_of(loss: dict[str, Any]) -> int:
 
 
 def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
-    """Uq, the law divided by its sum."""
+    """Uq, the distribution divided by its sum."""
     q = vector(law, len(truths), "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("law is not a probability distribution")

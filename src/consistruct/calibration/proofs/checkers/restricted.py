@@ -3,18 +3,18 @@
 
     python restricted.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
-Needs listed.py beside it. The claim: lower <= H(eps) <= upper, H as in listed.py but with the law q
-of the truth in a union of polytopes:
+Needs listed.py beside it. The claim: lower <= H(eps) <= upper, H as in listed.py but with the
+distribution q of the truth in a union of polytopes:
 
   Capped       q_y <= 1 - delta for every y
   WithMargin   one y has q_y - q_z >= gamma for all other z
   Noisy        q = (1 - eta) (one truth) + eta (anything)
   Constrained  rows . q <= bounds
 
-H is the least over the polytopes. Of a law only L q counts, so that a polytope with the vertices
-q_1, .., q_n is a loss with n truths, the columns L q_1, .., L q_n (sums of products, rounded once
-to the nearest float: the claim is about these). The vertices are listed here again; every part
-then is a certificate of its own kind, or no pair of its labels differs by eps.
+H is the least over the polytopes. Of a distribution only L q counts, so that a polytope with the
+vertices q_1, .., q_n is a loss with n truths, the columns L q_1, .., L q_n (sums of products,
+rounded once to the nearest float: the claim is about these). The vertices are listed here again;
+every part then is a certificate of its own kind, or no pair of its labels differs by eps.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ span all scores that are a constant and one number per label for each size of th
 layers of equal size m are orthogonal, each with a mean and contrasts between labels.
 
 A pair (i, j) is told by the sizes of i & j, i - j, j - i and the rest (`groups`), a set by its
-counts in these four (a cell). By symmetry nothing else matters: laws, scores and multipliers may
-be averaged over cells.
+counts in these four (a cell). By symmetry nothing else matters: distributions, scores and
+multipliers may be averaged over cells.
 
-* Upper end: a law over cells of truths, and v = scores + expected losses = alpha_m + sum_g
-  beta_{m,g} count_g for sets of size m. What the law misses of eps is made up by the truth of
-  largest gap; where another set would beat j, v is moved by as much as it lacks. H <= 1/2 E v^2.
+* Upper end: a distribution over cells of truths, and v = scores + expected losses = alpha_m + sum_g
+  beta_{m,g} count_g for sets of size m. What the distribution misses of eps is made up by the truth
+  of largest gap; where another set would beat j, v is moved by as much as it lacks. H <= 1/2 E v^2.
 * Lower end: weak duality for every pair, as in listed.py: for w, nu >= 0
       H_ij >= (nu eps + h)^2 / 2 |sum_c w_c (F_c - F_j)|^2   if nu eps + h > 0,
       h = min_y [ -sum_c w_c (L_c - L_j) - nu (L_j - L_i) ]_y;  w = e_i, nu = 1 is Theorem 7.

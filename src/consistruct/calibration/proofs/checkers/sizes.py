@@ -11,9 +11,10 @@ is uniform over set sizes, then over sets. Scores, with m = |c| and w(m, s) = (1
     F_c = ( [t in c] w(m, s) for truth sizes s in 1..T-1 and labels t;  m w(m, T) if T is a size;
             [c empty] if 0 is a size;  1 ),      L = 1 + <F_c, u_y>,  u_y = -(its own columns).
 
-Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
-largest of all sets prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. Among the sets of one size a score is
-a sum over members, so the largest is found by sorting, and the counts are hypergeometric.
+Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
+theta> the largest of all sets prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. Among the sets of one size
+a score is a sum over members, so the largest is found by sorting, and the counts are
+hypergeometric.
 
 Lower end: H(eps) >= eps^2 / 2 D (Theorem 7), D the largest squared distance of two F_c in the
 metric in which parameters have the squared length E <F_c, theta>^2. With few sizes it is computed
@@ -222,7 +223,7 @@ def integers(row: list[Fraction]) -> tuple[list[int], int]:
 
 
 def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
-    """Uq, the law divided by its sum."""
+    """Uq, the distribution divided by its sum."""
     q = vector(law, len(truths), "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("law is not a probability distribution")

@@ -8,9 +8,9 @@ scores are one-hot parts (T s) and one-hot neighbours ((T-1) s^2). The claim is 
 upper, H the calibration function (see listed.py) of the quadratic surrogate under the uniform
 measure. Write F_c for the scores of a label; the loss is 1 + <F_c, u_y>, u_y = -(parts of y)/T.
 
-Upper end: any law q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j, theta> the
-largest of all labels prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is Viterbi's, the
-mean square comes from the same recursion on means and mean squares.
+Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
+theta> the largest of all labels prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
+Viterbi's, the mean square comes from the same recursion on means and mean squares.
 
 Lower end: H_ij(eps) >= eps^2 / 2 D_ij (Theorem 7) with D_ij = 2 (rank - K), rank = 1 + T (s-1) +
 (T-1)(s-1)^2 and K = 1 + sum x_t + sum x_t x_{t+1}, x_t = s-1 where i and j agree and -1 where they
@@ -145,7 +145,7 @@ class Chain:
 
 
 def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
-    """Uq, the law divided by its sum."""
+    """Uq, the distribution divided by its sum."""
     q = vector(law, len(truths), "law")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("law is not a probability distribution")
