@@ -19,7 +19,7 @@ def numbers(ours: float) -> dict:
 def test_targets_are_met_or_not():
     good, bad = page(numbers(60.0)), page(numbers(52.4))
     assert "Targets: 6 of 6 met" in good
-    assert "| macro-f1: most probable class + 2.5 | 52.40 against 50.00 | **no** |" in bad
+    assert "| macro-f1: likeliest class + 2.5 | 52.40 against 50.00 | **no** |" in bad
     assert "Targets: 1 of 6 met" in bad
 
 

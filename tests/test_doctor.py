@@ -43,8 +43,8 @@ def test_what_is_missing_or_too_old_is_told(quick, monkeypatch):
     result = run()
     assert result.exit_code == 1
     assert "scipy is 1." in result.output
-    assert "needed is scipy>=99" in result.output
-    assert "no-such is missing, needed is no-such>=1" in result.output
+    assert "but scipy>=99 is needed" in result.output
+    assert "no-such is missing, but no-such>=1 is needed" in result.output
     assert "missing no-such-either: pip install 'consistruct[io]'" in result.output
 
 

@@ -264,7 +264,7 @@ def test_where_a_level_goes_away():
     assert H.consistency_level == 0.0
     sections = calibration_sections(calibration_report(H, at=0.08))
     section = next(s for s in sections if s.key == "distributions")
-    assert section.answer.startswith("it becomes possible at all")
+    assert "it becomes possible at all" in section.answer
 
 
 def run(monkeypatch, capsys, *arguments):
@@ -319,7 +319,7 @@ def test_bad_arguments():
         Constrained(((1.0, math.nan),), (1.0,))
     with pytest.raises(ValueError, match="one number per truth, 3"):
         calibration_function(ZeroOne(3), distributions=Constrained(((1.0, 0.0),), (0.5,)))
-    with pytest.raises(ConsistructError, match="no distribution meets"):
+    with pytest.raises(ConsistructError, match="no distribution satisfies"):
         calibration_function(ZeroOne(2), distributions=Constrained(((1.0, 1.0),), (0.5,)))
     with pytest.raises(ValueError, match="delta must be below 1"):
         Capped(1.0)

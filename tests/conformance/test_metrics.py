@@ -130,7 +130,7 @@ def test_bad_specs_say_what_is_wrong(spec, told):
 
 @pytest.mark.parametrize(
     ("confusion", "told"),
-    [([1, 2], "shape"), ([[1, -1], [0, 1]], "non-negative"), (np.ones((3, 3)), "about 2 classes")],
+    [([1, 2], "shape"), ([[1, -1], [0, 1]], "non-negative"), (np.ones((3, 3)), "is for 2 classes")],
 )
 def test_what_is_no_confusion_is_refused(confusion, told):
     with pytest.raises(ValueError, match=told):

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from consistruct.learning import StructuredPredictor
-from consistruct.learning.encoding.kinds import Examples
+from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.encoding.rankings import read_queries
 from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.models import (
@@ -31,7 +31,7 @@ from consistruct.learning.models import (
 )
 from consistruct.learning.models.choice import MODELS
 from consistruct.losses import CostMatrix, Decision, FBeta, Hamming, Kendall, Ordinal, ZeroOne
-from consistruct.oracles import GridPath
+from consistruct.oracles import GridPath, TopK
 from consistruct.scores import Dense
 from consistruct.testing import check_target_model, table_examples
 
@@ -227,6 +227,16 @@ def decisions() -> Examples:
     return table_examples(Decision(GridPath(2, 3)))
 
 
+def misleading_decisions() -> Examples:
+    """Squared errors sit in a cost that no decision turns on, so that regrets choose otherwise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    first = X[:, 0] * X[:, 1] > 0  # which one is cheapest is not linear in x; what is dearest is
+    dearest = 2000 + 400 * X[:, 2] + 100 * rng.standard_normal(60)
+    costs = np.column_stack([1 + 9 * first, 10 - 9 * first, dearest])
+    return Examples(Rows(Decision(TopK(3, 1)), None), X, costs, np.ones(60))
+
+
 def test_models_of_decisions():
     case = CASES["costs"]
     check_target_model(case.model, examples=decisions(), **case.options)
@@ -248,7 +258,7 @@ def test_no_parameter_is_ignored(name, tmp_path, monkeypatch):
         "rows": lambda: table_examples(ZeroOne(4)),
         "sequences": sequences,
         "queries": queries,
-        "decisions": decisions,
+        "decisions": misleading_decisions,
     }
     check_target_model(
         case.model, examples=made[case.kind](), settings=case.settings, **case.options

@@ -193,7 +193,7 @@ def bad_folders(tmp_path):
         "text": (text, "feature 'a' has type"),
         "null": (null, "row 8: column 'b' is empty"),
         "other": (other, "'c', which other files have, is missing"),
-        "broken": (broken, "part-1.parquet.*(cannot be read|is no parquet)"),
+        "broken": (broken, "part-1.parquet.*(cannot be read|is not a parquet)"),
         "none": (tmp_path / "none", "not a folder"),
     }
 
@@ -217,7 +217,7 @@ def test_classes_beyond_64_bits_are_refused_not_wrapped(tmp_path):
     kinds = np.array([1, 2**63 + 5] * 5, dtype=np.uint64)
     frame = pd.DataFrame({"a": np.arange(10.0), "kind": kinds})
     frame.to_parquet(tmp_path / "data" / "part.parquet", index=False)
-    with pytest.raises(DataFileError, match="contains 9223372036854775813, more than 64 bits"):
+    with pytest.raises(DataFileError, match="contains 9223372036854775813, which does not fit"):
         fit_folder(estimator(), read(tmp_path / "data"))
 
 

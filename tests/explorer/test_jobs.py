@@ -74,7 +74,7 @@ def test_the_result_has_all_that_the_page_shows(visitor):
 def test_warnings_about_the_order_of_labels_are_shown(visitor):
     found = visitor.upload("0,1,2\n1,0,3\n2,3,0").json()
     job = visitor.analyse(matrix=found["id"], scores="blocks:2,1")
-    assert any("order of labels" in text for text in job["result"]["report"]["warnings"])
+    assert any("order of the labels" in text for text in job["result"]["report"]["warnings"])
 
 
 def test_structured_losses_answer_in_well_under_a_second(visitor):

@@ -67,7 +67,7 @@ def test_reports_say_which_eps_and_why():
     assert report.at_reason.startswith("a tenth of 0.9")
     report = calibration_report(cs.calibration_function(ZeroOne(10)), [0.0, 0.1, 1.0])
     assert report.at == 0.1
-    assert "nearest to 0.09" in report.at_reason
+    assert "closest to 0.09" in report.at_reason
     assert len(report.curve) == 3
     report = calibration_report(cs.calibration_function(ZeroOne(10)), at=0.3)
     assert (report.at, report.at_reason) == (0.3, "asked for")

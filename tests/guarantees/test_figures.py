@@ -138,7 +138,7 @@ def test_plan_answers_for_a_thousand_bits_within_a_second(monkeypatch, capsys):
 def test_plan_as_text_and_as_a_table(monkeypatch, capsys):
     code, out, _ = run(monkeypatch, capsys, "plan", "zero-one:5", "--eps", "0.2")
     assert code == 0
-    for word in ("paper", "sharp", "rests on", "N*"):
+    for word in ("paper", "sharp", "sharp assumes", "N*"):
         assert word in out
     code, out, _ = run(monkeypatch, capsys, "plan", "--table", "--eps", "0.1", "--json")
     assert code == 0

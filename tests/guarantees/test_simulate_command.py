@@ -24,7 +24,12 @@ def run(monkeypatch, capsys, *arguments):
 def test_measured_beside_promised(monkeypatch, capsys):
     code, out, _ = run(monkeypatch, capsys, "hamming:20", "--steps", "10,100", "--repeats", "3")
     assert code == 0
-    for word in ("1048576 labels", "4 anchor laws", "Th. 5", "below their bounds at every N"):
+    for word in (
+        "1048576 labels",
+        "4 anchor distributions",
+        "Th. 5",
+        "below their bounds at every N",
+    ):
         assert word in out
     arguments = ("mixed:4x3:0.1", "--scores", "blocks:4x3", "--constants", "paper", "--json")
     code, out, _ = run(monkeypatch, capsys, *arguments, "--steps", "10,100", "--seed", "5")

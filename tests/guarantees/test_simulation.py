@@ -297,7 +297,7 @@ def test_the_regression_finds_exponents_that_are_there():
     assert fit.exponents == pytest.approx((0.5, 3.0))
     assert fit.r_squared == pytest.approx(1.0)
     assert study.fit("anchors").r_squared < 0.3
-    with pytest.raises(ValueError, match="no fit on noise; there are k_eff; "):
+    with pytest.raises(ValueError, match="no fit on noise; the fits are k_eff; "):
         study.fit("noise")
 
 

@@ -207,7 +207,7 @@ def test_metric_value_takes_labels_as_they_are():
 @pytest.mark.parametrize(
     ("loss", "y", "told"),
     [
-        ("f1", NAMES, "is about 2 classes"),
+        ("f1", NAMES, "is for 2 classes"),
         ("mcc", Y_SETS[:600], "is for classes and needs y of shape"),
         ("macro-f1", np.zeros(600), "contains only 1 class"),
     ],

@@ -387,7 +387,7 @@ def test_trees_that_expect_other_columns_are_refused():
     with pytest.raises(ModelFileError, match="feature"):
         check_content(make_pipeline(StandardScaler(), tree))
     tree.n_features_in_ = "3"
-    with pytest.raises(ModelFileError, match="no number"):
+    with pytest.raises(ModelFileError, match="not a number"):
         check_content(tree)
     forest = RandomForestClassifier(3).fit(X, Y)
     forest.estimators_ = [LogisticRegression().fit(X, Y)]
@@ -654,7 +654,7 @@ def test_registration_is_checked(cls, name, error, message):
 
 def test_a_name_stands_for_one_class():
     register_type(type("One", (Ridge,), {}), "example.One")
-    with pytest.raises(ValueError, match="stands for"):
+    with pytest.raises(ValueError, match=r"already taken by abc\.One"):
         register_type(type("Other", (Ridge,), {}), "example.One")
 
 

@@ -151,5 +151,5 @@ def test_members_and_sizes_tell_the_expected_target(loss):
 
 
 def test_members_and_sizes_are_for_f_measures():
-    with pytest.raises(ValueError, match="is for F-measures"):
+    with pytest.raises(ValueError, match="is only for F-measures"):
         TaskLoss(Hamming(3), "member-log")

@@ -378,7 +378,7 @@ def test_small_score_spaces_answer_with_bounds(surrogate):
     assert point.lower == 0
     assert point.upper > 0
     assert math.isnan(H.consistency_level)
-    assert "quadratic surrogate only" in H.method
+    assert "only for the quadratic surrogate" in H.method
     with pytest.raises(ConsistructError, match="only bounds are known"):
         H.certificate(8.0)
 

@@ -213,7 +213,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
 def test_an_offset_that_depends_on_the_truth_needs_a_law_of_truths() -> None:
     loss = NDCG(2)
     inputs, true = cells(loss)
-    with pytest.raises(ValueError, match=r"under NDCG\(2\) 'quadratic' only ranks"):
+    with pytest.raises(ValueError, match=r"for NDCG\(2\), 'quadratic' only ranks"):
         Linear("quadratic").fit(inputs, true, TargetValues(loss), rng=rng())
     model = Linear("quadratic", decoding="argmax", alpha=0.0, fit_intercept=False)
     model.fit(inputs, true, TargetValues(loss), rng=rng())

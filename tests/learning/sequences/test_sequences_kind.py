@@ -47,9 +47,9 @@ def test_plain_arrays_do_not() -> None:
     model = StructuredPredictor("hamming", "ridge").fit(X, y)
     assert model.kind_.name == "rows"
     assert model.predict(X).shape == y.shape
-    with pytest.raises(ValueError, match="Chain takes sequences, but X and the loss are rows"):
+    with pytest.raises(ValueError, match="Chain is for sequences, but X and the loss are rows"):
         StructuredPredictor("hamming", Chain()).fit(X, y)
-    with pytest.raises(ValueError, match="Linear takes rows, but X and the loss are sequences"):
+    with pytest.raises(ValueError, match="Linear is for rows, but X and the loss are sequences"):
         StructuredPredictor("hamming", Linear()).fit(ROWS, TAGS)
 
 

@@ -78,7 +78,7 @@ class Forecast:
     >>> now.high > more.estimate > more.low >= 0
     True
     >>> str(found.rows_for(0.0)).partition(":")[0]
-    'a loss of 0 is below what more rows bring'
+    'a loss of 0 is below what more rows can bring'
     """
 
     n: int
