@@ -20,6 +20,7 @@ from consistruct.calibration.problem import (
 )
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
@@ -41,7 +42,7 @@ class Bound:
     reason: str
 
 
-def lower_bound(loss: Loss, scores: BaseScoreSpace | None = None, *, eps: float) -> Bound:
+def lower_bound(loss: Loss | str, scores: BaseScoreSpace | None = None, *, eps: float) -> Bound:
     """Theorem 7: H(ε) ≥ ε²/(2 diam²) = ε²/(4 k_eff), for scores that express the loss.
 
     Restricted to predictable labels, under the reference measure of the scores.
@@ -53,6 +54,7 @@ def lower_bound(loss: Loss, scores: BaseScoreSpace | None = None, *, eps: float)
     >>> round(lower_bound(Hamming(100), eps=0.5).value, 9)   # ε²/8T
     0.0003125
     """
+    loss = as_loss(loss)
     space = loss.score_space if scores is None else scores
     if not expresses(loss, space):
         raise ConsistructError(
@@ -65,7 +67,7 @@ def lower_bound(loss: Loss, scores: BaseScoreSpace | None = None, *, eps: float)
     return Bound(eps, math.exp(log) if log > -745 else 0.0, log, "lower", "Theorem 7")
 
 
-def upper_bound(loss: Loss, *, eps: float) -> Bound:
+def upper_bound(loss: Loss | str, *, eps: float) -> Bound:
     """Theorem 8: H(ε) ≤ ε²/(2k) for full scores, uniform measure and a pseudometric loss, ε ≤ Lmax.
 
     Raises
@@ -74,6 +76,7 @@ def upper_bound(loss: Loss, *, eps: float) -> Bound:
         If the loss is no pseudometric (zero on the diagonal, symmetric, triangle inequality), or
         if there are too many labels to check and its class is not known to be one.
     """
+    loss = as_loss(loss)
     _check_eps(eps)
     reason = _not_pseudometric(loss)
     if reason is not None:
@@ -87,7 +90,7 @@ def upper_bound(loss: Loss, *, eps: float) -> Bound:
 
 
 def inconsistent_lower_bound(
-    loss: Loss,
+    loss: Loss | str,
     scores: BaseScoreSpace,
     *,
     eps: float,
@@ -102,7 +105,7 @@ def inconsistent_lower_bound(
     before.
     """
     _check_eps(eps)
-    problem = explicit_problem(loss, scores)
+    problem = explicit_problem(as_loss(loss), scores)
     if eps == 0:
         return Bound(0.0, 0.0, -math.inf, "lower", f"inconsistent scores, {version}")
     given, eps = eps, eps / problem.unit

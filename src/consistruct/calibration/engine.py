@@ -17,7 +17,7 @@ from consistruct.calibration.methods.oracle import BoundsMethod
 from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import Decision, parse_loss
+from consistruct.losses import Decision, as_loss
 from consistruct.losses.base import Loss
 from consistruct.scores import Blocks, Decisions, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
@@ -89,13 +89,7 @@ def calibration_function(
     >>> round(H.consistency_level, 9), round(H(0.75), 9)
     (0.5, 0.5)
     """
-    if isinstance(loss, str):
-        loss = parse_loss(loss)
-    if not isinstance(loss, Loss):
-        raise TypeError(
-            f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
-            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
-        )
+    loss = as_loss(loss)
     cls = check_surrogate(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")

@@ -18,6 +18,7 @@ from consistruct.guarantees.data import DataConstants
 from consistruct.guarantees.families import Family, score_families
 from consistruct.guarantees.logarithms import exp
 from consistruct.guarantees.surrogate_choice import SurrogateAdvice, choose_surrogate
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
 
@@ -98,7 +99,7 @@ class Advice:
 
 
 def advise(
-    loss: Loss,
+    loss: Loss | str,
     *,
     n_samples: int | None = None,
     eps: float | None = None,
@@ -117,7 +118,7 @@ def advise(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or spec
     n_samples : int, optional
         Budget: the family with the smallest ε + approximation error after so many examples.
     eps : float, optional
@@ -144,6 +145,7 @@ def advise(
     >>> [cs.advise(loss, eps=eps).recommended.name for eps in (0.02, 0.5)]
     ['full scores (own span)', '20 blocks']
     """
+    loss = as_loss(loss)
     if (n_samples is None) == (eps is None):
         raise ValueError("pass either n_samples (a budget) or eps (an accuracy)")
     if n_samples is not None:

@@ -14,6 +14,7 @@ from consistruct.guarantees.accuracy import default_accuracy
 from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
 from consistruct.guarantees.data import read_data_constants
 from consistruct.guarantees.logarithms import exp
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
 
@@ -116,7 +117,7 @@ class SampleComplexity:
 
 
 def sample_complexity(
-    loss: Loss,
+    loss: Loss | str,
     scores: BaseScoreSpace | str | ArrayLike | None = None,
     *,
     eps: float | None = None,
@@ -139,7 +140,7 @@ def sample_complexity(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or spec
     scores : None, "full", ScoreSpace or (k, r) array
         As in `calibration_function`.
     eps : float, optional
@@ -167,6 +168,7 @@ def sample_complexity(
     >>> round(found.sharp.iterations), round(found.paper.log10_iterations, 1)   # 4·ξ(1)²/ε⁴
     (160000, 30.4)
     """
+    loss = as_loss(loss)
     if eps is not None:
         eps = check_number(eps, "eps", low=0.0, open_low=True)
     radius = check_number(radius, "radius", low=0.0, open_low=True)

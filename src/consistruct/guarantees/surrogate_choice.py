@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from consistruct.calibration import calibration_function, compare_surrogates
 from consistruct.exceptions import ConsistructError
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss
 
 __all__ = ["SurrogateAdvice", "SurrogateGuarantee", "choose_surrogate"]
@@ -66,7 +67,7 @@ class SurrogateAdvice:
     refused: tuple[tuple[str, str], ...]
 
 
-def choose_surrogate(loss: Loss, *, eps: float) -> SurrogateAdvice:
+def choose_surrogate(loss: Loss | str, *, eps: float) -> SurrogateAdvice:
     """Compare surrogates by draws per calibrated excess, n(ε) = S/H(ε).
 
     H alone depends on the unit of the surrogate; n(ε) does not (`compare_surrogates` defines S). It
@@ -85,6 +86,7 @@ def choose_surrogate(loss: Loss, *, eps: float) -> SurrogateAdvice:
     >>> found.recommended.name
     'linear-regret'
     """
+    loss = as_loss(loss)
     entries, refused = [], []
     for name, surrogate, decoding, limit in CANDIDATES:
         try:

@@ -44,6 +44,7 @@ from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.problem import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
@@ -165,7 +166,7 @@ class SurrogateComparison:
 
 
 def compare_surrogates(
-    loss: Loss,
+    loss: Loss | str,
     surrogates: Sequence[Choice] = ("quadratic", "logistic", ("log", "bayes")),
     eps: ArrayLike | None = None,
     *,
@@ -175,7 +176,7 @@ def compare_surrogates(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or spec
     surrogates : sequence
         Names, surrogate classes, or pairs (surrogate, decoding).
     eps : array, optional
@@ -191,6 +192,7 @@ def compare_surrogates(
     >>> [(curve.name, round(curve.draws[0][1], 1)) for curve in found.curves]
     [('quadratic', 7.2), ('logistic', 19.1), ('log', 34.4)]
     """
+    loss = as_loss(loss)
     if not surrogates:
         raise ValueError("surrogates must name at least one surrogate, got none")
     functions: list[tuple[str, SurrogateLike, CalibrationFunction]] = []

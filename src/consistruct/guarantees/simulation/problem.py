@@ -11,6 +11,7 @@ import numpy as np
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import NotInSpanError
 from consistruct.guarantees.simulation.laws import AnchorLaws, anchor_laws
+from consistruct.losses import as_loss
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
@@ -116,7 +117,7 @@ class SyntheticProblem:
 
 
 def synthetic_problem(
-    loss: Loss,
+    loss: Loss | str,
     scores: BaseScoreSpace | None = None,
     *,
     n_anchors: int = 4,
@@ -128,7 +129,7 @@ def synthetic_problem(
 
     Parameters
     ----------
-    loss : Loss
+    loss : Loss or spec
         Hamming and block losses of any size; others with listed truths.
     scores : ScoreSpace, optional
         The loss's own if not given.
@@ -148,6 +149,7 @@ def synthetic_problem(
     >>> problem.surrogate_excess(problem.optimum), problem.task_excess(problem.optimum)
     (0.0, 0.0)
     """
+    loss = as_loss(loss)
     n_anchors = check_count(n_anchors, "n_anchors", minimum=2)
     n_inputs = check_count(n_inputs, "n_inputs")
     noise = check_number(noise, "noise", low=0.0, high=1.0)
