@@ -21,6 +21,7 @@ from consistruct.learning.encoding.labels import (
     over_parts,
     prepare_labels,
 )
+from consistruct.learning.encoding.names import order_of
 from consistruct.learning.encoding.weights import combined_weight
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.example_costs import ExampleCosts, checked_groups
@@ -193,6 +194,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     ) -> Examples:
         if costs is not None and np.ndim(costs) != 3:
             return self._cost_vectors(X, y, sample_weight, costs, groups)
+        order = order_of(y)
         y = self._checked_labels(X, y)
         metric = asked_metric(self.loss)
         if metric is None:
@@ -206,7 +208,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             mean = tensor.mean(axis=0)
             loss = CostMatrix(mean - mean.min(axis=0))  # gains are negative costs
             self.example_costs_ = True
-        found, encoding, codes = prepare_labels(loss, y, classes=None, structured=False)
+        found, encoding, codes = prepare_labels(
+            loss, y, structured=False, order=order, asked=metric
+        )
         self.classes_ = encoding.class_names(found)
         weight = combined_weight(sample_weight, self.class_weight, y)
         return Examples(Rows(found, encoding), X, codes, weight, checked_groups(groups, X))
@@ -236,6 +240,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             self._forget()
         model = self._model_for("rows") if first else self.model_
         X = table_inputs(self, X, model, reset=first)
+        order = order_of(y)
         y = self._checked_labels(X, y)
         if first:
             loss, encoding, codes = prepare_labels(
@@ -243,6 +248,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
                 y,
                 classes=classes if y.ndim == 1 else None,
                 structured=False,
+                order=order,
             )
             self.classes_ = encoding.class_names(loss)
             self.kind_ = Rows(loss, encoding)

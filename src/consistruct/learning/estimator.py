@@ -18,7 +18,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import verbosity
 from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
-from consistruct.learning.encoding.labels import loss_class
+from consistruct.learning.encoding.labels import check_same_classes, loss_class
 from consistruct.learning.encoding.weights import generator
 from consistruct.learning.from_batches import FromBatches, lazily
 from consistruct.learning.models.base import TargetModel
@@ -367,6 +367,7 @@ class TargetEstimator(FromBatches, LossParameters):
         if isinstance(loss, str):
             size = self.loss_.truths.size
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
+        check_same_classes(loss, self.label_encoding_)
         self.statistic_ = self.statistic_.with_loss(loss)
         self.loss = self.loss_ = loss
         if "rows" in self.get_params(deep=False):

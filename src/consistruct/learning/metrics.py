@@ -19,7 +19,7 @@ from consistruct.learning.encoding.labels import (
     prepare_labels,
     written_as,
 )
-from consistruct.learning.encoding.names import lookup_codes
+from consistruct.learning.encoding.names import distinct_labels, in_order, lookup_codes, order_of
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
@@ -106,7 +106,9 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
         sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
         return np.asarray(sets(pred, true))
     every = np.concatenate([true, pred]) if isinstance(loss, str) else true
-    found, encoding, _ = prepare_labels(loss, every, structured=true.ndim != 1)
+    found, encoding, _ = prepare_labels(
+        loss, every, structured=true.ndim != 1, order=order_of(y_true)
+    )
     return encoding.losses(found, _prediction_codes(encoding, pred, found), true)
 
 
@@ -171,7 +173,11 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
     if true.ndim == 2:
         return found.value(confusion_of(found, pred, true, weight, 2))
-    classes, codes = np.unique(np.concatenate([true, pred]), return_inverse=True)
+    every = np.concatenate([true, pred])
+    classes = distinct_labels(every)
+    if found.ordered_classes:
+        classes = in_order(classes, found.names or order_of(y_true), found)
+    codes = lookup_codes(every, classes)
     k = max(len(classes), 2)
     return found.value(confusion_of(found, codes[len(true) :], codes[: len(true)], weight, k))
 
@@ -252,7 +258,8 @@ class TaskLossScorer(Member):
             return task_losses(y, pred, loss=loss)
         if isinstance(loss, str):
             known = _known_labels(encoding, estimator, y)
-            loss = prepare_labels(loss, known, structured=np.ndim(known) != 1)[0]
+            order = getattr(encoding, "classes", None)
+            loss = prepare_labels(loss, known, structured=np.ndim(known) != 1, order=order)[0]
         elif is_cost_table(loss):
             loss = cost_table(loss)
         codes = _prediction_codes(encoding, np.asarray(pred), loss)

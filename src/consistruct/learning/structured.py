@@ -17,6 +17,7 @@ from consistruct.learning.encoding.labels import (
     prepare_labels,
     takes_any_labels,
 )
+from consistruct.learning.encoding.names import order_of
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
 from consistruct.learning.encoding.sequences import (
     read_batch,
@@ -155,8 +156,9 @@ class StructuredPredictor(TargetEstimator):
 
     def _rows(self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Examples:
         X = table_inputs(self, X, model, reset=True)
+        order = order_of(y)
         y = self._checked_labels(X, y)
-        loss, encoding, codes = prepare_labels(self.loss, y, classes=None, structured=True)
+        loss, encoding, codes = prepare_labels(self.loss, y, structured=True, order=order)
         weight = check_sample_weight(sample_weight, len(codes))
         if groups is not None:
             groups = np.asarray(groups)
@@ -205,9 +207,10 @@ class StructuredPredictor(TargetEstimator):
         refuse_groups(groups)
         model = self._model_for(self._row_kind()) if first else self.model_
         X = table_inputs(self, X, model, reset=first)
+        order = order_of(y)
         y = self._checked_labels(X, y)
         if first:
-            loss, encoding, codes = prepare_labels(self.loss, y, classes=None, structured=True)
+            loss, encoding, codes = prepare_labels(self.loss, y, structured=True, order=order)
             self.kind_ = Rows(loss, encoding)
         else:
             codes = encode_again(self.kind_.labels, self.kind_.loss, y)

@@ -45,6 +45,8 @@ class Loss(Member, ABC):
     # "orders" (of labels), "candidates" (sets that hold the truth), "relevance" (grades of items)
     # or "codes". None: as the label set of the truths says.
     labels_as: ClassVar[str | None] = None
+    # whether the order of the classes matters, so that names alone do not say what a mistake costs
+    ordered_classes: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one
     extra_prediction: ClassVar[str | None] = None
 

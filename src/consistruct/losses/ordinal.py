@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from consistruct._validation import check_count, check_number
 from consistruct.labels import Classes
 from consistruct.losses.base import Sizes
 from consistruct.losses.explicit import MatrixLoss, require_listable
-from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.losses.spec import at_most, check_order, count_field, number_field
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = ["Ordinal"]
@@ -34,18 +34,25 @@ class Ordinal(MatrixLoss):
         Number of ordered classes.
     power : float
         1 for absolute, 2 for squared differences; any positive number.
+    names : tuple of str, optional
+        The classes in order, where labels are text: it does not say that "low" is below "mid".
 
     Examples
     --------
-    >>> from consistruct.losses import Ordinal
+    >>> from consistruct.losses import Ordinal, parse_loss
+    >>> parse_loss("ordinal:low,mid,high")
+    Ordinal(3, names=('low', 'mid', 'high'))
     >>> Ordinal(5)([0, 4], [3, 4])
     array([3., 0.])
     >>> Ordinal(5, power=2).score_space.rank
     3
     """
 
+    ordered_classes: ClassVar[bool] = True
+
     k: int
     power: float = 1.0
+    names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         power = check_number(self.power, "power", low=0.0, open_low=True)
@@ -55,7 +62,10 @@ class Ordinal(MatrixLoss):
                 f"the largest cost, {k - 1} to the power {power}, is not a finite number; "
                 f"choose a smaller power or fewer classes"
             )
-        self._set(k=k, power=power)
+        names = None if self.names is None else check_order(self.names)
+        if names is not None and len(names) != k:
+            raise ValueError(f"names must be those of {k} classes, got {len(names)}")
+        self._set(k=k, power=power, names=names)
 
     @cached_property
     def _columns(self) -> FloatArray:
@@ -66,7 +76,7 @@ class Ordinal(MatrixLoss):
 
     @cached_property
     def _prediction_set(self) -> Classes:
-        return Classes(self.k)
+        return Classes(self.k, self.names)
 
     @property
     def truths(self) -> Classes:
@@ -77,7 +87,10 @@ class Ordinal(MatrixLoss):
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        at_most("ordinal", arguments, 2, "ordinal:5 or ordinal:5:2")
-        k = count_field("ordinal", arguments, 0, sizes.n_classes, "number of classes")
+        at_most("ordinal", arguments, 2, "ordinal:5, ordinal:5:2 or ordinal:low,mid,high")
         power = number_field("ordinal", arguments, 1, "power") if len(arguments) > 1 else 1.0
+        if arguments and "," in arguments[0]:
+            names = check_order(arguments[0].split(","))
+            return cls(len(names), power, names)
+        k = count_field("ordinal", arguments, 0, sizes.n_classes, "number of classes")
         return cls(k, power)

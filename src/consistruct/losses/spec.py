@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from consistruct._budgets import SPECS
 from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
 
-__all__ = ["at_most", "check_most", "count_field", "number_field"]
+__all__ = ["at_most", "check_most", "check_order", "count_field", "number_field"]
 
 SHOWN = 24  # digits of a number that a message repeats
 
@@ -20,6 +21,22 @@ def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None
             f"the spec of {name} takes at most {n} field(s), got {len(arguments)}; "
             f"write for example {example}"
         )
+
+
+def check_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of classes in order: text, none empty, none twice.
+
+    >>> check_order(["low", " mid", "high"])
+    ('low', 'mid', 'high')
+    """
+    if isinstance(names, str):
+        raise TypeError(f"names must be a sequence of names, got the string {names!r}")
+    order = tuple(str(name).strip() for name in names)
+    if not all(order) or len(set(order)) != len(order):
+        raise ValueError(
+            f"names must be different and not empty, got {', '.join(map(repr, order))}"
+        )
+    return order
 
 
 def count_field(

@@ -153,3 +153,15 @@ def test_tokens_by_name_are_taken_and_checked() -> None:
     assert tokens.take(np.array([1])).sequences == [[["w=c"]]]
     with pytest.raises(ValueError, match="sequence 1 is empty"):
         NamedTokens([[["w=a"]], []])
+
+
+def test_words_are_their_own_features():
+    words = [["the", "cat"], ["cat"], ["the", "the", "cat"]] * 8
+    tags = [["D", "N"], ["N"], ["D", "D", "N"]] * 8
+    by_word = StructuredPredictor("hamming").fit(words, tags)
+    by_list = StructuredPredictor("hamming").fit([[[w] for w in s] for s in words], tags)
+    new = [["cat", "the"], ["unheard"]]
+    assert [p.tolist() for p in by_word.predict(new)] == [
+        p.tolist() for p in by_list.predict([[[w] for w in s] for s in new])
+    ]
+    assert by_word.score(words, tags) == 0

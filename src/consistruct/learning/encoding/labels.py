@@ -24,6 +24,7 @@ from consistruct.learning.encoding.names import (
     are_codes,
     as_kind,
     distinct_labels,
+    in_order,
     listed,
     lookup_codes,
     shown,
@@ -32,7 +33,7 @@ from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.costs.names import loss_name
-from consistruct.losses.metrics import is_metric, parse_metric
+from consistruct.losses.metrics import Metric, is_metric, parse_metric
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "PartLabels",
     "RawLabels",
     "SetLabels",
+    "check_same_classes",
     "encode_again",
     "loss_class",
     "over_classes",
@@ -233,6 +235,23 @@ def over_classes(loss: Any) -> bool:
     return not isinstance(loss, str) and written_as(loss) == "classes"
 
 
+def check_same_classes(loss: Loss, encoding: Any) -> None:
+    """Refuse a loss for classes in another order than those that a model was fitted for."""
+    if not isinstance(encoding, ClassLabels):
+        return
+    classes, names = encoding.classes, getattr(loss.truths, "names", None)
+    if names is None and loss.ordered_classes:
+        names = tuple(str(label) for label in in_order(classes, None, loss))
+    known = tuple(str(label) for label in classes)
+    if names is None or tuple(names) == known:
+        return
+    if set(names) == set(known) or not are_codes(classes, len(classes)):
+        raise ValueError(
+            f"the classes of the loss are {listed(names)}, but the model was fitted for "
+            f"{listed(classes)}, in that order; give the loss these classes, or fit again"
+        )
+
+
 def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
     """Codes of a later batch; labels that the first call did not announce are refused."""
     codes: LabelArray = encoding.encode(y, loss)
@@ -251,7 +270,13 @@ def takes_any_labels(loss: Any) -> bool:
 
 
 def prepare_labels(
-    loss: Any, y: Any, *, classes: Any = None, structured: bool
+    loss: Any,
+    y: Any,
+    *,
+    classes: Any = None,
+    structured: bool,
+    order: Any = None,
+    asked: Metric | None = None,
 ) -> tuple[Loss, LabelEncoding, LabelArray]:
     """The loss with its sizes filled in, the encoder, and the codes of y.
 
@@ -264,6 +289,10 @@ def prepare_labels(
         All classes, where y may lack some (`partial_fit`).
     structured : bool
         Whether labels may have any shape; otherwise y is 1-d or a 0/1 indicator matrix.
+    order : sequence, optional
+        The classes from lowest to highest, where y or whoever calls knows it.
+    asked : Metric, optional
+        What the decisions are for, where the loss only serves the fit.
     """
     if is_cost_table(loss):
         loss = cost_table(loss)
@@ -291,9 +320,15 @@ def prepare_labels(
                 f"{found!r} is a loss over classes and needs y of shape (n,), got {labels.shape}; "
                 f"for label matrices use a loss over parts such as 'hamming'"
             )
-        encoding: LabelEncoding = _class_labels(
-            found, distinct_labels(labels if classes is None else classes)
-        )
+        known = distinct_labels(labels if classes is None else classes)
+        wanted = found if asked is None else asked
+        if wanted.ordered_classes and getattr(found.truths, "names", None) is None:
+            if asked is not None and asked.names is not None:
+                order = asked.names
+            elif order is None and known.dtype.kind in "OUS":
+                order = classes  # whoever names all classes names them in order
+            known = in_order(known, order, wanted)
+        encoding: LabelEncoding = _class_labels(found, known)
     elif written == "parts" and not structured and labels.ndim == 2:
         encoding = PartLabels(np.array([0, 1]), flat=False)
     elif written == "parts" and distinct is not None:

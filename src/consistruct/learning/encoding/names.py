@@ -8,7 +8,17 @@ import numpy as np
 
 from consistruct.protocols import LabelArray
 
-__all__ = ["UNSEEN", "are_codes", "as_kind", "distinct_labels", "listed", "lookup_codes", "shown"]
+__all__ = [
+    "UNSEEN",
+    "are_codes",
+    "as_kind",
+    "distinct_labels",
+    "in_order",
+    "listed",
+    "lookup_codes",
+    "order_of",
+    "shown",
+]
 
 UNSEEN = -1
 
@@ -21,6 +31,40 @@ def distinct_labels(labels: Any) -> Any:
         raise TypeError(
             "y must contain labels of one type that can be sorted, got a mixture (numbers and "
             "strings, or missing values); convert them to strings first"
+        ) from None
+
+
+def order_of(y: Any) -> tuple[Any, ...] | None:
+    """The classes in order, where y is an ordered categorical of pandas; else None."""
+    dtype: Any = getattr(y, "dtype", None)
+    return tuple(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+
+
+def in_order(distinct: Any, order: Any, asked: object) -> Any:
+    """The classes from the lowest to the highest, for a loss or metric that asks for it.
+
+    Numbers have an order, and so has text that is numbers; other text must be put in order by
+    whoever knows it.
+    """
+    if order is not None:
+        written = {str(label): label for label in distinct}
+        unknown = [name for name in written if name not in {str(label) for label in order}]
+        if unknown:
+            raise ValueError(
+                f"y contains {shown(written[unknown[0]])}, which is not one of {listed(order)}"
+            )
+        known = [written[str(label)] for label in order if str(label) in written]
+        return as_kind(known, distinct.dtype)
+    if distinct.dtype.kind not in "OUS" or len(distinct) < 3:
+        return distinct  # the distance of two classes is the same both ways
+    try:
+        return distinct[np.argsort([float(label) for label in distinct], kind="stable")]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{asked!r} needs the order of the classes, and text has none: y contains "
+            f"{listed(distinct)}; name them from lowest to highest in the loss, such as "
+            "'ordinal:low,mid,high' or 'qwk:low,mid,high', or pass numbers or an ordered pandas "
+            "Categorical"
         ) from None
 
 

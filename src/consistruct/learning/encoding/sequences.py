@@ -151,6 +151,8 @@ def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
 
     >>> takes_sequences("hamming", [np.zeros((2, 3)), np.zeros((5, 3))])
     True
+    >>> takes_sequences("hamming", [["the", "cat"], ["a"]])
+    True
     >>> takes_sequences("hamming", np.zeros((10, 3)))
     False
     >>> takes_sequences("hamming", np.zeros((10, 3)), groups=[0] * 4 + [1] * 6)
@@ -167,10 +169,9 @@ def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
     first = X[0]
     if is_sparse(first) or isinstance(first, np.ndarray):
         return is_sparse(first) or first.ndim == 2
-    # nested lists: tokens are lists, dicts or sets, where a row of plain features holds numbers
-    return isinstance(first, list | tuple) and (
-        len(first) == 0 or isinstance(first[0], list | tuple | dict | set | frozenset | np.ndarray)
-    )
+    # nested lists: tokens are words, lists, dicts or sets, where a row of a table holds numbers
+    tokens = str | list | tuple | dict | set | frozenset | np.ndarray
+    return isinstance(first, list | tuple) and (len(first) == 0 or isinstance(first[0], tokens))
 
 
 def read_sequences(

@@ -50,10 +50,17 @@ def is_symbolic(X: Any) -> bool:
         isinstance(first, list | tuple)
         and len(first) > 0
         and (
-            isinstance(first[0], Mapping | set | frozenset)
+            isinstance(first[0], str | Mapping | set | frozenset)
             or (isinstance(first[0], list | tuple) and all(isinstance(f, str) for f in first[0]))
         )
     )
+
+
+def _named(sequence: Sequence[Any]) -> Sequence[Any]:
+    """Tokens by feature names; a plain word is its own and only feature."""
+    if not any(isinstance(token, str) for token in sequence):
+        return sequence
+    return [[token] if isinstance(token, str) else token for token in sequence]
 
 
 def pack_tokens(X: Any, groups: ArrayLike | None = None) -> PackedTokens:
@@ -123,7 +130,7 @@ def read_tokens(X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
     if is_symbolic(X):
         if groups is not None:
             raise ValueError("groups= is for an array or CSR matrix, not for lists of features")
-        return NamedTokens(X)
+        return NamedTokens([_named(sequence) for sequence in X])
     tokens = pack_tokens(X, groups)
     if len(tokens) == 0:
         raise ValueError("X must contain at least one sequence, got none")

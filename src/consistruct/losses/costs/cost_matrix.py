@@ -54,6 +54,7 @@ class CostMatrix(MatrixLoss):
     true_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        _refuse_named_axes(self.M)
         matrix = check_loss_matrix(self.M)
         names = [
             _check_names(given, size, axis)
@@ -115,6 +116,18 @@ class CostMatrix(MatrixLoss):
             )
         positions = np.array([self.pred_names.index(name) for name in self.true_names])
         return positions[self.truths.check(true, "true")]
+
+
+def _refuse_named_axes(table: Any) -> None:
+    """A table with names must not lose them: its rows may be in any order, or be the truths."""
+    if not all(hasattr(table, part) for part in ("index", "columns")):
+        return
+    for axis, size in zip((table.index, table.columns), table.shape, strict=True):
+        if [*axis] != [*range(size)]:
+            raise TypeError(
+                "CostMatrix(M) takes a plain matrix, got a DataFrame with names; "
+                "CostMatrix.from_frame(M) keeps them"
+            )
 
 
 def orient(

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from consistruct.losses.metrics.base import Kind, Metric, check_confusion
+from consistruct.losses.spec import check_order
 from consistruct.protocols import FloatArray
 
 __all__ = ["Kappa", "Matthews"]
@@ -22,6 +23,8 @@ class Kappa(Metric):
     weights : None, "linear" or "quadratic"
         What a disagreement weighs: 1, its distance in the order of the classes, or the square of
         it (quadratic weighted kappa).
+    names : tuple of str, optional
+        The classes in order, where labels are text.
 
     Notes
     -----
@@ -36,12 +39,19 @@ class Kappa(Metric):
     """
 
     weights: Literal["linear", "quadratic"] | None = None
+    names: tuple[str, ...] | None = None
 
     value_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def __post_init__(self) -> None:
         if self.weights not in (None, "linear", "quadratic"):
             raise ValueError(f"weights must be None, 'linear' or 'quadratic', got {self.weights!r}")
+        if self.names is not None:
+            self._set(names=check_order(self.names))
+
+    @property
+    def ordered_classes(self) -> bool:
+        return self.weights is not None
 
     @property
     def kind(self) -> Kind:

@@ -43,12 +43,21 @@ class Metric(Member, ABC):
         Whether confusions of label sets, (T, 2, 2), are taken too.
     worst_class : bool
         Whether only the least recall counts, so that rules are sought that make all recalls equal.
+    ordered_classes : bool
+        Whether the order of the classes matters.
+    names : tuple of str or None
+        The classes in order, where the metric was told.
     """
 
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     n_classes: int | None = None
     labels: bool = False
     worst_class: bool = False
+    names: tuple[str, ...] | None = None
+
+    @property
+    def ordered_classes(self) -> bool:
+        return False
 
     @property
     @abstractmethod

@@ -291,6 +291,14 @@ class Constrained(Metric):
         return self.metric.value_range
 
     @property
+    def ordered_classes(self) -> bool:
+        return self.metric.ordered_classes
+
+    @property
+    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return self.metric.names
+
+    @property
     def n_classes(self) -> int | None:  # type: ignore[override]
         return self.metric.n_classes
 

@@ -59,8 +59,14 @@ def _f_beta(arguments: Arguments) -> Metric:
 
 
 def _kappa(arguments: Arguments) -> Metric:
-    at_most("kappa", arguments, 1, "kappa or kappa:linear")
-    return Kappa(arguments[0] if arguments else None)  # type: ignore[arg-type]
+    at_most("kappa", arguments, 2, "kappa or kappa:linear:low,mid,high")
+    names = tuple(arguments[1].split(",")) if len(arguments) > 1 else None
+    return Kappa(arguments[0] if arguments else None, names)  # type: ignore[arg-type]
+
+
+def _qwk(arguments: Arguments) -> Metric:
+    at_most("qwk", arguments, 1, "qwk or qwk:low,mid,high")
+    return Kappa("quadratic", tuple(arguments[0].split(",")) if arguments else None)
 
 
 def _precision_at_recall(arguments: Arguments) -> Metric:
@@ -106,8 +112,8 @@ METRICS: dict[str, MetricEntry] = {
     "balanced-accuracy": _plain("balanced-accuracy", RecallMean(1.0)),
     "g-mean": _plain("g-mean", RecallMean(0.0)),
     "min-recall": _plain("min-recall", RecallMean(None)),
-    "kappa": MetricEntry(_kappa, "kappa or kappa:linear", (Kappa(), Kappa("linear"))),
-    "qwk": _plain("qwk", Kappa("quadratic")),
+    "kappa": MetricEntry(_kappa, "kappa or kappa:linear:low,mid,high", (Kappa(), Kappa("linear"))),
+    "qwk": MetricEntry(_qwk, "qwk or qwk:low,mid,high", (Kappa("quadratic"),)),
     "mcc": _plain("mcc", Matthews()),
     "precision-at-recall": MetricEntry(_precision_at_recall, "precision-at-recall:0.9", (Constrained(PrecisionScore(), RecallAtLeast(0.9)),)),
     "recall-at-precision": MetricEntry(_recall_at_precision, "recall-at-precision:0.9", (Constrained(RecallScore(), PrecisionAtLeast(0.9)),)),
