@@ -214,7 +214,15 @@ def _layout(chart: Chart | HeatMap) -> dict[str, Any]:
         # axes claim what they need themselves; the bar with the buttons has the top to itself
         "margin": {"l": 8, "r": 12, "t": 44, "b": 8},
         "modebar": {"bgcolor": CLEAR, "color": LIGHT[5], "activecolor": LIGHT[0]},
-        "legend": {"orientation": "h", "x": 0, "y": -0.24, "yanchor": "top", "bgcolor": CLEAR},
+        # at the foot: placed by the height of the plot, margins would chase each other
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "bgcolor": CLEAR,
+        },
         "hoverlabel": {"bgcolor": SURFACE, "bordercolor": GRID, "font": {"color": TEXT}},
         "height": 460,
         "xaxis": _axis(chart.x_label),

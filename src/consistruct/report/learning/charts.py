@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from consistruct.charts.model import Chart, HeatMap, Mark, Series
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.model_wording import plural
+from consistruct.report.learning.parts import MODEL
 
 __all__ = ["learning_charts"]
 
@@ -135,12 +136,16 @@ def _learning_curve(report: LearningReport) -> Chart | None:
         ahead = report.forecast.points
         x = tuple(float(point.n_train) for point in ahead)
         share = f"{report.forecast.confidence:.0%}"
+        own = names.index(MODEL) if MODEL in names else 0  # in the colour of the model
         series = [
             Series(
                 f"forecast, {share} interval", x, tuple(point.low for point in ahead), "band",
-                upper=tuple(point.high for point in ahead), style=2,
+                upper=tuple(point.high for point in ahead), style=own,
             ),
-            Series("forecast of this model", x, tuple(point.mean for point in ahead), style=2),
+            Series(
+                "forecast of this model", x, tuple(point.mean for point in ahead), style=own,
+                dashed=True,
+            ),
             *series,
         ]  # fmt: skip
         caption += f" To the right: how the curve is forecast to continue, with a {share} band."
