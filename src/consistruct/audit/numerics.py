@@ -68,7 +68,7 @@ class Worst:
         self.value = -math.inf
         self.case = ""
 
-    def record(self, value: float, case: str = "") -> None:
+    def add(self, value: float, case: str = "") -> None:
         """Take one case into account."""
         if math.isnan(value):
             value = math.inf

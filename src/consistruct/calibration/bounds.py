@@ -20,8 +20,7 @@ from consistruct.calibration.problem import (
 )
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne

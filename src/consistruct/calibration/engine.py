@@ -17,8 +17,8 @@ from consistruct.calibration.methods.oracle import BoundsMethod
 from consistruct.calibration.nonquadratic import check_surrogate, choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import Decision, as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses import Decision
+from consistruct.losses.base import Loss, as_loss
 from consistruct.scores import Blocks, Decisions, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows

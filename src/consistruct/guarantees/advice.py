@@ -18,8 +18,7 @@ from consistruct.guarantees.data import DataConstants
 from consistruct.guarantees.families import Family, score_families
 from consistruct.guarantees.logarithms import exp
 from consistruct.guarantees.surrogate_choice import SurrogateAdvice, choose_surrogate
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["Advice", "FamilyGuarantee", "advise"]

@@ -14,8 +14,7 @@ from consistruct.guarantees.accuracy import default_accuracy
 from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
 from consistruct.guarantees.data import read_data_constants
 from consistruct.guarantees.logarithms import exp
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = [

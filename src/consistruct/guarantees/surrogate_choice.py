@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from consistruct.calibration import calibration_function, compare_surrogates
 from consistruct.exceptions import ConsistructError
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 
 __all__ = ["SurrogateAdvice", "SurrogateGuarantee", "choose_surrogate"]
 

@@ -13,10 +13,14 @@ from sklearn.utils.validation import _check_y, check_consistent_length, column_o
 from consistruct._validation import on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.availability import has_probabilities, streams
-from consistruct.learning.encoding.costs import cost_tensor, example_costs, loss_with_rows
+from consistruct.learning.encoding.costs import (
+    CostLabels,
+    cost_tensor,
+    example_costs,
+    loss_with_rows,
+)
 from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
 from consistruct.learning.encoding.labels import (
-    CostLabels,
     encode_again,
     over_parts,
     prepare_labels,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from consistruct.learning.encoding.costs import cost_tensor, example_costs
+from consistruct.learning.encoding.costs import CostLabels, cost_tensor, example_costs
 from consistruct.learning.encoding.kinds import Examples, Rows
-from consistruct.learning.encoding.labels import CostLabels, loss_class
+from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.losses import CostVectors, ZeroOne
 from consistruct.protocols import FloatArray

@@ -15,7 +15,6 @@ from consistruct.learning.encoding.labels import (
     LabelEncoding,
     PartLabels,
     RawLabels,
-    SetLabels,
     prepare_labels,
     written_as,
 )
@@ -23,6 +22,7 @@ from consistruct.learning.encoding.names import distinct_labels, in_order, looku
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import is_query_list
 from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.evaluation.cost_metrics import (
     ProfitCurve,
     example_losses,

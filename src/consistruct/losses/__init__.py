@@ -23,7 +23,7 @@ from consistruct.losses.rankings.permutation_distances import (
     SpearmanFootrule,
     SpearmanRho,
 )
-from consistruct.losses.registry import LOSSES, LossEntry, as_loss, parse_loss
+from consistruct.losses.registry import LOSSES, LossEntry, parse_loss
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
@@ -59,7 +59,6 @@ __all__ = [
     "SpearmanRho",
     "Tree",
     "ZeroOne",
-    "as_loss",
     "mixture",
     "parse_cost_csv",
     "parse_loss",

@@ -21,7 +21,7 @@ from consistruct.scores.base import BaseScoreSpace
 if TYPE_CHECKING:
     from consistruct.losses.algebra import Combination
 
-__all__ = ["Loss", "Sizes", "dense_target", "minus_one_hot"]
+__all__ = ["Loss", "Sizes", "as_loss", "dense_target", "minus_one_hot"]
 
 
 @dataclass(frozen=True)
@@ -208,6 +208,24 @@ class Loss(Member, ABC):
 
 def _tiles(labels: LabelArray, n: int) -> tuple[int, ...]:
     return (n,) + (1,) * (labels.ndim - 1)
+
+
+def as_loss(loss: Loss | str) -> Loss:
+    """The loss itself, or what a spec such as ``zero-one:3`` stands for.
+
+    >>> as_loss("zero-one:3")
+    ZeroOne(3)
+    """
+    if isinstance(loss, str):
+        from consistruct.losses.registry import parse_loss  # it knows every loss, and they this
+
+        return parse_loss(loss)
+    if not isinstance(loss, Loss):
+        raise TypeError(
+            f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
+            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
+        )
+    return loss
 
 
 def dense_target(target: Target) -> FloatArray:

@@ -33,7 +33,7 @@ from consistruct.losses.rankings.permutation_distances import (
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
-__all__ = ["LOSSES", "LossEntry", "as_loss", "parse_loss"]
+__all__ = ["LOSSES", "LossEntry", "parse_loss"]
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,6 @@ LOSSES: dict[str, LossEntry] = {
 
 # metrics whose name also stands for a loss of label sets, row by row
 _OF_ROWS = {"f1": " (for F1 of each row of a label matrix: fbeta)"}
-
-
-def as_loss(loss: Loss | str) -> Loss:
-    """The loss itself, or what a spec such as ``zero-one:3`` stands for.
-
-    >>> as_loss("zero-one:3")
-    ZeroOne(3)
-    """
-    if isinstance(loss, str):
-        return parse_loss(loss)
-    if not isinstance(loss, Loss):
-        raise TypeError(
-            f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
-            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
-        )
-    return loss
 
 
 def parse_loss(

@@ -72,7 +72,7 @@ def block_limits(effort: Effort) -> Evidence:
     ]
     rate = Worst("|(1 − ratio)·(s + 1) − 1| at s up to 10⁴", 1e-6)
     for s, gap in zip((10, 100, 1000, 10000), gaps, strict=True):
-        rate.record(abs(gap * (s + 1) - 1), f"s = {s}")
+        rate.add(abs(gap * (s + 1) - 1), f"s = {s}")
     return Evidence(
         (Deviation("relative deviation at s = 1", lower, 1e-10), rate.deviation), "s up to 10⁴"
     )
@@ -107,9 +107,9 @@ def block_full_proof(effort: Effort) -> Evidence:
         i, j = int(starts[u]), int(starts[v])
         found, q, f = pair_value(L, np.eye(k), i, j, 0.6, range(k))
         s = sizes[u]
-        value.record(relative(found, 0.36 / (4 * k) * 2 * s / (s + 1)), f"sizes {s}, {sizes[v]}")
+        value.add(relative(found, 0.36 / (4 * k) * 2 * s / (s + 1)), f"sizes {s}, {sizes[v]}")
         rest = np.delete(np.arange(k), j)
-        scores.record(float(np.abs(f - np.minimum(-L @ q, f[j]))[rest].max()))
+        scores.add(float(np.abs(f - np.minimum(-L @ q, f[j]))[rest].max()))
     within = pair_value(L, np.eye(k), 1, 2, 0.6, range(k))[0]
     infeasible = Deviation("pair within a block feasible", float(math.isfinite(within)), 0)
     return Evidence(
@@ -160,7 +160,7 @@ def block_own(effort: Effort) -> Evidence:
             2 * sizes[u] * sizes[v] / (sizes[u] + sizes[v]) for u in range(b) for v in range(u)
         )
         if len(set(sizes)) == 1:
-            library.record(relative(factor / (4 * k), 1 / (4 * b)), "equal blocks")
+            library.add(relative(factor / (4 * k), 1 / (4 * b)), "equal blocks")
         for eps in (0.1, 0.6, 1.0):
             compare(
                 Block(sizes),
@@ -202,7 +202,7 @@ def block_own_proof(effort: Effort) -> Evidence:
     for u, v in ((0, 1), (1, 0), (1, 2), (2, 0)):
         found = pair_value(L, U, int(starts[u]), int(starts[v]), 0.6)[0]
         ratio = 2 * sizes[u] * sizes[v] / (sizes[u] + sizes[v])
-        value.record(relative(found, 0.36 / 28 * ratio), f"sizes {sizes[u]}, {sizes[v]}")
+        value.add(relative(found, 0.36 / 28 * ratio), f"sizes {sizes[u]}, {sizes[v]}")
     return Evidence((_block_symbols(own=True), value.deviation), "blocks of 1, 2, 4; ε = 0.6")
 
 
@@ -218,7 +218,7 @@ def exponentially_larger(effort: Effort) -> Evidence:
     worst = Worst("relative deviation of the ratio", 1e-9)
     for power in (5, 20, 40):
         H = calibration_function(Block((2**power // 4,) * 4))(0.5)
-        worst.record(relative(H / (0.125 / 2**power), 2**power / 8), f"4 blocks, 2^{power} labels")
+        worst.add(relative(H / (0.125 / 2**power), 2**power / 8), f"4 blocks, 2^{power} labels")
         H = calibration_function(Hamming(power))(0.5)
-        worst.record(relative(H / (0.125 / 2**power), 2**power / (4 * power)), f"T = {power}")
+        worst.add(relative(H / (0.125 / 2**power), 2**power / (4 * power)), f"T = {power}")
     return Evidence((worst.deviation,), "2^5, 2^20, 2^40 labels")

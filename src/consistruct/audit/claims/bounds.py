@@ -71,9 +71,9 @@ def theorem_lower(effort: Effort) -> Evidence:
             eps = share * top
             bound = eps**2 / (2 * k * widest(F))
             upper = certified(loss, space, eps)[1]
-            first.record(bound / upper, f"{loss!r}, {space!r}, ε = {eps:.3g}")
-            second.record(eps**2 / (4 * k) / bound, f"{loss!r}, {space!r}")
-            library.record(bound / lower_bound(loss, space, eps=eps).value, f"{loss!r}, {space!r}")
+            first.add(bound / upper, f"{loss!r}, {space!r}, ε = {eps:.3g}")
+            second.add(eps**2 / (4 * k) / bound, f"{loss!r}, {space!r}")
+            library.add(bound / lower_bound(loss, space, eps=eps).value, f"{loss!r}, {space!r}")
     return Evidence(
         (first.deviation, second.deviation, library.deviation),
         "0-1, block, Hamming, mixed, ordinal, tree, random rank-2 losses; own and full scores",
@@ -96,8 +96,8 @@ def lower_consistency(effort: Effort) -> Evidence:
     for loss, space in consistent_cases(effort):
         H = calibration_function(loss, space)
         found = certified(loss, space, 0.01 * H.max_eps)
-        level.record(float(not 0 < found[0] <= found[1] < math.inf), f"{loss!r}, {space!r}")
-        error.record(H.approximation_error, f"{loss!r}, {space!r}")
+        level.add(float(not 0 < found[0] <= found[1] < math.inf), f"{loss!r}, {space!r}")
+        error.add(H.approximation_error, f"{loss!r}, {space!r}")
     constant = CostMatrix(np.array([[0.3, 0.7], [0.3, 0.7]]))
     H = calibration_function(constant, "full")
     values = [H(eps) for eps in (1e-6, 0.1, 1.0)]
@@ -164,20 +164,20 @@ def lower_proof(effort: Effort) -> Evidence:
             A, np.zeros(k), G=np.vstack([order, row]), h=np.array([0.0, -eps])
         )[0]
         case_text = f"{k} labels, rank {F.shape[1]}"
-        value.record(relative(equality, expected), case_text)
-        value.record(relative(inequality, expected), case_text)
+        value.add(relative(equality, expected), case_text)
+        value.add(relative(inequality, expected), case_text)
         # the closed solution: any q with ΔᵀLq = −ε and θ from eq. (proof:theta), μ = ν
         mu = eps / (k * square)
         q = -eps * np.linalg.pinv((delta @ L)[None])[:, 0]
         theta = -np.linalg.pinv(F.T @ F) @ (k * mu * F.T @ delta + F.T @ L @ q)
         vector = F @ theta + L @ q
-        kkt.record(float(np.abs(vector + k * mu * P @ delta).max()), case_text)
-        kkt.record(float(np.abs(F.T @ vector / k + mu * F.T @ delta).max()), case_text)
-        kkt.record(float(np.abs(L.T @ vector / k + mu * L.T @ delta).max()), case_text)
-        kkt.record(abs(float(delta @ F @ theta)), case_text)
+        kkt.add(float(np.abs(vector + k * mu * P @ delta).max()), case_text)
+        kkt.add(float(np.abs(F.T @ vector / k + mu * F.T @ delta).max()), case_text)
+        kkt.add(float(np.abs(L.T @ vector / k + mu * L.T @ delta).max()), case_text)
+        kkt.add(abs(float(delta @ F @ theta)), case_text)
         full = pair_value(L, F, int(i), int(j), eps)[0]
         if math.isfinite(full):
-            relaxed.record(equality / full, case_text)
+            relaxed.add(equality / full, case_text)
     return Evidence(
         (value.deviation, kkt.deviation, relaxed.deviation),
         "2–5 labels, full and low rank, ε = 0.3",
@@ -228,21 +228,21 @@ def lower_values(effort: Effort) -> Evidence:
     norms = Worst("|‖P_F Δ‖² − formula|", 1e-12)
     tight = Worst("relative deviation of H from the bound", 1e-7)
     for k in (2, 5):
-        norms.record(abs(widest(np.eye(k)) - 2.0), f"0-1, {k}")
-        tight.record(_gap(ZeroOne(k), 0.7, 0.49 / (4 * k)), f"0-1, {k}")
+        norms.add(abs(widest(np.eye(k)) - 2.0), f"0-1, {k}")
+        tight.add(_gap(ZeroOne(k), 0.7, 0.49 / (4 * k)), f"0-1, {k}")
     for b, s in effort.pick([(2, 1), (2, 3)], [(2, 1), (2, 3), (3, 2), (4, 2)]):
         U = np.repeat(np.eye(b), s, axis=0)
         P = projection(U)
         block = np.repeat(np.arange(b), s)
         for i, j in permutations(range(b * s), 2):
             expected = 0.0 if block[i] == block[j] else 2 / s
-            norms.record(abs(float(np.sum((P[i] - P[j]) ** 2)) - expected), f"{b} blocks of {s}")
-        tight.record(_gap(Block((s,) * b), 0.7, 0.49 / (4 * b)), f"{b} blocks of {s}")
+            norms.add(abs(float(np.sum((P[i] - P[j]) ** 2)) - expected), f"{b} blocks of {s}")
+        tight.add(_gap(Block((s,) * b), 0.7, 0.49 / (4 * b)), f"{b} blocks of {s}")
     for T in effort.pick((1, 2, 3), (1, 2, 3, 4)):
         bits = np.array([[(c >> t) & 1 for t in range(T)] for c in range(2**T)], dtype=float)
         F = np.hstack([np.full((2**T, 1), 0.5), bits])
-        norms.record(abs(widest(F) - 4 * T / 2**T), f"Hamming, {T}")
-        tight.record(_gap(Hamming(T), 0.7, 0.49 / (8 * T)), f"Hamming, {T}")
+        norms.add(abs(widest(F) - 4 * T / 2**T), f"Hamming, {T}")
+        tight.add(_gap(Hamming(T), 0.7, 0.49 / (8 * T)), f"Hamming, {T}")
     return Evidence((norms.deviation, tight.deviation), "k ≤ 16; ε = 0.7")
 
 
@@ -265,7 +265,7 @@ def lower_not_tight(effort: Effort) -> Evidence:
     edge = Worst("mixed losses where the bound is tight", 0)
     mended = Worst("|4kH/ε² − 1| for η ≥ ½ or ε ≤ η/(1−η)", 1e-7)
     for s in effort.pick((2,), (2, 3)):
-        stated.record(
+        stated.add(
             float(certified(Block((s, s)), Full(Block((s, s))), 0.5)[0] * 8 * s < 0.25 * 1.01)
         )
         for eta in (0.2, 0.3, 0.5, 0.8):
@@ -276,10 +276,10 @@ def lower_not_tight(effort: Effort) -> Evidence:
                 inside = eta >= 0.5 or eps <= eta / (1 - eta)
                 case = f"s = {s}, η = {eta}, ε = {eps}"
                 if inside:
-                    edge.record(float(ratio[1] < 1 + 1e-6), case)
-                    mended.record(max(abs(one - 1) for one in ratio), case)
+                    edge.add(float(ratio[1] < 1 + 1e-6), case)
+                    mended.add(max(abs(one - 1) for one in ratio), case)
                 else:
-                    loose.record(float(not ratio[0] > 1 + 1e-6), case)
+                    loose.add(float(not ratio[0] > 1 + 1e-6), case)
     return Evidence(
         (stated.deviation, loose.deviation),
         "two blocks of 2 and 3; η = 0.2 … 0.8; ε = 0.15 … 0.9",

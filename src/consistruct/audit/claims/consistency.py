@@ -71,7 +71,7 @@ def excess_risk_bound(effort: Effort) -> Evidence:
         task, value = excesses(L, F, np.where(rng.random((n, 1)) < 0.7, close, theta), q)
         H = calibration_function(loss, space)
         bound = np.asarray(H(np.clip(task - 1e-12, 0, None)))
-        worst.record(float((bound - value).max()), f"{loss!r}, {space!r}")
+        worst.add(float((bound - value).max()), f"{loss!r}, {space!r}")
     return Evidence((worst.deviation,), "0-1, block, Hamming, mixed; full, own and block scores")
 
 
@@ -80,8 +80,7 @@ def excess_risk_bound(effort: Effort) -> Evidence:
     "Section 3.1, Definition 1, eq. (5), (6)",
     "definition",
     "H(ε) is the least excess surrogate risk over scores and distributions whose excess task risk "
-    "is at "
-    "least ε; +∞ if there are none.",
+    "is at least ε; +∞ if there are none.",
     "the library's certified curve against the programs of the definition, one per pair of labels, "
     "solved apart; +∞ above the largest excess",
     covers=("def:calibrationFunc", "eq:calibrationfunc", "eq:calibrationfunc:epsConstr"),
@@ -103,8 +102,8 @@ def definition(effort: Effort) -> Evidence:
             expected = printed_value(loss.matrix(), space.matrix(), eps)
             found = H(eps)
             gap = relative(found, expected) if expected > 1e-12 else abs(found - expected)
-            worst.record(gap, f"{loss!r}, {space!r}, ε = {eps:.3g}")
-        above.record(float(math.isfinite(H(H.max_eps * 1.01 + 1e-6))), repr(loss))
+            worst.add(gap, f"{loss!r}, {space!r}, ε = {eps:.3g}")
+        above.add(float(math.isfinite(H(H.max_eps * 1.01 + 1e-6))), repr(loss))
     return Evidence(
         (worst.deviation, above.deviation),
         f"the paper's losses and {effort.pick(4, 30)} random cost matrices with random scores",
@@ -125,9 +124,9 @@ def properties(effort: Effort) -> Evidence:
     for loss, space in catalogue():
         H = calibration_function(loss, space)
         values = np.asarray(H(np.linspace(0, H.max_eps, effort.pick(41, 401))))
-        falls.record(float(-np.diff(values).min()), f"{loss!r}, {space!r}")
-        negative.record(float(-values.min()), repr(loss))
-        zero.record(float(values[0]), repr(loss))
+        falls.add(float(-np.diff(values).min()), f"{loss!r}, {space!r}")
+        negative.add(float(-values.min()), repr(loss))
+        zero.add(float(values[0]), repr(loss))
     return Evidence((falls.deviation, negative.deviation, zero.deviation), "as for eq. (4)")
 
 
@@ -149,7 +148,7 @@ def shape(effort: Effort) -> Evidence:
         # non-convex: right after the jump H lies above its chord to the next few hundredths
         ahead = H.interval(at + 0.02)[1]
         chord = before + (ahead - before) * step / 0.02
-        missing.record(float(not (jumps and after > chord * (1 + 1e-3))), f"T = {T}")
+        missing.add(float(not (jumps and after > chord * (1 + 1e-3))), f"T = {T}")
     return Evidence((missing.deviation,), f"Hamming, T = {effort.pick('3, 4', '3 … 6')}")
 
 
@@ -160,8 +159,7 @@ def shape(effort: Effort) -> Evidence:
     "For a convex non-decreasing Ȟ ≤ H: if the surrogate risk is within Ȟ(ε) of the best, the task "
     "risk is within ε of the best with these scores.",
     "random finite distributions of (x, y) and score functions: Ȟ(excess task risk) ≤ excess "
-    "surrogate "
-    "risk, with the library's envelope",
+    "surrogate risk, with the library's envelope",
     covers=("th:lossConnection", "eq:theoremConnection:1", "eq:theoremConnection:proof"),
 )
 def connection(effort: Effort) -> Evidence:
@@ -178,10 +176,10 @@ def connection(effort: Effort) -> Evidence:
             noise = rng.normal(size=(n, F.shape[1])) * rng.choice([0.05, 0.3, 1.0])
             task, value = excesses(L, F, -q @ L.T @ np.linalg.pinv(F).T + noise, q)
             excess, surrogate = float(weight @ task), float(weight @ value)
-            worst.record(float(envelope(excess)) - surrogate, f"{loss!r}, {space!r}")
+            worst.add(float(envelope(excess)) - surrogate, f"{loss!r}, {space!r}")
             for eps in (0.05, 0.2, 0.5):
                 broken = surrogate < envelope(eps) - 1e-12 and not excess < eps
-                implication.record(float(broken), f"{loss!r}, ε = {eps}")
+                implication.add(float(broken), f"{loss!r}, ε = {eps}")
     return Evidence(
         (worst.deviation, implication.deviation), "5 inputs; losses and scores as for eq. (4)"
     )
@@ -207,7 +205,7 @@ def informative_envelope(effort: Effort) -> Evidence:
             eps = share * H.max_eps
             # a mixture of H at a ≤ ε/2 and b ≤ max ε gives b at least (ε/2)/(max ε)
             floor = eps / 2 / H.max_eps * float(H(eps / 2))
-            worst.record(floor / float(envelope(eps)), f"{loss!r}, ε = {eps:.3g}")
+            worst.add(floor / float(envelope(eps)), f"{loss!r}, ε = {eps:.3g}")
     return Evidence(
         (worst.deviation,), "the consistent cases of eq. (4); ε down to 5 % of its range"
     )
@@ -229,9 +227,9 @@ def level(effort: Effort) -> Evidence:
         H = calibration_function(loss, space)
         eta = H.consistency_level
         case = f"{loss!r}, {space!r}"
-        wrong.record(float(not certified(loss, space, eta + 0.02)[0] > 0), case)
+        wrong.add(float(not certified(loss, space, eta + 0.02)[0] > 0), case)
         if eta > 0:
-            wrong.record(float(certified(loss, space, eta - 1e-3)[1] > 1e-12), case)
+            wrong.add(float(certified(loss, space, eta - 1e-3)[1] > 1e-12), case)
     return Evidence((wrong.deviation,), "as for eq. (4), and mixed with η = 0.8")
 
 
@@ -255,8 +253,7 @@ OTHER_NOTIONS = Entry(
     "f = −Lq predicts optimally, so scores that contain the columns of L have no approximation "
     "error.",
     "random losses and distributions; the approximation error of the library (linear programs) is "
-    "0 for own "
-    "and full scores",
+    "0 for own and full scores",
 )
 def role_of_scores(effort: Effort) -> Evidence:
     rng = effort.rng
@@ -267,10 +264,10 @@ def role_of_scores(effort: Effort) -> Evidence:
         L = rng.random((k, m))
         expected = laws(rng, int(m), 20) @ L.T
         chosen = expected[np.arange(20), (-expected).argmax(axis=1)]
-        worst.record(float((chosen - expected.min(axis=1)).max()), f"{k}×{m}")
+        worst.add(float((chosen - expected.min(axis=1)).max()), f"{k}×{m}")
     for _ in range(effort.pick(4, 20)):
         loss = CostMatrix(rng.random((5, 2)) @ rng.random((2, 5)))
-        error.record(calibration_function(loss).approximation_error, "rank 2, own scores")
+        error.add(calibration_function(loss).approximation_error, "rank 2, own scores")
     return Evidence((worst.deviation, error.deviation), "random losses up to 6×6")
 
 
@@ -291,7 +288,7 @@ def scale(effort: Effort) -> Evidence:
             for eps in (0.3, 0.9):
                 found = calibration_function(loss, surrogate=scaled)(eps)
                 plain = certified(loss, Full(loss), eps)[0]
-                worst.record(relative(found, factor * plain), f"{loss!r}, factor {factor:g}")
+                worst.add(relative(found, factor * plain), f"{loss!r}, factor {factor:g}")
     return Evidence((worst.deviation,), "factors 0.01 and 100; ε = 0.3 and 0.9; full scores")
 
 

@@ -52,8 +52,7 @@ def risk(problem: Problem, W: FloatArray) -> float:
     "The surrogate risk of f_W = FWφ(x), its stochastic gradient (1/k)Fᵀ(FWφ + L(:, y))φᵀ, the "
     "gradient (FᵀFW + FᵀLV)·E[φφᵀ]/k, and the stationary point W* = −(FᵀF)⁺FᵀLV.",
     "central differences of the risk over a finite distribution; expectation of the stochastic "
-    "gradient; "
-    "the gradient at W*, for singular FᵀF too",
+    "gradient; the gradient at W*, for singular FᵀF too",
     covers=("sec:tranferAndSgd#1", "sec:tranferAndSgd#2", "sec:tranferAndSgd#3"),
 )
 def gradient(effort: Effort) -> Evidence:
@@ -75,17 +74,15 @@ def gradient(effort: Effort) -> Evidence:
         central = risk(problem, W + h * direction) - risk(problem, W - h * direction)
         central /= 2 * h
         size = max(1.0, abs(central))
-        slope.record(abs(float(np.sum(formula * direction)) - central) / size)
+        slope.add(abs(float(np.sum(formula * direction)) - central) / size)
         expected = sum(
             problem.laws[x, y] / n * np.outer(F.T @ (F @ W @ inputs[x] + L[:, y]) / k, inputs[x])
             for x in range(n)
             for y in range(L.shape[1])
         )
-        mean.record(
-            float(np.abs(expected - formula).max()) / max(1.0, float(np.abs(formula).max()))
-        )
+        mean.add(float(np.abs(expected - formula).max()) / max(1.0, float(np.abs(formula).max())))
         star = (F.T @ F @ problem.optimum + F.T @ L @ V) @ second / k
-        zero.record(float(np.abs(star).max()))
+        zero.add(float(np.abs(star).max()))
     return Evidence(
         (slope.deviation, mean.deviation, zero.deviation),
         "0-1, block, Hamming, chain, random losses",
@@ -124,10 +121,10 @@ def radius(effort: Effort) -> Evidence:
             math.sqrt(r) / least * math.sqrt(k) * top * Q,
         ]
         for left, right in pairwise(steps):
-            chain.record(left / right)
-        needless.record(problem.D / (steps[-1] / math.sqrt(r)))
+            chain.add(left / right)
+        needless.add(problem.D / (steps[-1] / math.sqrt(r)))
         if F.shape[1] == r:
-            equality.record(relative(float(np.linalg.norm(pinv, 2)), 1 / least))
+            equality.add(relative(float(np.linalg.norm(pinv, 2)), 1 / least))
     F = chain_basis(3, 2)
     values = np.linalg.svd(F, compute_uv=False)
     positive = values[values > 1e-10]
@@ -187,8 +184,8 @@ def gradient_bound(effort: Effort) -> Evidence:
                 ]
                 for left, right in pairwise(steps):
                     if right > 0:
-                        lines.record(left / right)
-                worst.record(steps[0] / bound)
+                        lines.add(left / right)
+                worst.add(steps[0] / bound)
     return Evidence((worst.deviation, lines.deviation), "0-1, block, Hamming, random problems")
 
 
@@ -217,8 +214,8 @@ def meaning_of_m(effort: Effort) -> Evidence:
                 for x, phi in enumerate(problem.inputs)
                 for y in range(3)
             ]
-            first.record(sum(squares) / problem.M, f"losses up to {factor:g}")
-            second.record(sum(squares) / problem.M**2, f"losses up to {factor:g}")
+            first.add(sum(squares) / problem.M, f"losses up to {factor:g}")
+            second.add(sum(squares) / problem.M**2, f"losses up to {factor:g}")
     return Evidence(
         (first.deviation,),
         "0-1 loss on 3 labels, certain labels, Lmax = 1 and 10",
@@ -305,8 +302,8 @@ def orders(effort: Effort) -> Evidence:
     rows = plan_table(eps=0.1, sizes=effort.pick((64, 256, 1024), (16, 64, 256, 1024)))
     for family in ("zero-one", "block", "hamming"):
         ratios = [row.paper_ratio for row in rows if row.family == family]
-        wild.record(max(ratios), family)
-        drift.record(abs(ratios[-1] / ratios[-2] - 1), family)
+        wild.add(max(ratios), family)
+        drift.add(abs(ratios[-1] / ratios[-2] - 1), family)
     direct = Worst("relative deviation of the library's D·M from singular values", 1e-9)
     for name, F, n in (
         ("zero-one", np.eye(8), 8),
@@ -316,7 +313,7 @@ def orders(effort: Effort) -> Evidence:
         values = np.linalg.svd(F, compute_uv=False)
         z = values[0] / values[-1] * math.sqrt(F.shape[1])
         found = next(row for row in plan_table(eps=0.1, sizes=(8,)) if row.family == name)
-        direct.record(relative(found.result.paper.DM, float(z**2 + z)), f"{name}, {n}")
+        direct.add(relative(found.result.paper.DM, float(z**2 + z)), f"{name}, {n}")
     return Evidence(
         (wild.deviation, drift.deviation, direct.deviation), "sizes up to 1024; Q = R = 1"
     )
@@ -351,7 +348,7 @@ def easy_and_hard(effort: Effort) -> Evidence:
     value = Worst("|sharp N*·ε⁴/ξ(QR)² − 16 (0-1, block) or 4 (Hamming)|", 0.6)
     for row in rows:
         if row.family != "mixed":
-            value.record(abs(row.sharp_ratio - (4 if row.family == "hamming" else 16)), row.family)
+            value.add(abs(row.sharp_ratio - (4 if row.family == "hamming" else 16)), row.family)
     return Evidence(
         (stated, tame),
         "sizes 64 and 1024, ε = 0.1, Q = R = 1",
@@ -380,5 +377,5 @@ def q_bound(effort: Effort) -> Evidence:
         problem = random_problem(rng)
         Q = float(np.linalg.norm(problem.V, axis=1).sum())
         R = float(np.linalg.norm(problem.inputs, axis=1).max())
-        worst.record(float(problem.laws.sum(axis=1).max()) / (R * Q))
+        worst.add(float(problem.laws.sum(axis=1).max()) / (R * Q))
     return Evidence((worst.deviation,), "random problems")

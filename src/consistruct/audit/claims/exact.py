@@ -29,9 +29,9 @@ def compare(
 ) -> None:
     """The formula's value against the library's curve and against certified programs."""
     for end in calibration_function(loss, space).interval(eps):
-        library.record(_off(end, expected), f"{case}, ε = {eps:.3g}")
+        library.add(_off(end, expected), f"{case}, ε = {eps:.3g}")
     for end in certified(loss, space, eps):
-        numeric.record(_off(end, expected), f"{case}, ε = {eps:.3g}")
+        numeric.add(_off(end, expected), f"{case}, ε = {eps:.3g}")
 
 
 def _off(found: float, expected: float) -> float:
@@ -58,7 +58,7 @@ def zero_one(effort: Effort) -> Evidence:
             compare(
                 ZeroOne(k), Full(ZeroOne(k)), eps, eps**2 / (4 * k), library, numeric, f"k = {k}"
             )
-        library.record(float(math.isfinite(calibration_function(ZeroOne(k), "full")(1.01))))
+        library.add(float(math.isfinite(calibration_function(ZeroOne(k), "full")(1.01))))
     return Evidence((library.deviation, numeric.deviation), "k ≥ 2 up to 13; ε = 0.05, 0.5, 1")
 
 
@@ -95,11 +95,11 @@ def zero_one_proof(effort: Effort) -> Evidence:
     for k in effort.pick((3, 5), (2, 3, 5, 8)):
         for e in (0.2, 0.7):
             value = pair_value(1 - np.eye(k), np.eye(k), 0, 1, e, range(k))[0]
-            numeric.record(relative(value, e**2 / (4 * k)), f"k = {k}, ε = {e}")
+            numeric.add(relative(value, e**2 / (4 * k)), f"k = {k}, ε = {e}")
             law, scores = np.zeros(k), np.full(k, -1.0)
             law[:2], scores[:2] = (0.5 + e / 2, 0.5 - e / 2), -0.5
             cost = float(np.sum((scores + 1 - law) ** 2)) / (2 * k)
-            point.record(abs(cost - e**2 / (4 * k)), f"k = {k}")
+            point.add(abs(cost - e**2 / (4 * k)), f"k = {k}")
     return Evidence((symbolic, numeric.deviation, point.deviation), "symbolic; k up to 8 numeric")
 
 
@@ -125,13 +125,13 @@ def zero_one_remark(effort: Effort) -> Evidence:
             q[:2] = 1 / 3 + eps / 2, 1 / 3 - eps / 2
             f = q - 1  # −ℓ_c
             best = float(np.mean(q[:2] - 1))  # of (f + 1 − q_i)² + (f + 1 − q_j)²
-            score.record(abs(best + 2 / 3))
+            score.add(abs(best + 2 / 3))
             for value, seen in ((1 / 3, stated), (best, right)):
                 f[:2] = value
                 cost = float(np.sum((f + 1 - q) ** 2)) / (2 * k)
-                seen.record(relative(cost, eps**2 / (4 * k)), f"k = {k}, ε = {eps:.3g}: {cost:.6g}")
+                seen.add(relative(cost, eps**2 / (4 * k)), f"k = {k}, ε = {eps:.3g}: {cost:.6g}")
                 example = cost if (k, eps, value) == (4, 0.2, 1 / 3) else example
-            broken.record(float(max(q.max() - q[0], (f - f[1]).max(), -q.min(), abs(q.sum() - 1))))
+            broken.add(float(max(q.max() - q[0], (f - f[1]).max(), -q.min(), abs(q.sum() - 1))))
     return Evidence(
         (stated.deviation,),
         "k = 3, 4, 7, 30; ε = 0.05, 0.2, ⅔",
@@ -153,7 +153,7 @@ def gradient_remark(effort: Effort) -> Evidence:
     moved = Worst("gradient of the other scores", 0)
     for k in (3, 6):
         gradient = (np.full(k, -1.0)[:, None] + (1 - np.eye(k))[:, :2]) / k
-        moved.record(float(np.abs(gradient[2:]).max()), f"k = {k}")
+        moved.add(float(np.abs(gradient[2:]).max()), f"k = {k}")
     return Evidence((moved.deviation,), "k = 3, 6")
 
 
@@ -177,8 +177,8 @@ def binary_least_squares(effort: Effort) -> Evidence:
             loss = MARGIN_LOSSES[name]
             risk = p * loss(margins) + (1 - p) * loss(-margins)
             found = float(risk[margins <= 1e-12].min() - risk.min())
-            shape.record(relative(found, eps**2), f"{name}, ε = {eps}")
-            equal.record(relative(found, eps**2 / 8), f"{name}, ε = {eps}: {found:.4g}")
+            shape.add(relative(found, eps**2), f"{name}, ε = {eps}")
+            equal.add(relative(found, eps**2 / 8), f"{name}, ε = {eps}: {found:.4g}")
     sp = sympy()
     a, m = sp.symbols("a m", real=True)
     # f = (a + m/2, a − m/2), truth is label 1

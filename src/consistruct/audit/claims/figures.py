@@ -36,13 +36,13 @@ def figure_1a(effort: Effort) -> Evidence:
     for e in (0.2, 0.5, 0.7, 1.0):
         for scores in (Full(loss), loss.score_space):
             found = calibration_function(loss, scores)(e)
-            certain.record(relative(found, certified(loss, scores, e)[0]), f"ε = {e}")
+            certain.add(relative(found, certified(loss, scores, e)[0]), f"ε = {e}")
     slow = Worst("(2^T/4T)/(blue/red), ε = 1", 1.0)
     for T in effort.pick((4, 10), (4, 10, 30)):
         log_ratio = calibration_function(Hamming(T)).log(1.0) - calibration_function(
             Hamming(T), "full"
         ).log(1.0)
-        slow.record(2.0**T / (4 * T) / float(np.exp(log_ratio)), f"T = {T}")
+        slow.add(2.0**T / (4 * T) / float(np.exp(log_ratio)), f"T = {T}")
     return Evidence(
         (positive, order, certain.deviation, slow.deviation),
         f"{len(eps)} points, T = 6; T up to 30",
@@ -76,7 +76,7 @@ def figure_1b(effort: Effort) -> Evidence:
     for e in (0.3, 0.7, 1.0):
         for scores in (Full(small), Blocks((2, 2))):
             found = calibration_function(small, scores)(e)
-            certain.record(relative(found, certified(small, scores, e)[0]), f"ε = {e}")
+            certain.add(relative(found, certified(small, scores, e)[0]), f"ε = {e}")
     return Evidence((flat, rising, crossing, exact, certain.deviation), "4 blocks of 25, η = 0.4")
 
 
@@ -97,6 +97,6 @@ def figure_1b_choice(effort: Effort) -> Evidence:
         points.append(crossing_point(free, blocks) or np.inf)
     rising = Worst("rise of the crossing point as η falls", 0)
     for before, after in pairwise(points):
-        rising.record(after - before, f"crossings {', '.join(f'{p:.3g}' for p in points)}")
+        rising.add(after - before, f"crossings {', '.join(f'{p:.3g}' for p in points)}")
     late = Deviation("crossing over η at η = 0.05", points[-1] / 0.05, 1.0)
     return Evidence((rising.deviation, late), "4 blocks of 25; η = 0.4, 0.2, 0.1, 0.05")

@@ -44,11 +44,11 @@ def decomposition(effort: Effort) -> Evidence:
         second = ((1 - p) * y + p * (1 - y)).mean(axis=2)
         alpha0, alpha = bits.mean(axis=1), (1 - 2 * bits) / T  # of the truth
         last = alpha0[None] + bits @ alpha.T
-        lines.record(float(max(np.abs(L - second).max(), np.abs(L - last).max())), f"T = {T}")
-        rank.record(abs(np.linalg.matrix_rank(L) - T - 1) + abs(np.linalg.matrix_rank(F) - T - 1))
-        rank.record(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
-        span.record(float(np.abs(projection(F) @ L - L).max()), f"T = {T}")
-        span.record(float(np.abs(projection(L) @ F - F).max()), f"T = {T}")
+        lines.add(float(max(np.abs(L - second).max(), np.abs(L - last).max())), f"T = {T}")
+        rank.add(abs(np.linalg.matrix_rank(L) - T - 1) + abs(np.linalg.matrix_rank(F) - T - 1))
+        rank.add(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
+        span.add(float(np.abs(projection(F) @ L - L).max()), f"T = {T}")
+        span.add(float(np.abs(projection(L) @ F - F).max()), f"T = {T}")
     return Evidence(
         (lines.deviation, rank.deviation, span.deviation), f"T up to {effort.pick(4, 7)}"
     )
@@ -90,8 +90,7 @@ def proposition(effort: Effort) -> Evidence:
     "Appendix E.3, proof",
     "proof step",
     "ℓ_ŷ(q) = 1 − (1/T) Σ_t P(y_t = ŷ_t): distributions with equal marginals are alike, so product "
-    "distributions "
-    "suffice.",
+    "distributions suffice.",
     "Lq of random distributions against the formula and against the product distribution with the "
     "same marginals",
     covers=("th:calibrationFunction:hammingLoss:hardConstr#2",),
@@ -104,8 +103,8 @@ def marginals(effort: Effort) -> Evidence:
             ones = q @ bits  # P(y_t = 1)
             formula = 1 - (bits * ones + (1 - bits) * (1 - ones)).mean(axis=1)
             product = np.prod(bits * ones + (1 - bits) * (1 - ones), axis=1)
-            worst.record(float(np.abs(L @ q - formula).max()), f"T = {T}")
-            worst.record(float(np.abs(L @ q - L @ product).max()), f"T = {T}")
+            worst.add(float(np.abs(L @ q - formula).max()), f"T = {T}")
+            worst.add(float(np.abs(L @ q - L @ product).max()), f"T = {T}")
     return Evidence((worst.deviation,), "T up to 5, random distributions")
 
 
@@ -148,17 +147,15 @@ def hamming_proof(effort: Effort) -> Evidence:
         for e in (0.2, 1.0):
             chance = np.full(n, 0.5 - e / 2)
             expected = 1 - (bits * chance + (1 - bits) * (1 - chance)).mean(axis=1)
-            point.record(abs(float(np.sum((expected - 0.5) ** 2)) / 2 ** (n + 1) - e**2 / (8 * n)))
-            broken.record(float(e - (expected[-1] - expected[0])))
-            broken.record(float((expected[0] - expected).max()))
+            point.add(abs(float(np.sum((expected - 0.5) ** 2)) / 2 ** (n + 1) - e**2 / (8 * n)))
+            broken.add(float(e - (expected[-1] - expected[0])))
+            broken.add(float((expected[0] - expected).max()))
         if L is not None:
             for chance in effort.rng.random((20, n)):
                 expected = 1 - (bits * chance + (1 - bits) * (1 - chance)).mean(axis=1)
                 optimal = bool((expected[0] <= expected + 1e-12).all())
                 gap = (expected[-1] - expected[0]) - np.mean(1 - 2 * chance)
-                simple.record(
-                    float(optimal != bool((chance <= 0.5).all())) + float(abs(gap) > 1e-12)
-                )
+                simple.add(float(optimal != bool((chance <= 0.5).all())) + float(abs(gap) > 1e-12))
     return Evidence(
         (symbolic, point.deviation, broken.deviation, simple.deviation),
         f"sums for T < {effort.pick(9, 33)}; the point for T up to {effort.pick(3, 8)}",
@@ -180,7 +177,7 @@ def gram(effort: Effort) -> Evidence:
     for T in effort.pick((1, 2, 4), (1, 2, 4, 8)):
         printed = np.ones((T + 1, T + 1)) + np.diag([0.0] + [1.0] * T)
         F = paper_basis(T)
-        worst.record(float(np.abs(F.T @ F - 2.0 ** (T - 2) * printed).max()), f"T = {T}")
+        worst.add(float(np.abs(F.T @ F - 2.0 ** (T - 2) * printed).max()), f"T = {T}")
         inverse = sp.eye(T + 1)
         inverse[0, 0] = T + 1
         for t in range(1, T + 1):
@@ -207,9 +204,9 @@ def projection_norm(effort: Effort) -> Evidence:
         P, L = projection(paper_basis(T)), hamming_matrix(T)
         for i, j in permutations(range(2**T), 2):
             expected = 2.0 ** (2 - T) * round(T * L[i, j])
-            worst.record(abs(float(np.sum((P[i] - P[j]) ** 2)) - expected), f"T = {T}")
+            worst.add(abs(float(np.sum((P[i] - P[j]) ** 2)) - expected), f"T = {T}")
         top = max(float(np.sum((P[0] - row) ** 2)) for row in P)
-        worst.record(abs(top - 4 * T / 2**T), f"T = {T}, maximum")
+        worst.add(abs(top - 4 * T / 2**T), f"T = {T}, maximum")
     return Evidence((worst.deviation,), f"all pairs, T up to {effort.pick(3, 6)}")
 
 
@@ -231,18 +228,18 @@ def eigenvalues(effort: Effort) -> Evidence:
         values = np.linalg.eigvalsh(M)
         root = math.sqrt(T * T + 4 * T)
         low, high = (T + 2 - root) / 2, (T + 2 + root) / 2
-        value.record(abs(float(np.linalg.det(M)) - 1), f"T = {T}")
-        value.record(abs(float(np.trace(M)) - 2 * T - 1), f"T = {T}")
-        value.record(float(np.abs(values[1:-1] - 1).max(initial=0.0)), f"T = {T}")
-        value.record(max(abs(values[0] - low), abs(values[-1] - high)), f"T = {T}")
-        bound.record(max(1 / (T + 2) - low, low - 1 / T, T + 1 - high, high - T - 2), f"T = {T}")
+        value.add(abs(float(np.linalg.det(M)) - 1), f"T = {T}")
+        value.add(abs(float(np.trace(M)) - 2 * T - 1), f"T = {T}")
+        value.add(float(np.abs(values[1:-1] - 1).max(initial=0.0)), f"T = {T}")
+        value.add(max(abs(values[0] - low), abs(values[-1] - high)), f"T = {T}")
+        bound.add(max(1 / (T + 2) - low, low - 1 / T, T + 1 - high, high - T - 2), f"T = {T}")
         if T <= 9:
             sigma = np.linalg.svd(paper_basis(T), compute_uv=False)
             half = math.sqrt(2**T) / 2
-            bound.record(half / math.sqrt(T + 2) / sigma[-1] - 1, f"σ_min, T = {T}")
-            bound.record(sigma[0] / (half * math.sqrt(T + 2)) - 1, f"σ_max, T = {T}")
-            bound.record(sigma[0] / sigma[-1] - T - 2, f"κ, T = {T}")
-            kappa.record(abs(sigma[0] / sigma[-1] - high), f"T = {T}")
+            bound.add(half / math.sqrt(T + 2) / sigma[-1] - 1, f"σ_min, T = {T}")
+            bound.add(sigma[0] / (half * math.sqrt(T + 2)) - 1, f"σ_max, T = {T}")
+            bound.add(sigma[0] / sigma[-1] - T - 2, f"κ, T = {T}")
+            kappa.add(abs(sigma[0] / sigma[-1] - high), f"T = {T}")
     return Evidence(
         (value.deviation, bound.deviation, kappa.deviation), f"T up to {effort.pick(9, 200)}"
     )

@@ -31,22 +31,22 @@ def any_loss(effort: Effort) -> Evidence:
     below = Worst("(ε²/4k)/H, scores that express the loss", 1 + 1e-8)
     inside = Worst("H/(ε²/2k), pseudometrics and free scores", 1 + 1e-8)
     fixed = CostMatrix([[0, 0], [1, 1]])  # label 0 is better by one, whatever the truth
-    above.record(certified(fixed, Full(fixed), eps)[0] / (eps**2 / 4), repr(fixed))
+    above.add(certified(fixed, Full(fixed), eps)[0] / (eps**2 / 4), repr(fixed))
     hamming = Hamming(5)
-    above.record(calibration_function(hamming)(eps) / (eps**2 / 64), f"{hamming!r}, own scores")
+    above.add(calibration_function(hamming)(eps) / (eps**2 / 64), f"{hamming!r}, own scores")
     for _ in range(effort.pick(4, 30)):
         k = int(rng.integers(2, 6))
         loss: Loss = CostMatrix(rng.random((k, k)))
         if float(np.ptp(loss.matrix(), axis=0).max()) < eps:
             continue
         low, high = certified(loss, Full(loss), eps)
-        above.record(low / (eps**2 / (2 * k)), f"a random loss of {k} labels")
-        below.record(eps**2 / (4 * k) / high, f"a random loss of {k} labels")
+        above.add(low / (eps**2 / (2 * k)), f"a random loss of {k} labels")
+        below.add(eps**2 / (4 * k) / high, f"a random loss of {k} labels")
     metrics: list[Loss] = [ZeroOne(4), Block((2, 3)), Hamming(3), Mixed((2, 2), 0.4), Ordinal(4)]
     for loss in metrics:
         low, high = certified(loss, Full(loss), eps)
-        inside.record(low / (eps**2 / (2 * (loss.n_labels or 1))), repr(loss))
-        below.record(eps**2 / (4 * (loss.n_labels or 1)) / high, repr(loss))
+        inside.add(low / (eps**2 / (2 * (loss.n_labels or 1))), repr(loss))
+        below.add(eps**2 / (4 * (loss.n_labels or 1)) / high, repr(loss))
     level = calibration_function(Mixed((2, 2), 0.4), Blocks((2, 2)))(0.15)
     return Evidence(
         (above.deviation,),
@@ -75,14 +75,14 @@ def tight(effort: Effort) -> Evidence:
     for loss in (ZeroOne(2), ZeroOne(7), Block((3, 3)), Block((2, 2, 2)), Hamming(1), Hamming(6)):
         for eps in (0.1, 0.7, 1.0):
             bound = lower_bound(loss, eps=eps).value
-            equal.record(relative(calibration_function(loss)(eps), bound), f"{loss!r}, ε = {eps}")
+            equal.add(relative(calibration_function(loss)(eps), bound), f"{loss!r}, ε = {eps}")
     fixed = CostMatrix([[0, 0], [1, 1]])
     apart = Worst("H/Theorem 7", 2.0)
     constant = Worst("|H − 1/8| for L = [[0, 0], [1, 1]]", 1e-9)
     for eps in (0.5, 0.1, 0.01):
         H = certified(fixed, Full(fixed), eps)[0]
-        apart.record(H / lower_bound(fixed, Full(fixed), eps=eps).value, f"{fixed!r}, ε = {eps}")
-        constant.record(abs(H - 0.125), f"ε = {eps}")
+        apart.add(H / lower_bound(fixed, Full(fixed), eps=eps).value, f"{fixed!r}, ε = {eps}")
+        constant.add(abs(H - 0.125), f"ε = {eps}")
     return Evidence(
         (equal.deviation,),
         "0-1, equal blocks and Hamming; one loss of two labels",
@@ -113,12 +113,10 @@ def needs_both(effort: Effort) -> Evidence:
         k = 2**T
         for loss in (Hamming(T), Block((k // 2, k // 2))):
             H = calibration_function(loss, "full")
-            without.record(math.exp(H.log(eps) + math.log(2 * k / eps**2)), f"{loss!r}")
-        plain.record(abs(calibration_function(ZeroOne(k))(eps) * 4 * k / eps**2 - 1), f"k = {k}")
-        both.record(abs(calibration_function(Hamming(T))(eps) * 8 * T / eps**2 - 1), f"T = {T}")
-        both.record(
-            abs(calibration_function(Block((k // 2,) * 2))(eps) * 8 / eps**2 - 1), f"k = {k}"
-        )
+            without.add(math.exp(H.log(eps) + math.log(2 * k / eps**2)), f"{loss!r}")
+        plain.add(abs(calibration_function(ZeroOne(k))(eps) * 4 * k / eps**2 - 1), f"k = {k}")
+        both.add(abs(calibration_function(Hamming(T))(eps) * 8 * T / eps**2 - 1), f"T = {T}")
+        both.add(abs(calibration_function(Block((k // 2,) * 2))(eps) * 8 / eps**2 - 1), f"k = {k}")
     logs = [
         row.result.sharp.log_iterations
         for row in plan_table(eps=0.1, sizes=(64, 1024))

@@ -86,7 +86,7 @@ def identical(effort: Effort) -> Evidence:
                 theirs = new @ _embedding(L, X, y, penalty).T
                 # equal losses leave a choice: compare what the decisions cost, not their names
                 cost = theirs.max(axis=1) - theirs[np.arange(n), found]
-                seen.record(float(np.sum(cost > 1e-7)), f"{k} labels, {n} inputs")
+                seen.add(float(np.sum(cost > 1e-7)), f"{k} labels, {n} inputs")
     return Evidence(
         (plain.deviation,),
         "Hamming (3 bits), ordinal (6), mixed (3×2); 60 examples, 40 new inputs",
@@ -110,9 +110,9 @@ def number_of_functions(effort: Effort) -> Evidence:
     block = Worst("|rank of b blocks − b|, b ≥ 2", 0)
     hamming = Worst("|rank of Hamming − (T + 1)|", 0)
     for sizes in ((2, 2), (1, 5), (3, 3, 3), (1, 2, 3, 4)):
-        block.record(abs(int(np.linalg.matrix_rank(block_matrix(sizes))) - len(sizes)), f"{sizes}")
+        block.add(abs(int(np.linalg.matrix_rank(block_matrix(sizes))) - len(sizes)), f"{sizes}")
     for T in (1, 3, effort.pick(4, 7)):
-        hamming.record(abs(int(np.linalg.matrix_rank(hamming_matrix(T))) - T - 1), f"T = {T}")
+        hamming.add(abs(int(np.linalg.matrix_rank(hamming_matrix(T))) - T - 1), f"T = {T}")
     one = 1 - int(np.linalg.matrix_rank(block_matrix((4,))))
     return Evidence(
         (block.deviation, hamming.deviation),
@@ -154,15 +154,15 @@ def embedding_calibration(effort: Effort) -> Evidence:
             widest = max(
                 float(np.sum((L[i] - L[j]) ** 2)) for i, j in permutations(range(len(L)), 2)
             )
-            stated.record(
+            stated.add(
                 eps**2 / c**2 / H, f"{name}, ε = {eps}: H = {H:.4g}, bound {eps**2 / c**2:.4g}"
             )
-            mended.record(eps**2 / (2 * c**2) / H, f"{name}, ε = {eps}")
-            mended.record(eps**2 / widest / H, f"{name}, ε = {eps}")
+            mended.add(eps**2 / (2 * c**2) / H, f"{name}, ε = {eps}")
+            mended.add(eps**2 / widest / H, f"{name}, ε = {eps}")
             if name.startswith("ordinal"):
                 loose = max(loose, H * widest / eps**2)
             else:
-                exact.record(relative(H, eps**2 / widest), f"{name}, ε = {eps}")
+                exact.add(relative(H, eps**2 / widest), f"{name}, ε = {eps}")
             example = H if (name, eps) == ("0-1, k = 2", 0.5) else example
     return Evidence(
         (stated.deviation,),
@@ -213,9 +213,9 @@ def embedding_conclusion(effort: Effort) -> Evidence:
     falls = Worst("relative deviation of H from bε²/2k (blocks) and Tε²/k (Hamming)", 1e-5)
     for b, s in effort.pick([(2, 2), (2, 3)], [(2, 2), (2, 3), (2, 4), (3, 2)]):
         found = _one_hot(block_matrix((s,) * b), eps)
-        falls.record(relative(found, b * eps**2 / (2 * b * s)), f"{b} blocks of {s}")
+        falls.add(relative(found, b * eps**2 / (2 * b * s)), f"{b} blocks of {s}")
     for T in effort.pick((1, 2), (1, 2, 3)):
-        falls.record(relative(_one_hot(hamming_matrix(T), eps), T * eps**2 / 2**T), f"T = {T}")
+        falls.add(relative(_one_hot(hamming_matrix(T), eps), T * eps**2 / 2**T), f"T = {T}")
     sizes = effort.pick((2, 3, 5), (2, 3, 5, 8))
     values = [_one_hot(1 - np.eye(k), eps) for k in sizes]
     flat = Deviation(
@@ -226,7 +226,7 @@ def embedding_conclusion(effort: Effort) -> Evidence:
     )
     constant = Worst("relative deviation of H from ε²/2, 0-1 loss", 1e-5)
     for k, value in zip(sizes, values, strict=True):
-        constant.record(relative(value, eps**2 / 2), f"k = {k}")
+        constant.add(relative(value, eps**2 / 2), f"k = {k}")
     return Evidence(
         (falls.deviation,),
         f"ε = 0.5; 2 blocks of 2 to {effort.pick(3, 4)} labels{effort.pick('', ', 3 of 2')}, "
@@ -254,15 +254,15 @@ def spectral_norms(effort: Effort) -> Evidence:
     equal = Worst("relative deviation, equal blocks and Hamming", 1e-12)
     for b, s in ((2, 2), (3, 2), (4, 5)):
         found = float(np.linalg.norm(block_matrix((s,) * b), 2))
-        equal.record(relative(found, b * s - s), f"{b} blocks of {s}")
+        equal.add(relative(found, b * s - s), f"{b} blocks of {s}")
     for T in (1, 2, effort.pick(4, 8)):
-        equal.record(relative(float(np.linalg.norm(hamming_matrix(T), 2)), 2**T / 2), f"T = {T}")
+        equal.add(relative(float(np.linalg.norm(hamming_matrix(T), 2)), 2**T / 2), f"T = {T}")
     root = Worst("|Σ_v s_v/(λ + s_v) − 1| at λ = ‖L‖₂, unequal blocks", 1e-12)
     below = Worst("‖L‖₂/(k − k/b), unequal blocks", 1.0)
     for sizes in ((1, 5), (1, 1, 4), (2, 3), (1, 2, 3, 10)):
         k, norm = sum(sizes), float(np.linalg.norm(block_matrix(sizes), 2))
-        root.record(abs(sum(s / (norm + s) for s in sizes) - 1), f"{sizes}")
-        below.record(norm / (k - k / len(sizes)), f"{sizes}")
+        root.add(abs(sum(s / (norm + s) for s in sizes) - 1), f"{sizes}")
+        below.add(norm / (k - k / len(sizes)), f"{sizes}")
     return Evidence(
         (equal.deviation, root.deviation, below.deviation),
         f"equal blocks, Hamming up to T = {effort.pick(4, 8)}; unequal blocks: at most "
@@ -285,7 +285,7 @@ def representation(effort: Effort) -> Evidence:
         L, phi = rng.random((k, k)), np.eye(k)
         V = L.T  # ⟨Vφ(ŷ), φ(y)⟩ = L(ŷ, y) with the prediction as the first index
         table = np.array([[float(phi[y] @ (V @ phi[p])) for y in range(k)] for p in range(k)])
-        worst.record(float(np.abs(table - L).max()))
+        worst.add(float(np.abs(table - L).max()))
         c = float(np.linalg.norm(V, 2) * np.linalg.norm(phi, axis=1).max())
-        worst.record(abs(c - float(np.linalg.norm(L, 2))))
+        worst.add(abs(c - float(np.linalg.norm(L, 2))))
     return Evidence((worst.deviation,), "random losses of 2 to 5 labels")

@@ -46,7 +46,7 @@ def proposition(effort: Effort) -> Evidence:
             for eps in (0.08, 0.5, 1.0):
                 case = f"b = {b}, s = {s}, η = {eta}"
                 compare(loss, Full(loss), eps, printed(eps, b, s, eta), library, numeric, case)
-                positive.record(float(printed(eps, b, s, eta) <= 0), case)
+                positive.add(float(printed(eps, b, s, eta) <= 0), case)
     one = calibration_function(Mixed((3,), 0.4), "full")
     lone = relative(one(0.8), printed(0.8, 1, 3, 0.4))
     return Evidence(
@@ -101,7 +101,7 @@ def expected_loss(effort: Effort) -> Evidence:
         for q in laws(effort.rng, sum(sizes), effort.pick(20, 200)):
             mass = np.bincount(block, q)[block]
             formula = eta * (1 - q) + (1 - eta) * (1 - mass)
-            worst.record(float(np.abs(mixed_matrix(sizes, eta) @ q - formula).max()), f"η = {eta}")
+            worst.add(float(np.abs(mixed_matrix(sizes, eta) @ q - formula).max()), f"η = {eta}")
     return Evidence((worst.deviation,), "blocks of 2 and 3")
 
 
@@ -131,12 +131,10 @@ def pairs(effort: Effort) -> Evidence:
             within = pair_value(L, np.eye(k), 0, 1, eps, range(k))[0]
             across, q, f = pair_value(L, np.eye(k), 0, s, eps, range(k))
             case = f"s = {s}, η = {eta}, ε = {eps:.3g}"
-            inner.record(relative(within, eps**2 / (4 * k) if eps <= eta else math.inf), case)
-            outer.record(relative(across, printed(eps, b, s, eta)), case)
-            larger.record(across - within, case)
-            scores.record(
-                float(np.abs(f - np.minimum(-L @ q, f[s]))[np.arange(k) != s].max()), case
-            )
+            inner.add(relative(within, eps**2 / (4 * k) if eps <= eta else math.inf), case)
+            outer.add(relative(across, printed(eps, b, s, eta)), case)
+            larger.add(across - within, case)
+            scores.add(float(np.abs(f - np.minimum(-L @ q, f[s]))[np.arange(k) != s].max()), case)
     return Evidence(
         (inner.deviation, outer.deviation, larger.deviation, scores.deviation), f"two blocks of {s}"
     )
@@ -185,8 +183,8 @@ def moves(effort: Effort) -> Evidence:
     symbolic = Deviation("identities that fail symbolically", residual(*terms), 0)
     rising = Worst("rise of another score above that of f_j", 0)
     for e in np.linspace(0, 1, 11):
-        rising.record(max((1 - e) - 1, 0.0))  # first and third move: f_j by δ/2, others (1−η)δ/2
-        rising.record(max(e * (1 - e) - e, e * (e - 3) - e, -e * (1 - e) - e))  # second move
+        rising.add(max((1 - e) - 1, 0.0))  # first and third move: f_j by δ/2, others (1−η)δ/2
+        rising.add(max(e * (1 - e) - e, e * (e - 3) - e, -e * (1 - e) - e))  # second move
     return Evidence((symbolic, rising.deviation), "symbolic in η and δ; signs for η in [0, 1]")
 
 
@@ -275,10 +273,10 @@ def case_two(effort: Effort) -> Evidence:
     sign = Worst("negative differences on the grid", 1e-12)
     for e in np.linspace(0, 1, 21):
         for h in np.linspace(0, 1, 21):
-            sign.record(-(h + e - h * e))
-            sign.record(max(-(h + e * n - h * e * n) for n in (2, 5, 50)))
+            sign.add(-(h + e - h * e))
+            sign.add(max(-(h + e * n - h * e * n) for n in (2, 5, 50)))
             if h < 1 and e <= h / (1 - h):
-                sign.record(-(h - e + h * e))
+                sign.add(-(h - e + h * e))
     return Evidence(
         (Deviation("identities that fail symbolically", failed, 0), sign.deviation),
         "symbolic in s, η, ε; signs on a 21×21 grid",

@@ -51,7 +51,7 @@ def proposition(effort: Effort) -> Evidence:
         for eta in effort.pick((0.2, 0.7, 1.0), (0.0, 0.1, 0.2, 0.4, 0.7, 0.95, 1.0)):
             loss, space = Mixed((s,) * b, eta), Blocks((s,) * b)
             case = f"b = {b}, s = {s}, η = {eta}"
-            level.record(abs(calibration_function(loss, space).consistency_level - eta / 2), case)
+            level.add(abs(calibration_function(loss, space).consistency_level - eta / 2), case)
             for eps in (0.05, 0.61, 1.0):
                 compare(loss, space, eps, printed(eps, b, s, eta), library, numeric, case)
     one = calibration_function(Mixed((3,), 0.4), Blocks((3,)))(0.1)
@@ -81,15 +81,13 @@ def order(effort: Effort) -> Evidence:
     stated = Worst("constant outside [¼, 1] for η ≤ ⅔", 0)
     for eta in (0.0, 0.1, 0.4, 0.66):
         for s in (2, 50, 10**6):
-            stated.record(
-                float(not 0.25 - 1e-9 <= ratio(eta, s) <= 1 + 1e-9), f"η = {eta}, s = {s}"
-            )
+            stated.add(float(not 0.25 - 1e-9 <= ratio(eta, s) <= 1 + 1e-9), f"η = {eta}, s = {s}")
     edge = Worst("(smallest constant allowed, ¼)/(constant) for η near 1", 1.0)
     exact = Worst("relative deviation from (η/s + 1 − η)²/(1 − η/2)²", 1e-9)
     for eta in (0.99, 0.9999):
         for s in (50, 10**6):
-            edge.record(0.25 / ratio(eta, s), f"η = {eta}, s = {s:g}: constant {ratio(eta, s):.3g}")
-            exact.record(
+            edge.add(0.25 / ratio(eta, s), f"η = {eta}, s = {s:g}: constant {ratio(eta, s):.3g}")
+            exact.add(
                 relative_gap(ratio(eta, s), ((eta / s + 1 - eta) / (1 - eta / 2)) ** 2),
                 f"η = {eta}, s = {s:g}",
             )
@@ -115,11 +113,11 @@ def approximation(effort: Effort) -> Evidence:
     for b, s in ((2, 2), (3, 2), (2, 3)):
         for eta in (0.1, 0.5, 1.0):
             H = calibration_function(Mixed((s,) * b, eta), Blocks((s,) * b))
-            worst.record(abs(H.approximation_error - eta), f"b = {b}, s = {s}, η = {eta}")
+            worst.add(abs(H.approximation_error - eta), f"b = {b}, s = {s}, η = {eta}")
             expected = mixed_matrix((s,) * b, eta)[:, 1]  # the truth is surely the second label
             best = predictable_rows(indicators(b, s))[0]
             off = abs(float(expected[best].min() - expected.min()) - eta)
-            worst.record(off, f"distribution, η = {eta}")
+            worst.add(off, f"distribution, η = {eta}")
     return Evidence((worst.deviation,), "2 or 3 blocks of 2 or 3 labels")
 
 
@@ -138,8 +136,8 @@ def larger(effort: Effort) -> Evidence:
         s = 2**power
         loss = Mixed((s, s), 0.4)
         blocks, free = (calibration_function(loss, scores) for scores in (Blocks((s, s)), "full"))
-        slow.record(2 * s / 32 / (blocks(1.0) / free(1.0)), f"s = 2^{power}")
-        small.record(blocks(0.2) + float(free(0.2) <= 0), f"s = 2^{power}")
+        slow.add(2 * s / 32 / (blocks(1.0) / free(1.0)), f"s = 2^{power}")
+        small.add(blocks(0.2) + float(free(0.2) <= 0), f"s = 2^{power}")
     return Evidence((slow.deviation, small.deviation), "s = 2^3, 2^10, 2^40; η = 0.4")
 
 
@@ -157,10 +155,10 @@ def span(effort: Effort) -> Evidence:
     for b, s in ((2, 2), (3, 2), (2, 4)):
         for eta in (0.1, 0.5, 1.0):
             rank = int(np.linalg.matrix_rank(mixed_matrix((s,) * b, eta)))
-            stated.record(abs(rank - b), f"b = {b}, s = {s}, η = {eta}: rank {rank}")
-        mended.record(abs(int(np.linalg.matrix_rank(mixed_matrix((s,) * b, 0.0))) - b))
+            stated.add(abs(rank - b), f"b = {b}, s = {s}, η = {eta}: rank {rank}")
+        mended.add(abs(int(np.linalg.matrix_rank(mixed_matrix((s,) * b, 0.0))) - b))
         F, L = indicators(b, s), mixed_matrix((s,) * b, 0.0)
-        mended.record(float(np.abs(projection(F) @ L - L).max() > 1e-10))
+        mended.add(float(np.abs(projection(F) @ L - L).max() > 1e-10))
     return Evidence(
         (stated.deviation,),
         "2 or 3 blocks of 2 to 4 labels; η = 0.1, 0.5, 1",
@@ -188,11 +186,11 @@ def rank(effort: Effort) -> Evidence:
         k = b * s
         for eta in (0.05, 0.5, 1.0):
             L = mixed_matrix((s,) * b, eta)
-            identity.record(float(np.abs(L - (1 - eta * np.eye(k) - (1 - eta) * F @ F.T)).max()))
-            full.record(k - int(np.linalg.matrix_rank(L)), f"b = {b}, s = {s}, η = {eta}")
+            identity.add(float(np.abs(L - (1 - eta * np.eye(k) - (1 - eta) * F @ F.T)).max()))
+            full.add(k - int(np.linalg.matrix_rank(L)), f"b = {b}, s = {s}, η = {eta}")
             theirs = [-eta] * (k - b) + [-eta - (1 - eta) * s] * (b - 1)
             theirs += [k - eta - (1 - eta) * s]
-            values.record(float(np.abs(np.sort(theirs) - np.linalg.eigvalsh(L)).max()))
+            values.add(float(np.abs(np.sort(theirs) - np.linalg.eigvalsh(L)).max()))
     zero = 4 - int(np.linalg.matrix_rank(mixed_matrix((2, 2), 0.0)))
     return Evidence(
         (identity.deviation, full.deviation),
@@ -231,15 +229,13 @@ def excess(effort: Effort) -> Evidence:
             found = float(value[0] - value[1]) / (2 * k)
             mass = F.T @ q
             terms = (theta + 1 - (1 - eta) * mass - eta / s * mass) ** 2
-            stated.record(
+            stated.add(
                 relative_gap(s / (2 * k) * float(terms[:s].sum()), found), f"b = {b}, s = {s}"
             )
-            mended.record(
-                relative_gap(s / (2 * k) * float(terms.sum()), found), f"b = {b}, s = {s}"
-            )
-            steps.record(float(np.abs(best + F.T @ L @ q / s).max()))
+            mended.add(relative_gap(s / (2 * k) * float(terms.sum()), found), f"b = {b}, s = {s}")
+            steps.add(float(np.abs(best + F.T @ L @ q / s).max()))
             middle = s / (2 * k) * float(np.sum((theta + F.T @ L @ q / s) ** 2))
-            steps.record(abs(middle - found))
+            steps.add(abs(middle - found))
     return Evidence(
         (stated.deviation, steps.deviation),
         "3 and 4 blocks of 2 labels, random θ and q",
@@ -265,13 +261,13 @@ def pairs(effort: Effort) -> Evidence:
     for b, s in effort.pick([(2, 2)], [(2, 2), (3, 2), (2, 3)]):
         F = indicators(b, s)
         kept = predictable_rows(F)[0]
-        one.record(float(np.any(kept != np.arange(b) * s)), f"b = {b}, s = {s}")
+        one.add(float(np.any(kept != np.arange(b) * s)), f"b = {b}, s = {s}")
         for eta in (0.3, 0.8):
             L = mixed_matrix((s,) * b, eta)
             for eps in (0.1, 0.5, 0.9):
                 for rows in (range(b * s), kept.tolist()):
                     found = pair_value(L, F, 0, s, eps, rows)[0]
-                    value.record(abs(found - printed(eps, b, s, eta)), f"η = {eta}, ε = {eps}")
+                    value.add(abs(found - printed(eps, b, s, eta)), f"η = {eta}, ε = {eps}")
     return Evidence((one.deviation, value.deviation), "2 or 3 blocks of 2 or 3 labels")
 
 
@@ -294,10 +290,10 @@ def zero(effort: Effort) -> Evidence:
             theta = np.full(b, -1.0)
             theta[:2] = (1 - eta) / 2 + eta / s / 2 - 1
             expected = L @ q
-            cost.record(s / (2 * b * s) * float(np.sum((theta + F.T @ expected / s) ** 2)))
-            broken.record(eta / 2 - float(expected[s] - expected[0]))
-            broken.record(float((expected[0] - expected).max()))
-            broken.record(float((theta - theta[1]).max()))
+            cost.add(s / (2 * b * s) * float(np.sum((theta + F.T @ expected / s) ** 2)))
+            broken.add(eta / 2 - float(expected[s] - expected[0]))
+            broken.add(float((expected[0] - expected).max()))
+            broken.add(float((theta - theta[1]).max()))
     return Evidence((broken.deviation, cost.deviation), "2 or 3 blocks of 2 to 5 labels")
 
 
@@ -347,11 +343,11 @@ def optimum(effort: Effort) -> Evidence:
         if q_j > 1 - q_i or q_i < e + h * q_j + (1 - h) * (1 - q_i):
             continue
         q_c = float(rng.random()) * (1 - q_i)
-        half.record(float(q_i < 0.5 - 1e-12 or q_i < h * q_c + (1 - h) * (1 - q_i) - 1e-12))
+        half.add(float(q_i < 0.5 - 1e-12 or q_i < h * q_c + (1 - h) * (1 - q_i) - 1e-12))
     attained = Worst("relative deviation of certified H from the value", 1e-6)
     for eta_value in (0.3, 0.8):
         high = certified(Mixed((2, 2), eta_value), Blocks((2, 2)), 0.9)[1]
-        attained.record(relative_gap(high, printed(0.9, 2, 2, eta_value)), f"η = {eta_value}")
+        attained.add(relative_gap(high, printed(0.9, 2, 2, eta_value)), f"η = {eta_value}")
     return Evidence(
         (
             Deviation("identities that fail symbolically", failed, 0),

@@ -134,12 +134,12 @@ def sequence_model(effort: Effort) -> Evidence:
         parts = [np.eye(s)[labels[:, t]] for t in range(T)]
         parts += [np.eye(s * s)[labels[:, t] * s + labels[:, t + 1]] for t in range(T - 1)]
         F = np.hstack(parts)
-        width.record(abs(F.shape[1] - (T * s + (T - 1) * s * s)), f"T = {T}, s = {s}")
+        width.add(abs(F.shape[1] - (T * s + (T - 1) * s * s)), f"T = {T}, s = {s}")
         sums = np.stack([part.sum(axis=1) for part in parts])
-        groups.record(float(np.sum(sums != 1)) + abs(len(parts) - (2 * T - 1)))
+        groups.add(float(np.sum(sums != 1)) + abs(len(parts) - (2 * T - 1)))
         rank = int(np.linalg.matrix_rank(F))
         expected = 1 + T * (s - 1) + (T - 1) * (s - 1) ** 2
-        span.record(abs(rank - expected) + abs(Chain(T, s).rank - expected), f"T = {T}, s = {s}")
+        span.add(abs(rank - expected) + abs(Chain(T, s).rank - expected), f"T = {T}, s = {s}")
     return Evidence((width.deviation, groups.deviation, span.deviation), "T up to 5, s up to 3")
 
 
@@ -166,7 +166,7 @@ def joint_kernel(effort: Effort) -> Evidence:
             joint = np.kron(inputs @ inputs.T, F @ F.T)
             norm = math.sqrt(f @ np.linalg.pinv(joint, rcond=1e-10, hermitian=True) @ f)
             least = np.linalg.pinv(F) @ F @ W
-            seen.record(abs(norm - float(np.linalg.norm(least))))
+            seen.add(abs(norm - float(np.linalg.norm(least))))
     return Evidence((equal.deviation, deficient.deviation), "5 labels, 3 features, random F")
 
 
@@ -196,11 +196,11 @@ def sgd_step(effort: Effort) -> Evidence:
                 for sign in (1, -1)
             ]
             central = (ends[0] - ends[1]) / (2 * h)
-            slope.record(abs(float(np.sum(gradient * direction)) - central))
+            slope.add(abs(float(np.sum(gradient * direction)) - central))
             ball = W * min(1.0, 1.0 / float(np.linalg.norm(W)))
             Z = rng.normal(size=(r, 3))
             Z /= max(1.0, float(np.linalg.norm(Z)))
-            projected.record(float(np.sum((W - ball) * (Z - ball))))
+            projected.add(float(np.sum((W - ball) * (Z - ball))))
     return Evidence((slope.deviation, projected.deviation), "three small problems, radius 1")
 
 
@@ -218,7 +218,7 @@ def well_specified(effort: Effort) -> Evidence:
     for problem in problems(effort.rng):
         F = problem.F
         best = -problem.laws @ problem.loss.matrix().T @ (F @ np.linalg.pinv(F)).T
-        worst.record(float(np.abs(problem.inputs @ (F @ problem.optimum).T - best).max()))
+        worst.add(float(np.abs(problem.inputs @ (F @ problem.optimum).T - best).max()))
     return Evidence((worst.deviation,), "0-1, block, Hamming; 8 inputs")
 
 
@@ -241,15 +241,15 @@ def rate(effort: Effort) -> Evidence:
             excess = problem.excess(problem.run(n_steps, runs, rng)[0])
             top = excess.mean() + CONFIDENCE * excess.std(ddof=1) / math.sqrt(runs)
             bound = 2 * problem.D * problem.M / math.sqrt(n_steps)
-            worst.record(float(top / bound), f"{problem.loss!r}, N = {n_steps}")
+            worst.add(float(top / bound), f"{problem.loss!r}, N = {n_steps}")
     library = Worst("the same for the library's solver, with its own D and M", 1.0)
     moved = Worst("its mean excess over that of W = 0", 1.0)
     for problem in problems(rng):
         for n_steps in effort.pick((64,), (64, 512)):
             excess, bound, start = _library(problem, n_steps, effort.pick(10, 40), rng)
             top = excess.mean() + CONFIDENCE * excess.std(ddof=1) / math.sqrt(len(excess))
-            library.record(float(top / bound), f"{problem.loss!r}, N = {n_steps}")
-            moved.record(float(excess.mean() / start), f"{problem.loss!r}, N = {n_steps}")
+            library.add(float(top / bound), f"{problem.loss!r}, N = {n_steps}")
+            moved.add(float(excess.mean() / start), f"{problem.loss!r}, N = {n_steps}")
     return Evidence(
         (worst.deviation, library.deviation, moved.deviation),
         f"N up to {effort.pick(256, 4096)}, {runs} runs each",
@@ -300,9 +300,9 @@ def averaged_iterate(effort: Effort) -> Evidence:
     wrong, right = problem.constant_excess(printed), problem.excess(average)
     case = f"two inputs with opposite labels, N = {n_steps}, bound {bound:.3g}"
     stated = Worst("(mean excess − 2 standard errors) of the printed average/(2DM/√N)", 1.0)
-    stated.record(float(wrong.mean() - CONFIDENCE * wrong.std() / math.sqrt(runs)) / bound, case)
+    stated.add(float(wrong.mean() - CONFIDENCE * wrong.std() / math.sqrt(runs)) / bound, case)
     mended = Worst("(mean excess + 2 standard errors) of F·W̄·φ(x)/(2DM/√N)", 1.0)
-    mended.record(float(right.mean() + CONFIDENCE * right.std() / math.sqrt(runs)) / bound, case)
+    mended.add(float(right.mean() + CONFIDENCE * right.std() / math.sqrt(runs)) / bound, case)
     return Evidence(
         (stated.deviation,),
         case,
@@ -339,9 +339,9 @@ def complexity(effort: Effort) -> Evidence:
         average, _ = problem.run(n_steps, runs, rng)
         task, surrogate = problem.task_excess(average), problem.excess(average)
         top = task.mean() + CONFIDENCE * task.std(ddof=1) / math.sqrt(runs)
-        worst.record(float(top / eps), f"{problem.loss!r}, N = {n_steps}")
+        worst.add(float(top / eps), f"{problem.loss!r}, N = {n_steps}")
         early = problem.run(8, runs, rng)[0]  # far from converged: the chain must hold there too
         for W in (average, early):
             task, surrogate = problem.task_excess(W), problem.excess(W)
-            chain.record(float(envelope(float(task.mean()))) - float(surrogate.mean()))
+            chain.add(float(envelope(float(task.mean()))) - float(surrogate.mean()))
     return Evidence((worst.deviation, chain.deviation), f"ε = {effort.pick(0.9, 0.7)}, {runs} runs")

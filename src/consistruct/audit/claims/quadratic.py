@@ -59,7 +59,7 @@ def quadratic_surrogate(effort: Effort) -> Evidence:
         )
         less = L - loss.offset(labels)
         printed = np.sum(((theta @ F.T)[:, :, None] + less) ** 2, axis=1) / (2 * len(L))
-        worst.record(float(np.abs(found - printed).max()), repr(loss))
+        worst.add(float(np.abs(found - printed).max()), repr(loss))
     return Evidence((symbols, worst.deviation), "k = 3 symbolic; block and Hamming numeric")
 
 
@@ -103,11 +103,11 @@ def lemma_excess(effort: Effort) -> Evidence:
         gram = F.T @ F
         general = theta @ gram @ theta + 2 * theta @ F.T @ L @ q
         general += q @ L.T @ F @ np.linalg.pinv(gram) @ F.T @ L @ q
-        proof.record(abs(excess - general / (2 * k)) / max(1.0, abs(excess)))
+        proof.add(abs(excess - general / (2 * k)) / max(1.0, abs(excess)))
         formula = float(np.sum((F @ theta + L @ q) ** 2) / (2 * k))
         if inside:
-            lemma.record(abs(excess - formula) / max(1.0, abs(excess)), f"{k}×{m}, rank {r}")
-            identity.record(float(np.abs(projection(F) @ L - L).max()))
+            lemma.add(abs(excess - formula) / max(1.0, abs(excess)), f"{k}×{m}, rank {r}")
+            identity.add(float(np.abs(projection(F) @ L - L).max()))
         elif np.linalg.matrix_rank(F) < k:
             needed = min(needed, formula - excess)
     outside = Deviation("cases outside the hypothesis where the lemma still holds", needed <= 0, 0)
@@ -130,7 +130,7 @@ def joint_convexity(effort: Effort) -> Evidence:
     for _ in range(effort.pick(30, 300)):
         k, m, r = rng.integers(2, 7, 3)
         both = np.hstack([rng.normal(size=(k, r)), rng.random((k, m))])
-        worst.record(float(-np.linalg.eigvalsh(both.T @ both / k).min()))
+        worst.add(float(-np.linalg.eigvalsh(both.T @ both / k).min()))
     return Evidence((worst.deviation,), "random L and F")
 
 
@@ -148,12 +148,12 @@ def closed_form_products(effort: Effort) -> Evidence:
         F, L = space.matrix(), loss.matrix()
         k = len(F)
         gram = space.gram()
-        worst.record(float(np.abs(gram.dense() - F.T @ F / k).max()), f"{loss!r}, FᵀF")
+        worst.add(float(np.abs(gram.dense() - F.T @ F / k).max()), f"{loss!r}, FᵀF")
         target = to_dense(loss.target(loss.truths.enumerate()))
         offset = np.asarray(loss.offset(loss.truths.enumerate()))
         # L(c, y) = o_y + ⟨F_c, u_y⟩, so FᵀL/k = Ḡ·u_y + o_y·(mean of F)
         structured = target @ gram.dense() + offset[:, None] * F.mean(axis=0)
-        worst.record(float(np.abs(structured - L.T @ F / k).max()), f"{loss!r}, FᵀL")
+        worst.add(float(np.abs(structured - L.T @ F / k).max()), f"{loss!r}, FᵀL")
     return Evidence((worst.deviation,), "blocks of 3, 1, 2; Hamming up to 256 labels, and 3 states")
 
 
@@ -187,7 +187,7 @@ def lemma_pairs(effort: Effort) -> Evidence:
             low, high = H.interval(eps)
             found = printed_value(loss.matrix(), space.matrix(), eps)
             gap = relative(found, high) if high > 1e-10 else abs(found - low)
-            stated.record(gap, f"{k} labels, rank {space.rank}")
+            stated.add(gap, f"{k} labels, rank {space.rank}")
     # ε = 0: the best label itself may have the largest score, which i ≠ j excludes
     L = np.array([[0.0, 0.0], [1.0, 1.0]])
     at_zero = printed_value(L, np.eye(2), 0.0)
@@ -204,7 +204,7 @@ def lemma_pairs(effort: Effort) -> Evidence:
         ),
     )
     convex = Worst("H(0) by definition", 0)
-    convex.record(calibration_function(CostMatrix(L))(0.0))
+    convex.add(calibration_function(CostMatrix(L))(0.0))
     closure = _closures(rng, effort.pick(40, 400))
     return Evidence(
         (stated.deviation,),
@@ -280,14 +280,14 @@ def lemma_pairs_constraints(effort: Effort) -> Evidence:
             F[1] = (F[0] + F[2 % k]) / 2  # inside an edge: wins ties at most
         kept = predictable_rows(F)[0]
         f = rng.normal(size=(50, r)) @ F.T
-        best.record(float((f.max(axis=1) - f[:, kept].max(axis=1)).max()))
+        best.add(float((f.max(axis=1) - f[:, kept].max(axis=1)).max()))
         L = rng.random((k, k))
         for i, j in product(kept[:2].tolist(), kept[-2:].tolist()):
             if i != j:
                 narrow = pair_value(L, F, i, j, 0.1)[0]
                 both = _order_over_all(L, F, i, j, 0.1, kept.tolist())
                 gap = 0.0 if math.isinf(narrow) and math.isinf(both) else abs(narrow - both)
-                value.record(gap)
+                value.add(gap)
     return Evidence((best.deviation, value.deviation), "2–5 labels, merged and inner rows")
 
 
@@ -331,8 +331,8 @@ def symmetric_pairs(effort: Effort) -> Evidence:
         for i, j in permutations(range(k), 2):
             found = pair_value(L, np.eye(k), i, j, 0.2)[0]
             values.setdefault(round(float(L[i, j]), 9), []).append(found)
-        kinds.record(abs(len(values) - expected), name)
-        spread.record(max(max(group) - min(group) for group in values.values()), name)
+        kinds.add(abs(len(values) - expected), name)
+        spread.add(max(max(group) - min(group) for group in values.values()), name)
     return Evidence(
         (kinds.deviation, spread.deviation), "all pairs of 0-1 (4) and Hamming (2, 3 bits), ε = 0.2"
     )

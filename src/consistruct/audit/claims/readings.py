@@ -37,11 +37,11 @@ def exponentially_small(effort: Effort) -> Evidence:
     order = Worst("|Φ(0, y) − ½| for k ≥ 4", 0.125)
     draws = Worst("relative deviation of S/H from 2(1 − 1/k)/ε²", 1e-9)
     for k in (4, 100, 10**6):
-        order.record(abs((1 - 1 / k) / 2 - 0.5), f"k = {k}")
+        order.add(abs((1 - 1 / k) / 2 - 0.5), f"k = {k}")
         (curve,) = compare_surrogates(ZeroOne(k), ("quadratic",), [eps]).curves
         found = curve.draws[0]
         assert found is not None
-        draws.record(relative(found[1], 2 * (1 - 1 / k) / eps**2), f"k = {k}")
+        draws.add(relative(found[1], 2 * (1 - 1 / k) / eps**2), f"k = {k}")
     slow = Deviation(
         "1 − exponent of N* in k, 0-1 loss, paper's constants", 1 - growth("paper"), 0.0
     )
@@ -76,7 +76,7 @@ def not_guaranteed(effort: Effort) -> Evidence:
         logs = [
             sample_complexity(loss, Full(loss), eps=0.25).paper.log_iterations for loss in losses
         ]
-        least.record(2 - (logs[1] - logs[0]) / math.log(16), name)
+        least.add(2 - (logs[1] - logs[0]) / math.log(16), name)
     return Evidence((least.deviation,), "k = 16 and 256, ε = 0.25, Q = R = 1")
 
 
@@ -95,11 +95,11 @@ def sample_reading(effort: Effort) -> Evidence:
     best = Worst("approximation error of the scores", 0.0)
     for problem in problems(rng)[: effort.pick(1, 3)]:
         H = calibration_function(problem.loss)
-        best.record(H.approximation_error, repr(problem.loss))
+        best.add(H.approximation_error, repr(problem.loss))
         n = math.floor((2 * problem.D * problem.M / float(H.envelope()(eps))) ** 2) + 1
         task = problem.task_excess(problem.run(n, runs, rng)[0])
         top = task.mean() + CONFIDENCE * task.std(ddof=1) / math.sqrt(runs)
-        worst.record(float(top / eps), f"{problem.loss!r}, {n} examples")
+        worst.add(float(top / eps), f"{problem.loss!r}, {n} examples")
     return Evidence((worst.deviation, best.deviation), f"ε = {eps}, {runs} runs")
 
 
@@ -123,14 +123,14 @@ def different(effort: Effort) -> Evidence:
         F = np.column_stack([np.full(2**T, 0.5), labels.astype(float)])
         x, y = rng.normal(size=(200, 3)), rng.integers(2**T, size=200)
         ours, theirs = _two_descents(F, L, x, y, 0.05, 0.05)
-        apart.record(float(np.abs(ours - theirs).max() < 1e-3), f"T = {T}")
+        apart.add(float(np.abs(ours - theirs).max() < 1e-3), f"T = {T}")
     for L in (hamming_matrix(2), hamming_matrix(3), block_matrix((2, 3))):
         k = len(L)
         U, values, _ = np.linalg.svd(L)
         F = U[:, values > 1e-9] * math.sqrt(k)  # FᵀF/k = I
         x, y = rng.normal(size=(200, 3)), rng.integers(k, size=200)
         ours, theirs = _two_descents(F, L, x, y, 0.05, 0.05)
-        same.record(float(np.abs(ours - theirs).max()), f"{k} labels")
+        same.add(float(np.abs(ours - theirs).max()), f"{k} labels")
     return Evidence(
         (apart.deviation,),
         "Hamming and block losses of up to 8 labels, 200 examples, no projection",
@@ -221,5 +221,5 @@ def continuous(effort: Effort) -> Evidence:
             if distance == 0:
                 continue
             for name, value in least.items():
-                jump.record(abs(value(near) - value(q)) / math.sqrt(distance), f"{name}, t = {t:g}")
+                jump.add(abs(value(near) - value(q)) / math.sqrt(distance), f"{name}, t = {t:g}")
     return Evidence((jump.deviation,), "four labels, random faces, distances down to 1e-8")

@@ -60,12 +60,12 @@ def calibration_dimension(effort: Effort) -> Evidence:
         L = hamming_matrix(T)
         centred = L - L.mean(axis=0)
         ranks = [int(np.linalg.matrix_rank(one)) for one in (L, centred)]
-        rank.record(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
-        rank.record(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
+        rank.add(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
+        rank.add(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
         q = laws(effort.rng, 2**T, 40)
         best = q @ L.T
         chosen = best[np.arange(40), (q @ centred.T).argmin(axis=1)]
-        wrong.record(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
+        wrong.add(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
     return Evidence((rank.deviation, wrong.deviation), f"T up to {effort.pick(4, 7)}")
 
 
@@ -88,9 +88,7 @@ def ranking_low_rank(effort: Effort) -> Evidence:
             (PairwiseDisagreement(n), n * (n - 1) // 2),
         ):
             rank = int(np.linalg.matrix_rank(loss.matrix()))
-            worst.record(
-                float(rank - bound - 1), f"{loss!r}: rank {rank} of {math.factorial(n)} rows"
-            )
+            worst.add(float(rank - bound - 1), f"{loss!r}: rank {rank} of {math.factorial(n)} rows")
     return Evidence((worst.deviation,), f"n up to {effort.pick(4, 5)} items")
 
 
@@ -109,7 +107,7 @@ def ranking_conjecture(effort: Effort) -> Evidence:
         H = calibration_function(loss)
         inexact = not loss.score_space.decoder().exact
         failed = H.consistency_level > 1e-9 or not H(0.5 * H.max_eps) > 0 or inexact
-        broken.record(float(failed), repr(loss))
+        broken.add(float(failed), repr(loss))
     return Evidence((broken.deviation,), "3 items")
 
 
@@ -163,8 +161,7 @@ def top(j: int, k: int = 3) -> tuple[FloatArray, FloatArray]:
     "The Crammer–Singer SVM is not consistent for the 0-1 loss unless there is a majority class "
     "with probability at least ½.",
     "linear programs on a grid of distributions over three labels: least excess of the surrogate "
-    "among "
-    "scores that put a wrong label on top; the library's H = 0 up to ε = ½",
+    "among scores that put a wrong label on top; the library's H = 0 up to ε = ½",
     expected="holds with correction",
 )
 def crammer_singer(effort: Effort) -> Evidence:
@@ -179,13 +176,11 @@ def crammer_singer(effort: Effort) -> Evidence:
         least = min(hinge_risk(q, *top(j)) - best for j in wrong)
         case = f"q = {np.round(q, 3).tolist()}"
         if q.max() > 0.5 + 1e-9:
-            above.record(float(least < 1e-7), case)
+            above.add(float(least < 1e-7), case)
         elif q.max() < 0.5 - 1e-9:
-            below.record(float(least > 1e-7), case)
+            below.add(float(least > 1e-7), case)
         elif len(wrong) == 2:  # one best label
-            at.record(
-                float(least < 1e-7), f"{case}, excess task risk {q.max() - q[wrong].max():.3g}"
-            )
+            at.add(float(least < 1e-7), f"{case}, excess task risk {q.max() - q[wrong].max():.3g}")
     H = calibration_function(ZeroOne(3), surrogate="hinge")
     level = Deviation("|library's level − ½|", abs(H.consistency_level - 0.5), 1e-7)
     return Evidence(
@@ -204,8 +199,8 @@ def crammer_singer(effort: Effort) -> Evidence:
     "related work",
     "The Crammer–Singer SVM is consistent for the abstain and ordinal losses with 3 classes.",
     "linear programs on a grid of distributions: least excess of the surrogate among scores "
-    "decoded to a "
-    "wrong prediction, with argmax (the paper's predictor) and with a threshold on the margin",
+    "decoded to a wrong prediction, with argmax (the paper's predictor) and with a threshold on "
+    "the margin",
     expected="holds with correction",
 )
 def crammer_singer_ordinal(effort: Effort) -> Evidence:
@@ -233,12 +228,12 @@ def crammer_singer_ordinal(effort: Effort) -> Evidence:
             expected = L @ q
             for c, cost in enumerate(costs):
                 if expected[c] > expected.min() + 1e-9:
-                    threshold.record(float(cost < 1e-7), f"{case}, prediction {c}")
+                    threshold.add(float(cost < 1e-7), f"{case}, prediction {c}")
         expected = ordinal @ q
         for c in range(3):
             if expected[c] > expected.min() + 1e-9:
                 free = hinge_risk(q, *top(c)) - best < 1e-7
-                plain.record(
+                plain.add(
                     float(free), f"{case}, predicts {c}, excess {expected[c] - expected.min():.3g}"
                 )
     return Evidence(
@@ -272,10 +267,10 @@ def ramp_and_probit(effort: Effort) -> Evidence:
             expected = L @ q
             f, g = rng.normal(scale=2.0, size=(2, k))
             task = expected[f.argmax()] - expected.min()
-            ramp.record(float(task - (_ramp(f, L) @ q - expected.min())))
-            probit.record(float(task / k - (_chances(f) @ expected - expected.min())))
+            ramp.add(float(task - (_ramp(f, L) @ q - expected.min())))
+            probit.add(float(task / k - (_chances(f) @ expected - expected.min())))
             for c in range(k):
-                reached.record(abs(float(_ramp(2 * size * np.eye(k)[c], L) @ q - expected[c])))
+                reached.add(abs(float(_ramp(2 * size * np.eye(k)[c], L) @ q - expected[c])))
             middle = (f + g) / 2
             for name, (at_f, at_g, at_middle) in {
                 "ramp": [_ramp(v, L) @ q for v in (f, g, middle)],
@@ -337,8 +332,8 @@ def binary_functions(effort: Effort) -> Evidence:
             values = MARGIN_LOSSES[name]
             risk = (1 + eps) / 2 * values(m) + (1 - eps) / 2 * values(-m)
             found = float(risk[m <= 1e-9].min() - risk.min())
-            shape.record(abs(found - expected), f"{name}, ε = {eps}")
-            range_.record(max(eps**2 / 2 - found, found - eps), f"{name}, ε = {eps}")
+            shape.add(abs(found - expected), f"{name}, ε = {eps}")
+            range_.add(max(eps**2 / 2 - found, found - eps), f"{name}, ε = {eps}")
     return Evidence((shape.deviation, range_.deviation), "five surrogates, ε = 0.1, 0.5, 0.9")
 
 
@@ -367,10 +362,8 @@ def ordinal_normalised(effort: Effort) -> Evidence:
                 risk = p * values(m) + (1 - p) * values(-m)
                 wrong = m <= 1e-9 if t == k // 2 else np.ones(len(m), dtype=bool)
                 excess += float(risk[wrong].min() - risk.min()) / (k - 1)
-            worst.record(abs(excess * (k - 1) - binary), f"{name}, k = {k}")
-        worst.record(
-            abs(float(task[k // 2 + 1] - task[k // 2]) - eps), f"excess task risk, k = {k}"
-        )
+            worst.add(abs(excess * (k - 1) - binary), f"{name}, k = {k}")
+        worst.add(abs(float(task[k // 2 + 1] - task[k // 2]) - eps), f"excess task risk, k = {k}")
     return Evidence((worst.deviation,), "k = 3, 6, 20; ε = 0.5")
 
 
@@ -381,9 +374,8 @@ def ordinal_normalised(effort: Effort) -> Evidence:
     "Surrogates Σ_c L(c, y)a(f_c) with Σ_c f_c = 0 have a factor 1/k in their calibration "
     "function if divided by k.",
     "a(f) = (1 + f)₊ and the 0-1 loss: H ≥ ε before the division at random scores and "
-    "distributions, "
-    "attained at f = 0 with a distribution that is uniform but for one label, so H = ε/k after it "
-    "for ε "
+    "distributions, attained at f = 0 with a distribution that is uniform but for one label, so H "
+    "= ε/k after it for ε "
     "≤ 1/(k−1)",
 )
 def sum_to_zero(effort: Effort) -> Evidence:
@@ -397,10 +389,10 @@ def sum_to_zero(effort: Effort) -> Evidence:
             expected = 1 - q
             # the infimum k·min ℓ is attained at f = k e_best − 1
             excess = float(expected @ np.maximum(1 + f, 0)) - k * float(expected.min())
-            below.record(float(expected[f.argmax()] - expected.min()) - excess, f"k = {k}")
+            below.add(float(expected[f.argmax()] - expected.min()) - excess, f"k = {k}")
         eps = 0.9 / (k - 1)
         q = np.full(k, (1 + eps) / k)
         q[0] -= eps
         excess = float((1 - q).sum()) - k * float(1 - q.max())
-        attained.record(relative(excess, eps), f"k = {k}")
+        attained.add(relative(excess, eps), f"k = {k}")
     return Evidence((below.deviation, attained.deviation), "k = 3, 5, 10")

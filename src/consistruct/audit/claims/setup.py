@@ -36,7 +36,7 @@ def predictor(effort: Effort) -> Evidence:
         scores = rng.integers(-1, 2, (effort.pick(200, 2000), k)).astype(np.float64)
         found = decoder(scores)
         slow = [min(c for c in range(k) if row[c] == max(row)) for row in scores.tolist()]
-        wrong.record(float(np.sum(np.asarray(found) != slow)), f"k = {k}")
+        wrong.add(float(np.sum(np.asarray(found) != slow)), f"k = {k}")
     return Evidence((wrong.deviation,), "k = 1, 2, 5, 9; scores in {−1, 0, 1}")
 
 
@@ -73,7 +73,7 @@ def risks(effort: Effort) -> Evidence:
             task = L[scores.argmax(axis=1)]
             for table in (task, value):
                 two_stage = marginal @ (conditional * table).sum(axis=1)
-                worst.record(abs(float((joint * table).sum() - two_stage)), repr(loss))
+                worst.add(abs(float((joint * table).sum() - two_stage)), repr(loss))
     return Evidence((worst.deviation,), "0-1 (4), Hamming (2 bits), mixed (2×2, η = 0.3); 6 inputs")
 
 
@@ -99,14 +99,14 @@ def common_surrogates(effort: Effort) -> Evidence:
         for _ in range(effort.pick(20, 200)):
             f, g = rng.normal(scale=3, size=(2, len(L)))
             found = library.value_and_gradient(np.repeat(f[None], len(L), 0), labels)[0]
-            equal.record(float(np.abs(found - log_loss(f, L)).max()), repr(loss))
+            equal.add(float(np.abs(found - log_loss(f, L)).max()), repr(loss))
             for printed in (hinge, log_loss):
                 at_f, at_g = printed(f, L), printed(g, L)
-                below.record(float(-at_f.min()), printed.__name__)
+                below.add(float(-at_f.min()), printed.__name__)
                 middle = printed((f + g) / 2, L) - (at_f + at_g) / 2
-                bent.record(float(middle.max()), printed.__name__)
+                bent.add(float(middle.max()), printed.__name__)
                 change = np.abs(at_f - at_g).max() - 2 * np.abs(f - g).max()
-                steep.record(float(change), printed.__name__)
+                steep.add(float(change), printed.__name__)
     return Evidence(
         (equal.deviation, below.deviation, bent.deviation, steep.deviation),
         "three losses of 4 and 5 labels",
@@ -134,17 +134,17 @@ def log_loss(f: FloatArray, L: FloatArray) -> FloatArray:
 def task_losses(effort: Effort) -> Evidence:
     worst = Worst("|library − formula|", 1e-15)
     for k in (1, 2, 5):
-        worst.record(float(np.abs(ZeroOne(k).matrix() - (1 - np.eye(k))).max()), f"0-1, {k}")
+        worst.add(float(np.abs(ZeroOne(k).matrix() - (1 - np.eye(k))).max()), f"0-1, {k}")
     for sizes in ((2, 2), (1, 3, 2), (4,)):
         U = np.repeat(np.eye(len(sizes)), sizes, axis=0)
-        worst.record(float(np.abs(Block(sizes).matrix() - (1 - U @ U.T)).max()), f"block {sizes}")
-        worst.record(float(np.abs(block_matrix(sizes) - (1 - U @ U.T)).max()), f"block {sizes}")
+        worst.add(float(np.abs(Block(sizes).matrix() - (1 - U @ U.T)).max()), f"block {sizes}")
+        worst.add(float(np.abs(block_matrix(sizes) - (1 - U @ U.T)).max()), f"block {sizes}")
         for eta in (0.0, 0.3, 1.0):
             gap = np.abs(Mixed(sizes, eta).matrix() - mixed_matrix(sizes, eta)).max()
-            worst.record(float(gap), f"mixed {sizes}, {eta}")
+            worst.add(float(gap), f"mixed {sizes}, {eta}")
     for T in (1, 3, effort.pick(4, 7)):
         gap = np.abs(Hamming(T).matrix() - hamming_matrix(T)).max()
-        worst.record(float(gap), f"Hamming, {T}")
+        worst.add(float(gap), f"Hamming, {T}")
     return Evidence((worst.deviation,), "k ≤ 128; unequal blocks included")
 
 
@@ -170,7 +170,7 @@ def rectangular(effort: Effort) -> Evidence:
             eps = share * float((L.max(axis=0) - L.min(axis=0)).max())
             _, upper = certified(loss, space, eps)
             if np.isfinite(upper) and upper > 0:
-                above.record(eps**2 / (2 * k * widest) / upper, f"{k}×{m}, ε = {eps:.3g}")
+                above.add(eps**2 / (2 * k * widest) / upper, f"{k}×{m}, ε = {eps:.3g}")
     return Evidence(
         (above.deviation,), "random losses, 2–5 predictions, 1–7 truths, rank 2 and full"
     )

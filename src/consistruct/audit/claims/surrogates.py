@@ -45,15 +45,15 @@ def family(effort: Effort) -> Evidence:
                 found, gradient = surrogate.value_and_gradient(np.repeat(row[None], k, 0), labels)
                 printed = (L.T * a(row) + b(row)).mean(axis=1)
                 constant = found[0] - printed[0] if name == "quadratic" else 0.0
-                value.record(float(np.abs(found - printed - constant).max()), f"{name}, {loss!r}")
+                value.add(float(np.abs(found - printed - constant).max()), f"{name}, {loss!r}")
                 sampled = np.array(
                     [[(L[c, y] * da(row) + db(row))[c] for c in range(k)] for y in range(k)]
                 )
                 # each sampled gradient has one entry; its mean over uniform c divides by k
-                slope.record(float(np.abs(sampled / k - gradient).max()), f"{name}, {loss!r}")
+                slope.add(float(np.abs(sampled / k - gradient).max()), f"{name}, {loss!r}")
         quadratic = np.sum((f[:, :, None] + L) ** 2, axis=1) / (2 * k)
         ours = (f[:, :, None] * L + f[:, :, None] ** 2 / 2).mean(axis=1)
-        spread.record(float(np.ptp(quadratic - ours, axis=0).max()), repr(loss))
+        spread.add(float(np.ptp(quadratic - ours, axis=0).max()), repr(loss))
     return Evidence((value.deviation, slope.deviation, spread.deviation), "three losses, Lmax = 1")
 
 
@@ -100,7 +100,7 @@ def theorem(effort: Effort) -> Evidence:
         for name in ("quadratic", "logistic", "exponential"):
             H = calibration_function(loss, "full", surrogate=name)
             for eps in (0.3, 0.8):
-                stated.record(float(not H(eps) > 0), f"{name}, {loss!r}")
+                stated.add(float(not H(eps) > 0), f"{name}, {loss!r}")
     missing = _minimiser_at_infinity()
     # scores −t, and −t + 1 for a wrong label: the excess vanishes while the label stays wrong
     L, q = 1 - np.eye(3), np.array([1.0, 0.0, 0.0])
@@ -167,10 +167,8 @@ def examples_conditions(effort: Effort) -> Evidence:
     for top in (1.0, 2.5):
         for name, (a, b, _) in paper_examples(top).items():
             second = sp.diff(sp.sympify(a, locals={"f": f}), f, 2)
-            bent.record(float(-second.subs(f, -1)), f"{name}, Lmax = {top:g}")
-            failed.record(
-                float(check_conditions(a, b, top).verdict != "proved"), f"{name}, {top:g}"
-            )
+            bent.add(float(-second.subs(f, -1)), f"{name}, Lmax = {top:g}")
+            failed.add(float(check_conditions(a, b, top).verdict != "proved"), f"{name}, {top:g}")
     return Evidence(
         (bent.deviation,),
         "three examples, Lmax = 1 and 2.5",
@@ -201,8 +199,8 @@ def minimisers(effort: Effort) -> Evidence:
                 ell = share * top
                 point = float(sp.sympify(star).subs({"ell": ell}))
                 total = ell * A + B
-                wrong.record(abs(float(sp.diff(total, f).subs(f, point))), f"{name}, ℓ = {ell:g}")
-                flat.record(float(not sp.diff(total, f, 2).subs(f, point) > 0), name)
+                wrong.add(abs(float(sp.diff(total, f).subs(f, point))), f"{name}, ℓ = {ell:g}")
+                flat.add(float(not sp.diff(total, f, 2).subs(f, point) > 0), name)
     return Evidence((wrong.deviation, flat.deviation), "Lmax = 1, 2.5; ℓ = 10, 50, 83 % of it")
 
 
@@ -223,7 +221,7 @@ def order_preserving(effort: Effort) -> Evidence:
             for i in range(5):
                 for j in range(5):
                     # f*_j ≥ f*_i iff ℓ_j ≤ ℓ_i, in the extended reals
-                    wrong.record(float((star[j] >= star[i]) != (ell[j] <= ell[i])), name)
+                    wrong.add(float((star[j] >= star[i]) != (ell[j] <= ell[i])), name)
     return Evidence((wrong.deviation,), "blocks of 2 and 3, random distributions")
 
 
@@ -274,7 +272,7 @@ def binary(effort: Effort) -> Evidence:
             ("exponential", 1 - math.sqrt(1 - eps**2)),
         ):
             H = calibration_function(ZeroOne(2), "full", surrogate=name)
-            curve.record(relative(H(eps), expected), f"{name}, ε = {eps}")
+            curve.add(relative(H(eps), expected), f"{name}, ε = {eps}")
     return Evidence(
         (Deviation("reductions that fail", failed, 0), curve.deviation), "f = (m, −m), Lmax = 1"
     )

@@ -55,8 +55,8 @@ def theorem_upper(effort: Effort) -> Evidence:
         for share in (0.1, 0.5, 1.0):
             eps = share * float(L.max())
             low = certified(loss, Full(loss), eps)[0]
-            worst.record(low / (eps**2 / (2 * len(L))), f"{loss!r}, ε = {eps:.3g}")
-            library.record(relative(upper_bound(loss, eps=eps).value, eps**2 / (2 * len(L))))
+            worst.add(low / (eps**2 / (2 * len(L))), f"{loss!r}, ε = {eps:.3g}")
+            library.add(relative(upper_bound(loss, eps=eps).value, eps**2 / (2 * len(L))))
     # the diagonal must be zero: here label 0 is always better by one
     plain = CostMatrix(np.array([[0.0, 0.0], [1.0, 1.0]]))
     ratio = certified(plain, Full(plain), 0.5)[0] / (0.25 / 4)
@@ -98,12 +98,12 @@ def upper_proof(effort: Effort) -> Evidence:
         expected = L @ q
         f = -expected.copy()
         f[j] = -expected[i]
-        broken.record(float(eps - (expected[j] - expected[i])))
-        broken.record(float((expected[i] - expected).max()))
-        broken.record(float((f - f[j]).max()))
-        broken.record(float(-q.min()))
+        broken.add(float(eps - (expected[j] - expected[i])))
+        broken.add(float((expected[i] - expected).max()))
+        broken.add(float((f - f[j]).max()))
+        broken.add(float(-q.min()))
         value = float(np.sum((f + expected) ** 2)) / (2 * len(L))
-        cost.record(relative(value, eps**2 / (2 * len(L))))
+        cost.add(relative(value, eps**2 / (2 * len(L))))
     return Evidence((broken.deviation, cost.deviation), "2–6 labels, random ε up to Lmax")
 
 
@@ -124,11 +124,11 @@ def both_bounds(effort: Effort) -> Evidence:
         k = loss.n_labels or 0
         for eps in np.linspace(0.1, 1.0, effort.pick(4, 13)):
             low, high = certified(loss, Full(loss), float(eps))
-            inside.record(1 - high * 4 * k / eps**2, f"{loss!r}, ε = {eps:.2g}")
-            inside.record(low * 2 * k / eps**2 - 1, f"{loss!r}, ε = {eps:.2g}")
+            inside.add(1 - high * 4 * k / eps**2, f"{loss!r}, ε = {eps:.2g}")
+            inside.add(low * 2 * k / eps**2 - 1, f"{loss!r}, ε = {eps:.2g}")
     beyond = Worst("H/(ε²/2k) − 1 for ε > 1 or one block", 1e-8)
-    beyond.record(certified(ZeroOne(3), Full(ZeroOne(3)), 1.2)[0], "0-1 (3), ε = 1.2")
-    beyond.record(calibration_function(Block((3,)), "full")(0.5), "one block of 3, ε = 0.5")
+    beyond.add(certified(ZeroOne(3), Full(ZeroOne(3)), 1.2)[0], "0-1 (3), ε = 1.2")
+    beyond.add(calibration_function(Block((3,)), "full")(0.5), "one block of 3, ε = 0.5")
     return Evidence(
         (inside.deviation,),
         "k up to 8, ε in (0, 1]",
@@ -155,18 +155,18 @@ def dimension(effort: Effort) -> Evidence:
     easy = Worst("ε²/(4·H·rank) for equal blocks and ε²/(8·H·(rank−1)) for Hamming, − 1", 1e-9)
     for n in effort.pick((2, 8), (2, 8, 32, 256)):
         block = Block((5,) * n)
-        easy.record(abs(0.25 / (4 * calibration_function(block)(0.5) * n) - 1), repr(n))
+        easy.add(abs(0.25 / (4 * calibration_function(block)(0.5) * n) - 1), repr(n))
         hamming = calibration_function(Hamming(n))(0.5)
-        easy.record(abs(0.25 / (8 * hamming * n) - 1), f"T = {n}")
+        easy.add(abs(0.25 / (8 * hamming * n) - 1), f"T = {n}")
     unequal = Worst("effective classes over 2·rank, rank 2", 1.0)
     formula = Worst("relative deviation of H from ε²/4k · 2(k−1)/k", 1e-9)
     for k in effort.pick((8, 64), (8, 64, 4096)):
         loss = Block((1, k - 1))
         H = calibration_function(loss)(0.5)
-        unequal.record(0.25 / (4 * H) / 4, f"blocks of 1 and {k - 1}, k = {k}")
-        formula.record(relative(H, 0.25 / (4 * k) * 2 * (k - 1) / k), f"k = {k}")
+        unequal.add(0.25 / (4 * H) / 4, f"blocks of 1 and {k - 1}, k = {k}")
+        formula.add(relative(H, 0.25 / (4 * k) * 2 * (k - 1) / k), f"k = {k}")
         if k <= 8:
-            formula.record(
+            formula.add(
                 relative(certified(loss, loss.score_space, 0.5)[0], H), f"k = {k}, certified"
             )
     return Evidence(
@@ -187,8 +187,8 @@ def dimension(effort: Effort) -> Evidence:
     "For several losses the distribution q_i = ½ + ε/2, q_j = ½ − ε/2 attains the calibration "
     "function.",
     "least excess over scores for that distribution (a quadratic program) against certified H: "
-    "0-1, block "
-    "(free and own scores), Hamming (own), mixed (free); it does not for mixed with block scores",
+    "0-1, block (free and own scores), Hamming (own), mixed (free); it does not for mixed with "
+    "block scores",
 )
 def worst_law(effort: Effort) -> Evidence:
     worst = Worst("relative deviation of the cost at this distribution from H", 1e-6)
@@ -204,7 +204,7 @@ def worst_law(effort: Effort) -> Evidence:
     for eps in effort.pick((0.3, 0.8), (0.1, 0.3, 0.5, 0.8, 1.0)):
         for name, L, F, (i, j) in cases:
             cost = _cost_at(L, F, i, j, eps)
-            worst.record(relative(cost, printed_value(L, F, eps)), f"{name}, ε = {eps}")
+            worst.add(relative(cost, printed_value(L, F, eps)), f"{name}, ε = {eps}")
     gap = _cost_at(mixed, blocks, 0, 2, 0.5) / pair_value(mixed, blocks, 0, 2, 0.5)[0]
     apart = Deviation(
         "1 if mixed with block scores attains H too", float(gap < 1.001), 0, "ε = 0.5"

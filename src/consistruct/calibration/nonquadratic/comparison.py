@@ -44,8 +44,7 @@ from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.problem import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Separable

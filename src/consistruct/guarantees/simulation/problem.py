@@ -11,8 +11,7 @@ import numpy as np
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import NotInSpanError
 from consistruct.guarantees.simulation.laws import AnchorLaws, anchor_laws
-from consistruct.losses import as_loss
-from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.base import Loss, as_loss, dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.scores.base import BaseScoreSpace
 

@@ -9,10 +9,18 @@ import numpy as np
 
 from consistruct.learning.encoding.names import are_codes, distinct_labels, listed
 from consistruct.losses import CostMatrix, parse_loss
+from consistruct.losses.base import Loss
 from consistruct.losses.costs.names import loss_name
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["cost_table", "cost_tensor", "example_costs", "is_cost_table", "loss_with_rows"]
+__all__ = [
+    "CostLabels",
+    "cost_table",
+    "cost_tensor",
+    "example_costs",
+    "is_cost_table",
+    "loss_with_rows",
+]
 
 
 def is_cost_table(loss: Any) -> bool:
@@ -152,3 +160,28 @@ def cost_tensor(costs: Any, n: int, n_classes: int) -> FloatArray:
     if not np.isfinite(values).all():
         raise ValueError("costs must be finite, got NaN or infinite entries")
     return values
+
+
+class CostLabels:
+    """Costs of every prediction for each example; `predictions` name the columns."""
+
+    def __init__(self, predictions: Any) -> None:
+        self.predictions = predictions  # (k,)
+
+    def class_names(self, loss: Loss) -> Any:
+        return self.predictions
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        costs = np.asarray(y)
+        if costs.ndim != 2:
+            raise ValueError(
+                "the model was fitted with a cost per example and class: pass costs of shape (n, "
+                f"{len(self.predictions)}), got {costs.shape}"
+            )
+        return loss.truths.check(costs, "costs")
+
+    def decode(self, pred: LabelArray) -> Any:
+        return self.predictions[pred]
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, self.encode(y, loss))

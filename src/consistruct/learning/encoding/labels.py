@@ -18,7 +18,7 @@ from consistruct.learning.encoding.candidates import (
     candidate_sets,
     distinct_candidates,
 )
-from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.costs import CostLabels, cost_table, is_cost_table
 from consistruct.learning.encoding.names import (
     UNSEEN,
     are_codes,
@@ -30,6 +30,7 @@ from consistruct.learning.encoding.names import (
     shown,
 )
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
+from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.costs.names import loss_name
@@ -38,11 +39,9 @@ from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
     "ClassLabels",
-    "CostLabels",
     "LabelEncoding",
     "PartLabels",
     "RawLabels",
-    "SetLabels",
     "check_same_classes",
     "encode_again",
     "loss_class",
@@ -132,50 +131,6 @@ class PartLabels:
         # an unseen state differs from whatever was predicted there: any other state stands for it
         other = (pred + 1) % max(len(self.states), 2)
         return loss(pred, np.where(codes == UNSEEN, other, codes))
-
-
-class CostLabels:
-    """Costs of every prediction for each example; `predictions` name the columns."""
-
-    def __init__(self, predictions: Any) -> None:
-        self.predictions = predictions  # (k,)
-
-    def class_names(self, loss: Loss) -> Any:
-        return self.predictions
-
-    def encode(self, y: Any, loss: Loss) -> LabelArray:
-        costs = np.asarray(y)
-        if costs.ndim != 2:
-            raise ValueError(
-                "the model was fitted with a cost per example and class: pass costs of shape (n, "
-                f"{len(self.predictions)}), got {costs.shape}"
-            )
-        return loss.truths.check(costs, "costs")
-
-    def decode(self, pred: LabelArray) -> Any:
-        return self.predictions[pred]
-
-    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
-        return loss(pred, self.encode(y, loss))
-
-
-class SetLabels:
-    """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
-
-    def class_names(self, loss: Loss) -> Any:
-        return np.arange(loss.truths.shape[0])
-
-    def encode(self, y: Any, loss: Loss) -> LabelArray:
-        return loss.truths.check(y, "y")
-
-    def known(self, y: Any, loss: Loss) -> LabelArray:  # sets of any size, for scoring
-        return dataclasses.replace(loss.truths, sizes=None).check(y, "y")  # type: ignore[type-var]
-
-    def decode(self, pred: LabelArray) -> Any:
-        return pred
-
-    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
-        return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
 
 
 LabelEncoding = (

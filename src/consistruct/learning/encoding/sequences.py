@@ -170,7 +170,7 @@ def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
     if is_sparse(first) or isinstance(first, np.ndarray):
         return is_sparse(first) or first.ndim == 2
     # nested lists: tokens are words, lists, dicts or sets, where a row of a table holds numbers
-    tokens = str | list | tuple | dict | set | frozenset | np.ndarray
+    tokens = (str, list, tuple, dict, set, frozenset, np.ndarray)
     return isinstance(first, list | tuple) and (len(first) == 0 or isinstance(first[0], tokens))
 
 

@@ -73,10 +73,9 @@ PLAIN = [
     ),
     ("consistruct.learning.models.solvers.sgd_state", ("SGDState",)),
     ("consistruct.learning.models.solvers.score_map", ("ScoreMap",)),
-    (
-        "consistruct.learning.encoding.labels",
-        ("ClassLabels", "CostLabels", "PartLabels", "RawLabels", "SetLabels"),
-    ),
+    ("consistruct.learning.encoding.labels", ("ClassLabels", "PartLabels", "RawLabels")),
+    ("consistruct.learning.encoding.costs", ("CostLabels",)),
+    ("consistruct.learning.encoding.sets", ("SetLabels",)),
     ("consistruct.learning.encoding.candidates", ("CandidateLabels",)),
     ("consistruct.learning.encoding.orders", ("OrderLabels", "RankLabels")),
     ("consistruct.learning.encoding.relevance", ("RelevanceLabels",)),

@@ -1,0 +1,32 @@
+"""Label sets as users write them: rows of 0 and 1."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray, LabelArray
+
+__all__ = ["SetLabels"]
+
+
+class SetLabels:
+    """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
+
+    def class_names(self, loss: Loss) -> Any:
+        return np.arange(loss.truths.shape[0])
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        return loss.truths.check(y, "y")
+
+    def known(self, y: Any, loss: Loss) -> LabelArray:  # sets of any size, for scoring
+        return dataclasses.replace(loss.truths, sizes=None).check(y, "y")  # type: ignore[type-var]
+
+    def decode(self, pred: LabelArray) -> Any:
+        return pred
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
