@@ -83,11 +83,10 @@ class PolyhedralMethod(Method):
 
     def _point(self, eps: float) -> CurvePoint:
         found = self.certificate(eps)
-        status = status_of(found.lower, found.upper, self.size)
-        if found.upper == 0:
-            status = "certified"
+        lower, upper = float(found.lower), float(found.upper)  # floats they are
+        status = status_of(lower, upper, self.size)
         pair = self._labels(found.pair)
-        return CurvePoint(eps, found.lower, found.upper, 0.0, self.name, status, pair, Fraction(1))
+        return CurvePoint(eps, lower, upper, 0.0, self.name, status, pair, self.scale)
 
     def _labels(self, pair: Pair) -> tuple[Any, Any]:
         labels = self.loss.predictions.unindex(np.array(pair))

@@ -134,7 +134,8 @@ def _law_equations(
     found = [*_zeros(q), ([Fraction(1)] * k, Fraction(1))]
     if not problem.hinge:
         used = np.flatnonzero(piece.scores > NOTHING).tolist()
-        found += [(problem.gap(c, used[0]), Fraction(0)) for c in used[1:]]
+        for c in used[1:]:
+            found.append(([Fraction(x) for x in problem.gap(c, used[0])], Fraction(0)))
         return found
     for point, free in ((coupling, None), (piece.point, j)):
         for rows, columns in _components(point, free, q):

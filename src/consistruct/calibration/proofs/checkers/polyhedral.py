@@ -18,7 +18,7 @@ Both are positively homogeneous and concave in q, and V_j >= V. So few lines che
   So H_ij >= min_v [W(v) - u v - sum_c nu_c (L_c - L_i) v] on that piece, for any nu >= 0.
   W(v) is the value of a point (`points`, by the number of the vertex), or interpolates along the
   edge on which the cut made v. Vertices come from exact clipping, so none is missed.
-* What a point leaves over goes to j, whose row (or p_j) has no bound: every small one is valid.
+  What a point leaves over goes to j, whose row (or p_j) has no bound: every small one is valid.
 * `symmetries` are permutations of the labels that do not change L; a pair is proved if an image is.
   Labels other than i, j that may be swapped may also be assumed in descending order of q.
 Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. No tolerance.
@@ -77,8 +77,8 @@ def dot(a: Any, b: Any) -> Any:
 def clip(vertices: list[Vertex], normal: Law, bit: int, height: Any) -> list[list[Vertex]]:
     """The vertices of a polytope where normal q >= 0 and those where normal q <= 0.
 
-    A cut makes a vertex on every edge that it crosses. Two vertices are joined by an edge iff no
-    third one has all constraints tight that are tight at both."""
+    A cut makes a vertex on every edge that it crosses: between two vertices such that no third one
+    has all constraints tight that are tight at both."""
     signs = [dot(normal, x) for x, _, _ in vertices]
     plus = [(x, m if s else m | bit, w) for s, (x, m, w) in zip(signs, vertices) if s >= 0]
     minus = [(x, m if s else m | bit, w) for s, (x, m, w) in zip(signs, vertices) if s <= 0]
@@ -163,8 +163,7 @@ class Problem:
             value += part * self.L[c][y]
             if part < 0 or rows[c] < 0 or columns[y] < 0:
                 raise Refused("the coupling is negative or exceeds its sums")
-        rest = sum(a * dot(row, columns) for a, row in zip(rows, self.L))
-        return value + rest / (sum(rows) or 1)
+        return value + dot(rows, (dot(row, columns) for row in self.L)) / (sum(rows) or 1)
 
     def polytope(self, i: int, j: int, eps: Fraction, height: Any) -> list[Vertex]:
         """{q : (L_j - L_i) q >= eps}, with labels that may be swapped in descending order."""
@@ -212,8 +211,9 @@ def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> 
     def height(law: Law, between: Fraction | None) -> Fraction:
         nonlocal made
         made += 1
-        known = made - 1 in points or between is None
-        return problem.below(j, law, points.get(made - 1, [])) if known else between
+        if between is not None and made - 1 not in points:
+            return between
+        return problem.below(j, law, points.get(made - 1, []))
 
     first = 1 << 2 * problem.k + 1  # above the bits that `polytope` uses
     waiting = [(problem.polytope(i, j, eps, height), proof["tree"], first)]
@@ -227,8 +227,8 @@ def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> 
             normal = tuple(integer(x, -math.inf) for x in node["cut"])
             if len(normal) != problem.k:
                 raise Refused(f"a cut has {problem.k} entries")
-            plus, minus = clip(vertices, normal, bit, height)
-            waiting += [(minus, node["minus"], 2 * bit), (plus, node["plus"], 2 * bit)]
+            parts = zip(clip(vertices, normal, bit, height), ("plus", "minus"))
+            waiting += [(part, node[side], 2 * bit) for part, side in parts][::-1]
 
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
@@ -254,7 +254,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
     """One law and scores under which j is predicted though i is better by eps."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
     weights = vector(document["law"], problem.k, "law")
-    if min(weights) < 0 or not sum(weights):
+    if min(weights) < 0 or not any(weights):
         raise Refused("law is not a probability distribution")
     law = [x / sum(weights) for x in weights]
     if dot(problem.gap(j, i), law) < eps:
