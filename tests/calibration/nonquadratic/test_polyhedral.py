@@ -160,7 +160,7 @@ def test_multiples_of_a_loss(surrogate):
 def test_what_is_open_when_the_budget_ends_keeps_its_bound(monkeypatch, surrogate):
     exact = cs.calibration_function(Ordinal(7), surrogate=surrogate)
     eps = 0.3 * exact.max_eps
-    monkeypatch.setattr(polyhedral, "ALL_NODES", 2)
+    monkeypatch.setattr(polyhedral, "PROGRAMS", 0)
     loose = cs.calibration_function(Ordinal(7), surrogate=surrogate)
     (point,) = loose.curve(eps)
     assert point.status == "loose"
@@ -272,10 +272,10 @@ def test_beyond_twelve_labels_a_bound_with_its_reason():
 
 
 def test_a_level_that_is_not_settled_is_not_invented(monkeypatch):
-    monkeypatch.setattr(polyhedral, "LEVEL_NODES", 3)
+    monkeypatch.setattr(polyhedral, "LEVEL_PROGRAMS", 3)
     H = cs.calibration_function(NAMED["uniform, 12"], surrogate="hinge")
     low, high = H.consistency_interval
     assert low == H.consistency_level
     assert low < high <= H.max_eps * (1 + 1e-8)
-    assert H.consistency_reason == "not settled by 3 polytopes of distributions"
+    assert H.consistency_reason == "not settled by 3 linear programs"
     assert H(0.95 * H.max_eps) > 0  # values do not need the level

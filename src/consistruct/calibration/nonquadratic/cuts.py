@@ -41,6 +41,7 @@ __all__ = ["Node", "PairSearch", "Values", "float_law"]
 
 GOAL = 1e-9  # relative width at which a pair is settled
 TIE = 1e-11  # of losses of order one: differences that are rounding
+MAX_VERTICES = 1000  # of a polytope that is cut: clipping takes their third power
 CUT_BITS = 30  # of the normals of cuts that are no simple fractions
 
 
@@ -151,7 +152,6 @@ class PairSearch:
         self.rows = model.L - model.L[i]  # those of i and j are implied
         self.root = Node(problem.polytope(i, self.j, eps, values.height), 1 << 2 * model.k + 1)
         self.best_value, self.best_law = math.inf, np.zeros(0)
-        self.nodes = 1
 
     # --- bounds ---
 
@@ -235,11 +235,11 @@ class PairSearch:
             self.improve(self.law_of(self.root))
         return bound
 
-    def run(self, bound: float, incumbent: float, budget: int) -> None:
-        """Cut until the bound reaches the incumbent, the law found, or the budget is spent."""
+    def run(self, bound: float, incumbent: float, programs: int) -> None:
+        """Cut until the bound reaches the incumbent, or so many linear programs are solved."""
         order = count()
         heap = [(bound, next(order), self.root)]
-        while heap and self.nodes < budget:
+        while heap and self.model.programs < programs:
             low, _, node = heappop(heap)
             goal = min(incumbent, self.best_value)
             if max(low, TIE) >= goal * (1 - GOAL):
@@ -253,13 +253,14 @@ class PairSearch:
                 continue  # V_j is linear between the vertices in use: the bound is what it is
             goal = min(incumbent, self.best_value)
             for child in node.children:
-                self.nodes += 1
                 if child.vertices:
                     below = self.relax(child, goal * (1 - GOAL))
                     heappush(heap, (max(low, below), next(order), child))
 
     def divide(self, node: Node, q: FloatArray, piece: Piece) -> bool:
         """Cut where the piece at q and that of a vertex in use are equal; whether there is one."""
+        if len(node.vertices) > MAX_VERTICES:
+            return False
         weights = node.weights
         self._settle(node, weights)
         heights = self._heights(node)

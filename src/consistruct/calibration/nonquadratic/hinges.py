@@ -24,6 +24,11 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["Hinge", "MaxMin", "Piece", "Polyhedral", "Relaxation"]
 
+MAX_PIVOTS = 2000  # of a linear program: few need a hundred
+SETTINGS = (
+    ("highs", 1e-10, True), ("highs", 1e-10, False), ("highs", 1e-8, True),
+    ("highs-ds", 1e-7, False), ("highs-ipm", 1e-7, True),
+)  # fmt: skip
 SLACK_COST = 1e4  # of laws under which i is not optimal: keeps the programs feasible
 
 
@@ -55,6 +60,7 @@ class Polyhedral(ABC):
     def __init__(self, L: FloatArray) -> None:
         self.L = L
         self.k = len(L)
+        self.programs = 0  # linear programs solved so far
 
     @abstractmethod
     def piece(self, j: int, q: FloatArray) -> Piece:
@@ -75,6 +81,10 @@ class Polyhedral(ABC):
     def _potential(self, inequalities: FloatArray, equations: FloatArray) -> FloatArray:
         """The potential from the multipliers of these rows."""
 
+    def _solve(self, *data: Any) -> Any:
+        self.programs += 1
+        return linear_program(*data)
+
     def relaxed(
         self,
         values: FloatArray,  # (n,) W
@@ -87,7 +97,7 @@ class Polyhedral(ABC):
         costs, lows, unequal, equal = self._optimum_rows(laws)
         z = len(costs)
         bounded = np.hstack([-(rows @ laws.T), np.zeros((m, z)), -np.eye(m)])
-        found = linear_program(
+        found = self._solve(
             np.concatenate([values, costs, np.full(m, SLACK_COST)]),
             np.vstack([np.hstack([unequal, np.zeros((len(unequal), m))]), bounded]),
             np.concatenate([np.zeros(len(unequal)), -floors]),
@@ -109,7 +119,7 @@ class Polyhedral(ABC):
         n, m = len(values), len(rows)
         costs, lows, unequal, equal = self._optimum_rows(laws)
         z = len(costs)
-        found = linear_program(
+        found = self._solve(
             np.concatenate([-(laws @ gap), np.zeros(z)]),
             np.vstack(
                 [
@@ -147,7 +157,7 @@ class Hinge(Polyhedral):
     def piece(self, j: int, q: FloatArray) -> Piece:
         rows, columns = self._sums
         others = np.delete(np.arange(self.k), j)
-        found = linear_program(-self.L.ravel(), rows[others], q[others], columns, q)
+        found = self._solve(-self.L.ravel(), rows[others], q[others], columns, q)
         assert found is not None
         scores = np.zeros(self.k)
         scores[others] = np.minimum(found.ineqlin.marginals, 0.0)
@@ -158,7 +168,7 @@ class Hinge(Polyhedral):
         rows, columns = self._sums
         none = np.zeros((0, self.k**2))
         sums = np.vstack([rows[1:], columns])  # one sum follows from the others
-        found = linear_program(-self.L.ravel(), none, np.zeros(0), sums, np.concatenate([q[1:], q]))
+        found = self._solve(-self.L.ravel(), none, np.zeros(0), sums, np.concatenate([q[1:], q]))
         assert found is not None
         return -float(found.fun), np.maximum(found.x, 0.0).reshape(self.L.shape)
 
@@ -185,7 +195,7 @@ class MaxMin(Polyhedral):
         # variables (p, r): max r with r ≤ (Lp)_c and p_c ≤ q_c for c ≠ j
         bounds = np.append(q, np.inf)
         bounds[j] = np.inf
-        found = linear_program(
+        found = self._solve(
             np.append(np.zeros(k), -1.0),
             np.column_stack([-self.L, np.ones(k)]),
             np.zeros(k),
@@ -234,8 +244,8 @@ def linear_program(
     bounds[:, 0] = 0.0 if lows is None else lows
     bounds[:, 1] = np.inf if highs is None else highs
     message = ""
-    # HiGHS gives up on some degenerate programs at the strictest tolerance, or with presolve
-    for tolerance, presolve in ((1e-10, True), (1e-10, False), (1e-8, True), (1e-7, False)):
+    # on some degenerate programs HiGHS gives up, or cycles, at the strictest tolerance
+    for method, tolerance, presolve in SETTINGS:
         found = solve(
             cost,
             A_ub=A_ub,
@@ -243,8 +253,9 @@ def linear_program(
             A_eq=A_eq,
             b_eq=b_eq,
             bounds=bounds,
-            method="highs",
+            method=method,
             options={
+                "maxiter": MAX_PIVOTS,
                 "primal_feasibility_tolerance": tolerance,
                 "dual_feasibility_tolerance": tolerance,
                 "presolve": presolve,

@@ -38,9 +38,8 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["PolyhedralMethod"]
 
-MAX_NODES = 400  # polytopes per pair; what is open then keeps its bound
-ALL_NODES = 6000  # polytopes per ε
-LEVEL_NODES = 2000  # polytopes for the consistency level, all pairs together
+PROGRAMS = 15_000  # linear programs per ε, about a minute; what is open then keeps its bound
+LEVEL_PROGRAMS = 3_000  # for the consistency level, after the first of every pair
 LEVEL_TIE = 1e-9  # of losses of order one: V_j − V that counts as zero
 
 Pair = tuple[int, int]
@@ -110,7 +109,8 @@ class PolyhedralMethod(Method):
         pairs.sort(key=lambda pair: recent.get(pair, len(recent)))
         searches: dict[Pair, PairSearch] = {}
         bounds: dict[Pair, float] = {}
-        incumbent, winner, nodes = math.inf, pairs[0], 0
+        incumbent, winner = math.inf, pairs[0]
+        limit = self._model.programs + PROGRAMS
         for pair in pairs:
             if incumbent <= TIE:
                 break  # H = 0 needs no lower bound
@@ -122,8 +122,7 @@ class PolyhedralMethod(Method):
             if incumbent <= TIE:
                 break
             search = searches[pair]
-            search.run(bounds[pair], incumbent, min(MAX_NODES, ALL_NODES - nodes))
-            nodes += search.nodes
+            search.run(bounds[pair], incumbent, limit)
             if search.best_value < incumbent:
                 incumbent, winner = search.best_value, pair
         if winner in self._winners:
@@ -155,7 +154,7 @@ class PolyhedralMethod(Method):
     def witness(self) -> Witness:
         """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q).
 
-        Where `LEVEL_NODES` polytopes do not settle it, the largest found and a bound on the rest.
+        Where `LEVEL_PROGRAMS` do not settle it, the largest found and a bound on the rest.
         """
         best = Witness(0.0, None, None)
         pairs = [pair for pair, limit in self._limits.items() if limit > 0]
@@ -178,25 +177,26 @@ class PolyhedralMethod(Method):
                 attained = None if other is None else other[1]
             else:
                 attained = q
-            if attained is not None and search.gap @ attained * self.size > best.level:
-                level = float(search.gap @ attained) * self.size
+            level = -math.inf if attained is None else float(search.gap @ attained) * self.size
+            if level > best.level + LEVEL_TIE * self.size:
                 best = Witness(level, (search.i, search.j), attained)
             heappush(heap, (-bound * self.size, next(order), search, node, q))
 
         for i, j in pairs:
             if float(self._limits[i, j]) > best.level + LEVEL_TIE * self.size:
-                search = self._search(i, j, Fraction(0))
+                search = self._search(i, j, Fraction(best.level) * self.problem.unit)
                 visit(search, search.root)
-        nodes = len(heap)
+        limit, top = self._model.programs + LEVEL_PROGRAMS, 0.0  # top: the largest bound left
         while heap and -heap[0][0] > best.level + LEVEL_TIE * self.size:
-            if nodes > LEVEL_NODES:
-                why = f"not settled by {LEVEL_NODES} polytopes of distributions"
-                return Witness(best.level, best.pair, best.law, -heap[0][0], why)
-            _, _, search, node, q = heappop(heap)
+            bound, _, search, node, q = heappop(heap)
             piece = self._model.piece(search.j, q)
             search.values.add_piece(piece)
-            if search.divide(node, q, piece):
-                nodes += len(node.children)
+            if self._model.programs <= limit and search.divide(node, q, piece):
                 for child in node.children:
                     visit(search, child)
+            else:
+                top = max(top, -bound)
+        if top > best.level + LEVEL_TIE * self.size:
+            why = f"not settled by {LEVEL_PROGRAMS} linear programs"
+            return Witness(best.level, best.pair, best.law, top, why)
         return best
