@@ -59,12 +59,16 @@ NAMED = {
 
 
 def check_named(name, surrogate, share):
-    """Within one per cent, exactly zero where it is zero, proved, and attained."""
+    """Within one per cent, proved, attained; zero where it is zero, but for losses of thirds.
+
+    Three bits have losses of thirds; those of the nearest floats have H of the order of rounding.
+    """
     loss = NAMED[name]
     H = cs.calibration_function(loss, surrogate=surrogate)
     eps = share * H.max_eps
     lower, upper = H.interval(eps)
-    assert upper == 0 or 0 < lower <= upper <= 1.01 * lower
+    zero = 1e-16 if name == "three bits" else 0.0
+    assert upper <= zero or 0 < lower <= upper <= 1.01 * lower
     certificate: Any = H.certificate(eps)
     assert (certificate.lower, certificate.upper) == (lower, upper)
     from_json(certificate.to_json()).check()
