@@ -36,6 +36,7 @@ from consistruct.losses import (
 from consistruct.scores import Blocks, Chain, Dense
 from tests.calibration.hard_problems import problem
 from tests.calibration.rational import calibration_value
+from tests.calibration.rational_hinges import hinge_value
 
 PARTITIONS = ((2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2))
 
@@ -73,11 +74,30 @@ def _structured(rng):
     return cs.calibration_function(CostMatrix(L), "full", distributions=kinds[int(rng.integers(4))])
 
 
+def _polyhedral(rng):
+    """A certificate of a hinge surrogate on two or three labels."""
+    k = int(rng.integers(2, 4))
+    L = rng.integers(0, 5, (k, k)) if rng.random() < 0.7 else rng.random((k, k))
+    if rng.random() < 0.8:
+        np.fill_diagonal(L, 0)
+    if rng.random() < 0.2:
+        L = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    surrogate = ("hinge", "max-min-margin")[int(rng.integers(2))]
+    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    if H.max_eps == 0:
+        return None
+    share = float(rng.choice([0.1, 0.5, 0.8, 0.9, 1.0]))
+    certificate: Any = H.certificate(share * H.max_eps)
+    return json.loads(certificate.to_json())
+
+
 def genuine(seed):
     """A certificate of some kind, as a JSON document."""
     rng = np.random.default_rng([41, seed])
-    kind = seed % 5
+    kind = seed % 6
     H: Any
+    if kind == 5:
+        return _polyhedral(rng)
     if kind == 4:
         try:
             H = _structured(rng)
@@ -210,6 +230,9 @@ def true_value(document):
             L = [[Fraction(x) for x in row] for row in columns.tolist()]
             values.append(calibration_value(L, F, [Fraction(1, k)] * k, eps))
         value, scale = min((x for x in values if x is not None), default=None), 1
+    elif document["kind"] == "polyhedral":
+        loss = tuple(tuple(row) for row in _rows(document["loss"]))
+        value, scale = hinge_value(document["surrogate"], loss, eps), 1
     else:
         L, F, mu, scale = _expanded(document)
         value = calibration_value(L, F, mu, eps)

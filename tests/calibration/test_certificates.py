@@ -22,11 +22,22 @@ from consistruct.calibration.proofs import (
     ListedCertificate,
     MixedCertificate,
     OracleCertificate,
+    PolyhedralCertificate,
     checkers,
     from_json,
 )
 from consistruct.exceptions import CertificateError
-from consistruct.losses import NDCG, CostMatrix, FBeta, Hamming, Kendall, Matching, Mixed, ZeroOne
+from consistruct.losses import (
+    NDCG,
+    CostMatrix,
+    FBeta,
+    Hamming,
+    Kendall,
+    Matching,
+    Mixed,
+    Ordinal,
+    ZeroOne,
+)
 from consistruct.scores import Blocks, Chain, Dense
 
 RNG = np.random.default_rng(0)
@@ -52,6 +63,14 @@ CURVES: dict[str, Any] = {
     "matching": (OracleCertificate, lambda: calibration_function(Matching(6))),
     "kendall": (OracleCertificate, lambda: calibration_function(Kendall(6))),
     "states": (OracleCertificate, lambda: calibration_function(Hamming(5, 3), Chain(5, 3))),
+    "hinge": (
+        PolyhedralCertificate,
+        lambda: calibration_function(CostMatrix(COSTS[:4]), surrogate="hinge"),
+    ),
+    "max-min": (
+        PolyhedralCertificate,
+        lambda: calibration_function(Ordinal(6), surrogate="max-min-margin"),
+    ),
     "sizes": (OracleCertificate, lambda: calibration_function(FBeta(8, sizes=(1, 2)))),
 }
 SHARE = 0.8

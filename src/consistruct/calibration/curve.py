@@ -14,6 +14,7 @@ from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.envelope import Envelope, as_rows
 from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
+from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.refinement import envelope_from_floor, envelope_from_values
@@ -168,7 +169,7 @@ class CalibrationFunction:
 
         Under this distribution the surrogate's optimum predicts j though i is better by the level.
         """
-        if not isinstance(self._method, PairsMethod):
+        if not isinstance(self._method, PairsMethod | PolyhedralMethod):
             raise ConsistructError(f"the method '{self.method}' provides no witness")
         return self._method.witness
 

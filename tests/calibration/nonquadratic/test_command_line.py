@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import consistruct as cs
 from consistruct import cli
 
 
@@ -23,6 +26,19 @@ def test_json_names_surrogate_and_decoding():
     assert found["consistency_level"] == pytest.approx(0.5)
     assert found["effective_classes"] is None
     assert [point["upper"] for point in found["curve"]] == pytest.approx([0.0, 0.5])
+
+
+def test_certificates_of_hinges_are_checked(tmp_path):
+    H = cs.calibration_function(cs.losses.Ordinal(4), surrogate="hinge")
+    certificate: Any = H.certificate(1.5)
+    path = tmp_path / "certificate.json"
+    path.write_text(certificate.to_json(), encoding="utf-8")
+    result = CliRunner().invoke(cli.app, ["check", str(path), "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.output)["kind"] == "polyhedral"
+    forged = replace(certificate, lower=certificate.upper * 1.01)
+    path.write_text(forged.to_json(), encoding="utf-8")
+    assert CliRunner().invoke(cli.app, ["check", str(path)]).exit_code == 1
 
 
 def test_what_is_not_known_is_null_in_json_and_said_in_text():

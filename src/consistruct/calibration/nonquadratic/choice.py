@@ -10,11 +10,12 @@ import numpy as np
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.nonquadratic.closed import closed_form
-from consistruct.calibration.nonquadratic.hinges import HingeSolver, MaxMinSolver
+from consistruct.calibration.nonquadratic.hinges import Hinge, MaxMin
 from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.loose import LooseMethod, excess_at_zero
 from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, PairSolver
+from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full, Separable
@@ -68,6 +69,9 @@ def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, 
     refusals = ["closed form: none is known for this loss, surrogate and scores"]
     reason = _why_not_listed(surrogate, decoding)
     if reason is None:
+        if surrogate.excess in ("hinge", "max-min"):
+            model = Hinge if surrogate.excess == "hinge" else MaxMin
+            return PolyhedralMethod(surrogate.loss, model), tuple(refusals)
         try:
             return PairsMethod(surrogate.loss, _solver(surrogate, decoding)), tuple(refusals)
         except ConsistructError as error:
@@ -122,7 +126,7 @@ def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver:
         mixed = MixedDecisionSolver(L, surrogate.kappa)
         mixed.require_few_sets()
         return mixed
-    return HingeSolver(L) if surrogate.excess == "hinge" else MaxMinSolver(L)
+    raise AssertionError(f"no solver of pairs for {surrogate.name}")
 
 
 def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:

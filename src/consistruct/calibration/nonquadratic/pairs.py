@@ -88,11 +88,6 @@ class PairSolver(ABC):
         """The consistency level sup{ε : H(ε) = 0} and what attains it."""
         return Witness(0.0, None, None)
 
-    @property
-    def level_is_cheap(self) -> bool:
-        """Whether the level is worth knowing before H is computed at some ε."""
-        return True
-
 
 @dataclass(eq=False)
 class PairsMethod(Method):
@@ -133,7 +128,7 @@ class PairsMethod(Method):
         return at_each(eps, self._point, progress)
 
     def _point(self, eps: float) -> CurvePoint:
-        if self.solver.level_is_cheap and eps <= self.consistency_level:
+        if eps <= self.consistency_level:
             pair = self._labels(self.witness.pair) if self.witness.pair else None
             return CurvePoint(eps, 0.0, 0.0, self.log_scale, self.name, "certified", pair)
         found = self._solve(eps)
@@ -173,7 +168,7 @@ class PairsMethod(Method):
         return found
 
     def certificate(self, eps: float) -> PairsCertificate:
-        if self.solver.level_is_cheap and eps <= self.consistency_level:
+        if eps <= self.consistency_level:
             raise ConsistructError(
                 f"H({eps:g}) = 0: ε is not above the consistency level "
                 f"{self.consistency_level:g}; the distribution that shows it is H.witness"

@@ -1,370 +1,202 @@
-"""Hinge surrogates: a concave function over laws, minimised by splitting simplices.
+"""Hinge surrogates: H by cutting polytopes of laws, with proofs in exact arithmetic.
 
 For fixed q the surrogate is polyhedral in the scores. Let V(q) be its minimum and V_j(q) that among
-scores that predict j; both are concave in q, and
+scores that predict j; both are concave in q, and H(ε) is the least
 
-    H_ij(ε) = min V_j(q) − V(q)   over laws q with (L_j − L_i)q ≥ ε.
+    V_j(q) − V(q)   over pairs (i, j) and laws q with (L_j − L_i)q ≥ ε under which i is optimal.
 
-On a simplex of laws with corners v, V_j is at least the interpolation of its values at the corners
-(it is concave), and V(q) is at most the surrogate of any one score vector g. So for any g and ν ≥ 0
-
-    H_ij(ε) ≥ νε + min_v [V_j(v) − Φ_v(g) − ν(L_j − L_i)v]   over that simplex,
-
-and the best g, ν are a linear program whose multipliers λ name a law Σ λ_v v. Where the bound is
-too low the simplex is split at that law. V_j is linear on finitely many pieces, so the bound
-becomes exact; corners and values are kept for all pairs of the same j. Splitting at the kinks of
-V_j along edges finds the largest (L_j − L_i)q with V_j(q) = V(q): the consistency level.
+Every pair is first bounded on its whole polytope of laws, which gives laws for the upper end; then
+the polytopes are cut (`cuts`) until no pair can be lower. Pairs that a permutation of the labels
+exchanges are solved once. The laws with V_j(q) = V(q) and the largest (L_j − L_i)q give the
+consistency level, found by the same cuts.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
 import numpy as np
-import scipy  # its submodules are imported on use
 
-from consistruct.calibration.nonquadratic.pairs import (
-    PairSolver,
-    Witness,
-    without_repeats,
-)
-from consistruct.calibration.nonquadratic.simplices import (
-    TIE,
-    Corner,
-    Corners,
-    Node,
-    PolyhedralProof,
-    replaced,
-)
-from consistruct.exceptions import ConsistructError
-from consistruct.protocols import FloatArray, IntArray
+from consistruct.calibration.methods.base import Method, Progress, each
+from consistruct.calibration.nonquadratic.cuts import TIE, Node, PairSearch, Values
+from consistruct.calibration.nonquadratic.hinges import Hinge, MaxMin
+from consistruct.calibration.nonquadratic.pairs import Witness
+from consistruct.calibration.nonquadratic.snapping import upper_point
+from consistruct.calibration.nonquadratic.symmetries import pair_symmetries
+from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.calibration.proofs.checkers.polyhedral import Problem
+from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
+from consistruct.calibration.proofs.rounding import down
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
 
-__all__ = ["PolyhedralSolver", "linear_program"]
+__all__ = ["PolyhedralMethod"]
 
-GOAL = 1e-8  # relative width at which a pair is settled
-MAX_NODES = 600  # simplices per pair; what is open then keeps its bound
-CHEAP_LEVEL = 4  # labels up to which the consistency level comes first
-LEVEL_NODES = 1000  # simplices for the consistency level, all pairs together
+PROGRAMS = 15_000  # linear programs per ε, about a minute; what is open then keeps its bound
+LEVEL_PROGRAMS = 3_000  # for the consistency level, after the first of every pair
+LEVEL_TIE = 1e-9  # of losses of order one: V_j − V that counts as zero
+
+Pair = tuple[int, int]
 
 
-class PolyhedralSolver(PairSolver, ABC):
-    """Needs: V_j at a law with its two proofs, V at a law, and the rows of the linear program."""
+@dataclass(eq=False)
+class PolyhedralMethod(Method):
+    """All pairs of listed labels, up to symmetry."""
 
-    def __init__(self, L: FloatArray) -> None:
-        super().__init__(L)
-        self.scale = max(1.0, float(np.abs(L).max()))
-        self._corners: dict[int, list[Corner]] = {}
-        self._optima: dict[bytes, FloatArray] = {}
+    loss: Loss
+    model: type[Hinge] | type[MaxMin]
+    log_scale: float = 0.0
 
-    # --- what a surrogate gives ---
+    def __post_init__(self) -> None:
+        L: FloatArray = np.asarray(self.loss.matrix(), dtype=np.float64)
+        self.name = f"cut polytopes of distributions, {self.model.surrogate}"
+        self.rows = L.tolist()
+        self.problem = Problem(self.model.surrogate, self.rows)
+        size = max(float(np.abs(L).max()), float(np.finfo(np.float64).tiny))
+        self.size, self.scale = size, Fraction(1)
+        self._model = self.model(L / size)
+        self._first, self._symmetries = pair_symmetries(L)
+        # at (i, j) the largest ε at which the pair is feasible, one pair of each orbit
+        pairs = sorted(set(self._first.values()))
+        self._limits = {
+            (i, j): max(self.problem.gap(j, i)) / Fraction(self.problem.unit) for i, j in pairs
+        }
+        self._values: dict[int, Values] = {}
+        self._found: dict[float, PolyhedralCertificate] = {}
+        self._winners: list[Pair] = []
 
-    @abstractmethod
-    def solve_corner(self, j: int, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Points that show V_j(q) from below and from above."""
-
-    @abstractmethod
-    def value_below(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        """What the first shows, in plain arithmetic; −inf if it is not feasible."""
-
-    @abstractmethod
-    def value_above(self, j: int, q: FloatArray, point: FloatArray) -> float:
-        """What the second shows; +inf if it does not predict j."""
-
-    @abstractmethod
-    def solve_optimum(self, q: FloatArray) -> FloatArray:
-        """A point that shows V(q) from below."""
-
-    @abstractmethod
-    def optimum_below(self, q: FloatArray, point: FloatArray) -> float:
-        """What it shows."""
-
-    @abstractmethod
-    def potential_rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """For potentials x with Φ(x, ·) = R x: R (m, n), G (g, n), h (g,) and s (n,).
-
-        Admissible at scale μ: G x + h μ ≤ 0, and s·x = μ unless s is zero.
-        """
-
-    @abstractmethod
-    def risks(self, potential: FloatArray) -> FloatArray:
-        """Φ(g, y) of all truths, (m,), for a potential as the linear program has it."""
-
-    # --- corners ---
-
-    def corners(self, j: int) -> list[Corner]:
-        if j not in self._corners:
-            self._corners[j] = []
-            for law in np.eye(self.L.shape[1]):
-                self._add_corner(j, law)
-        return self._corners[j]
-
-    def _add_corner(self, j: int, law: FloatArray) -> int:
-        below, above = self.solve_corner(j, law)
-        lower = self.value_below(j, law, below) - 1e-14 * self.scale
-        corner = Corner(law, below, above, lower, self.value_above(j, law, above))
-        self._corners[j].append(corner)
-        return len(self._corners[j]) - 1
-
-    def optimum(self, q: FloatArray) -> FloatArray:
-        key = q.tobytes()
-        if key not in self._optima:
-            self._optima[key] = self.solve_optimum(q)
-        return self._optima[key]
-
-    def excess(self, j: int, corner: Corner) -> float:
-        """V_j − V at a corner, from above."""
-        return corner.upper - self.optimum_below(corner.law, self.optimum(corner.law))
-
-    def whole(self, i: int, j: int) -> Corners:
-        """The simplex of all laws that need be looked at, by its corners.
-
-        Labels with the same row and the same column are twins: neither V nor V_j changes when the
-        probability of one moves to the other (couplings and laws p move along), so one of them is
-        enough, and of the twins of i and j these two.
-        """
-        found = {int(number): label for label, number in reversed([*enumerate(self._twins)])}
-        found[int(self._twins[i])] = i
-        found[int(self._twins[j])] = j
-        return tuple(sorted(found.values()))
-
-    @cached_property
-    def _twins(self) -> IntArray:
-        """Number of the first label with the same row and column, (k,)."""
-        both = np.hstack([self.L, self.L.T])
-        return np.array([int(np.argmax((both == row).all(axis=1))) for row in both])
-
-    # --- bounds ---
-
-    def bound(self, node: Node, j: int, gap: FloatArray, eps: float) -> float:
-        """νε + min_v [V_j(v) − Φ_v(g) − ν gap·v]; +inf where no law of the simplex reaches ε."""
-        corners = [self._corners[j][c] for c in node.corners]
-        laws = np.stack([corner.law for corner in corners])
-        values = np.array(
-            [self.value_below(j, c.law, c.below) - 1e-14 * self.scale for c in corners]
-        )
-        if (laws @ gap).max() < eps - TIE * self.scale:
-            return math.inf
-        nu = max(node.nu, 0.0)
-        planes = values - laws @ self.risks(node.potential) - nu * (laws @ gap - eps)
-        size = self.scale + float(np.abs(self.risks(node.potential)).max()) + nu * self.scale
-        return float(planes.min()) - 1e-14 * size
-
-    def _node(self, j: int, gap: FloatArray, eps: float, corners: Corners) -> Node:
-        """The best potential and multiplier for a simplex: one linear program."""
-        known = [self._corners[j][c] for c in corners]
-        laws = np.stack([corner.law for corner in known])
-        m = len(corners)
-        if (laws @ gap).max() < eps - TIE * self.scale:
-            return Node(corners, self._zero, 0.0, math.inf, np.zeros(m))
-        R, G, h, s = self._rows
-        n = R.shape[1]
-        # variables x, ν, t: max νε + t with t below the planes of all corners
-        planes = np.hstack([laws @ R, (laws @ gap)[:, None], np.ones((m, 1))])
-        extra = np.hstack([G, np.zeros((len(G), 2))])
-        found = linear_program(
-            np.concatenate([np.zeros(n), [-eps, -1.0]]),
-            np.vstack([planes, extra]),
-            np.concatenate([[corner.lower for corner in known], -h]),
-            np.append(s, [0.0, 0.0])[None] if s.any() else None,
-            np.ones(1) if s.any() else None,
-            [*self._ranges, (0.0, None), (None, None)],
-        )
-        weights = np.maximum(-found.ineqlin.marginals[:m], 0.0)
-        weights = weights / weights.sum()
-        node = Node(corners, found.x[:n], max(float(found.x[n]), 0.0), 0.0, weights)
-        node.bound = self.bound(node, j, gap, eps)
-        return node
-
-    @cached_property
-    def _rows(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        return self.potential_rows()
+    # --- curve ---
 
     @property
-    def _zero(self) -> FloatArray:
-        return np.zeros(self._rows[0].shape[1])
+    def max_eps(self) -> float:
+        return max((down(limit) for limit in self._limits.values() if limit > 0), default=0.0)
 
-    @property
-    @abstractmethod
-    def _ranges(self) -> list[tuple[float | None, float | None]]:
-        """Bounds of the potential's entries."""
+    def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        return each(eps, self._point, progress)
 
-    # --- the search ---
+    def _point(self, eps: float) -> CurvePoint:
+        found = self.certificate(eps)
+        lower, upper = float(found.lower), float(found.upper)  # floats they are
+        status = status_of(lower, upper, self.size)
+        pair = self._labels(found.pair)
+        return CurvePoint(eps, lower, upper, 0.0, self.name, status, pair, self.scale)
 
-    def solve(self, i: int, j: int, eps: float, incumbent: float) -> PolyhedralProof:
-        gap = self.L[j] - self.L[i]
-        corners = self.corners(j)
-        root = self._node(j, gap, eps, self.whole(i, j))
-        best = min(
-            (c for c in corners if gap @ c.law >= eps - TIE * self.scale),
-            key=lambda c: self.excess(j, c),
-        )
-        order = count()
-        heap = [(root.bound, next(order), root)]
-        nodes = 1
-        while heap and nodes < MAX_NODES:
-            upper = self.excess(j, best)
-            bound, _, node = heap[0]
-            if bound >= min(upper, incumbent) * (1 - GOAL) - 1e-12 * self.scale:
+    def _labels(self, pair: Pair) -> tuple[Any, Any]:
+        labels = self.loss.predictions.unindex(np.array(pair))
+        one, other = labels.tolist()
+        return (tuple(one), tuple(other)) if labels.ndim > 1 else (one, other)
+
+    def certificate(self, eps: float) -> PolyhedralCertificate:
+        if eps not in self._found:
+            self._found[eps] = self._solve(eps)
+        return self._found[eps]
+
+    def _search(self, i: int, j: int, eps: Fraction) -> PairSearch:
+        if j not in self._values:
+            self._values[j] = Values(self.problem, self._model, j)
+        return PairSearch(self._values[j], i, eps)
+
+    def _solve(self, eps: float) -> PolyhedralCertificate:
+        exact = Fraction(eps) * self.problem.unit
+        recent = {pair: age for age, pair in enumerate(reversed(self._winners))}
+        pairs = [pair for pair, limit in self._limits.items() if limit >= Fraction(eps)]
+        pairs.sort(key=lambda pair: recent.get(pair, len(recent)))
+        searches: dict[Pair, PairSearch] = {}
+        bounds: dict[Pair, float] = {}
+        incumbent, winner = math.inf, pairs[0]
+        limit = self._model.programs + PROGRAMS
+        for pair in pairs:
+            if incumbent <= TIE:
+                break  # H = 0 needs no lower bound
+            search = searches[pair] = self._search(*pair, exact)
+            bounds[pair] = search.start(incumbent)
+            if search.best_value < incumbent:
+                incumbent, winner = search.best_value, pair
+        for pair in sorted(searches, key=bounds.__getitem__):
+            if incumbent <= TIE:
                 break
-            heappop(heap)
-            if node.weights.max() > 1 - TIE:
-                continue  # the law is a corner: the bound is what it is, up to rounding
-            at = self._split_law(j, node)
-            corner = corners[at]
-            if gap @ corner.law >= eps - TIE * self.scale and self.excess(j, corner) < upper:
-                best = corner
-            node.at = at
-            for where in np.flatnonzero(node.weights > 0).tolist():
-                child = self._node(j, gap, eps, replaced(node.corners, where, at))
-                node.children[where] = child
-                heappush(heap, (child.bound, next(order), child))
-                nodes += 1
-        return PolyhedralProof(self, (i, j), eps, best, self.optimum(best.law), root)
-
-    def _split_law(self, j: int, node: Node) -> int:
-        """The law of a node's λ as a new corner."""
-        corners = self._corners[j]
-        laws = np.stack([corners[c].law for c in node.corners])
-        node.weights[node.weights < 1e-12] = 0.0
-        node.weights /= node.weights.sum()
-        law = np.maximum(node.weights @ laws, 0.0)
-        return self._add_corner(j, law / law.sum())
+            search = searches[pair]
+            search.run(bounds[pair], incumbent, limit)
+            if search.best_value < incumbent:
+                incumbent, winner = search.best_value, pair
+        if winner in self._winners:
+            self._winners.remove(winner)
+        self._winners.append(winner)
+        best = searches[winner]
+        top = upper_point(self.problem, self._model, *winner, exact, best.best_law)
+        proved = [] if incumbent <= TIE else list(searches.values())
+        return PolyhedralCertificate.of(
+            self.problem, self.rows, eps, winner, top, proved, self._symmetries
+        )
 
     # --- the consistency level ---
+
+    @property
+    def consistency_level(self) -> float:
+        return self.witness.level
+
+    @property
+    def level_interval(self) -> tuple[float, float]:
+        found = self.witness
+        return found.level, found.level if found.upper is None else found.upper
+
+    @property
+    def level_reason(self) -> str | None:
+        return self.witness.reason
 
     @cached_property
     def witness(self) -> Witness:
         """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q).
 
-        Where `LEVEL_NODES` simplices do not settle it, the largest found and a bound on the rest.
+        Where `LEVEL_PROGRAMS` do not settle it, the largest found and a bound on the rest.
         """
         best = Witness(0.0, None, None)
-        nodes = 0
-        pairs = [(int(i), int(j)) for i, j in np.argwhere(self.limits > TIE)]
-        pairs.sort(key=lambda pair: -self.limits[pair])
-        for done, (i, j) in enumerate(pairs):
-            gap = self.L[j] - self.L[i]
-            corners = self.corners(j)
-            for corner in corners:
-                best = self._better(best, i, j, corner, gap)
-            waiting = [(self.whole(i, j), float(self.limits[i, j]))]
-            while waiting:
-                simplex, _ = waiting.pop()
-                bound, weights = self._level_bound(j, gap, simplex)
-                nodes += 1
-                if bound <= best.level + TIE * self.scale or weights.max() > 1 - TIE:
-                    continue
-                if nodes > LEVEL_NODES:
-                    others = [float(self.limits[pair]) for pair in pairs[done + 1 :]]
-                    top = max([bound, *(known for _, known in waiting), *others, best.level])
-                    why = f"not settled by {LEVEL_NODES} simplices of distributions"
-                    return Witness(best.level, best.pair, best.law, top, why)
-                kink = self._kink(j, simplex, weights)
-                at = self._split_law(
-                    j, Node(simplex, self._zero, 0.0, 0.0, weights if kink is None else kink)
-                )
-                best = self._better(best, i, j, corners[at], gap)
-                if kink is None and bound <= best.level + 10 * TIE * self.scale:
-                    continue  # V_j is linear between the corners in use: the bound is attained
-                waiting += [
-                    (replaced(simplex, where, at), bound)
-                    for where in np.flatnonzero(weights if kink is None else kink).tolist()
-                ]
+        pairs = [pair for pair, limit in self._limits.items() if limit > 0]
+        pairs.sort(key=lambda pair: -self._limits[pair])
+        order = count()
+        heap: list[tuple[float, int, PairSearch, Node, FloatArray]] = []
+
+        def visit(search: PairSearch, node: Node) -> None:
+            """Bound a polytope from above, and find a law in it."""
+            nonlocal best
+            found = search.farthest(node)
+            if found is None or found[0] * self.size <= best.level + LEVEL_TIE * self.size:
+                return
+            bound, q = found
+            piece = self._model.piece(search.j, q)
+            if piece.value - self._model.optimum(q)[0] > LEVEL_TIE:
+                # the laws for which the piece at q is optimal have V_j = V
+                every = np.eye(self._model.k)
+                other = self._model.farthest(piece.risks, every, search.rows, search.gap)
+                attained = None if other is None else other[1]
+            else:
+                attained = q
+            level = -math.inf if attained is None else float(search.gap @ attained) * self.size
+            if level > best.level + LEVEL_TIE * self.size:
+                best = Witness(level, (search.i, search.j), attained)
+            heappush(heap, (-bound * self.size, next(order), search, node, q))
+
+        for i, j in pairs:
+            if float(self._limits[i, j]) > best.level + LEVEL_TIE * self.size:
+                search = self._search(i, j, Fraction(best.level) * self.problem.unit)
+                visit(search, search.root)
+        limit, top = self._model.programs + LEVEL_PROGRAMS, 0.0  # top: the largest bound left
+        while heap and -heap[0][0] > best.level + LEVEL_TIE * self.size:
+            bound, _, search, node, q = heappop(heap)
+            piece = self._model.piece(search.j, q)
+            search.values.add_piece(piece)
+            if self._model.programs <= limit and search.divide(node, q, piece):
+                for child in node.children:
+                    visit(search, child)
+            else:
+                top = max(top, -bound)
+        if top > best.level + LEVEL_TIE * self.size:
+            why = f"not settled by {LEVEL_PROGRAMS} linear programs"
+            return Witness(best.level, best.pair, best.law, top, why)
         return best
-
-    def _kink(self, j: int, simplex: Corners, weights: FloatArray) -> FloatArray | None:
-        """λ of the kink of V_j along the most bent edge between corners that λ uses."""
-        used = np.flatnonzero(weights > TIE).tolist()
-        known = [self._corners[j][c] for c in simplex]
-        values = {
-            (a, b): self.value_above(j, known[a].law, known[b].above) for a in used for b in used
-        }
-        best, found = TIE * self.scale, None
-        for a in used:
-            for b in used:
-                if a >= b:
-                    continue
-                # along the edge V_j is below the lines of both scores, which cross at t
-                rise_a = values[a, b] - values[a, a]
-                rise_b = values[b, a] - values[b, b]
-                if min(rise_a, rise_b) <= TIE * self.scale:
-                    continue
-                t = rise_a / (rise_a + rise_b)
-                bend = rise_b * t
-                if bend > best:
-                    best, found = bend, np.zeros(len(simplex))
-                    found[a], found[b] = 1 - t, t
-        return found
-
-    def _better(self, best: Witness, i: int, j: int, corner: Corner, gap: FloatArray) -> Witness:
-        level = float(gap @ corner.law)
-        if level <= best.level + TIE * self.scale or self.excess(j, corner) > TIE * self.scale:
-            return best
-        return Witness(level, (i, j), corner.law)
-
-    def _level_bound(self, j: int, gap: FloatArray, simplex: Corners) -> tuple[float, FloatArray]:
-        """max gap·q over a simplex where the interpolated V_j is at most V, from above; its λ."""
-        known = [self._corners[j][c] for c in simplex]
-        laws = np.stack([corner.law for corner in known])
-        values = np.array([corner.lower for corner in known])
-        R, G, h, s = self._rows
-        m, n = len(simplex), R.shape[1]
-        # variables x, μ, t: min t with t ≥ gap·v − μ V_j(v) + v·R x at all corners
-        planes = np.hstack([laws @ R, -values[:, None], -np.ones((m, 1))])
-        extra = np.hstack([G, h[:, None], np.zeros((len(G), 1))])
-        found = linear_program(
-            np.concatenate([np.zeros(n + 1), [1.0]]),
-            np.vstack([planes, extra]),
-            np.concatenate([-(laws @ gap), np.zeros(len(G))]),
-            np.concatenate([s, [-1.0, 0.0]])[None] if s.any() else None,
-            np.zeros(1) if s.any() else None,
-            [*self._ranges, (0.0, None), (None, None)],
-            unbounded=True,
-        )
-        if found is None:  # no law of the simplex has V_j = V
-            return -math.inf, np.ones(1)
-        weights = np.maximum(-found.ineqlin.marginals[:m], 0.0)
-        return float(found.fun), weights / weights.sum()
-
-    @property
-    def level_is_cheap(self) -> bool:
-        return len(self.L) <= CHEAP_LEVEL
-
-    @cached_property
-    def limits(self) -> FloatArray:
-        """As for all pairs, but −inf for pairs that a swap of labels turns into an earlier one."""
-        return without_repeats(super().limits, self.L)
-
-
-def linear_program(
-    cost: FloatArray,
-    A_ub: FloatArray,
-    b_ub: FloatArray,
-    A_eq: FloatArray | None,
-    b_eq: FloatArray | None,
-    bounds: list[tuple[float | None, float | None]] | None = None,
-    *,
-    unbounded: bool = False,
-) -> Any:
-    """The solution; None for an unbounded program, where that is an answer."""
-    solve: Any = scipy.optimize.linprog
-    found = solve(
-        cost,
-        A_ub=A_ub,
-        b_ub=b_ub,
-        A_eq=A_eq,
-        b_eq=b_eq,
-        bounds=[(0.0, None)] * len(cost) if bounds is None else bounds,
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if unbounded and found.status in (3, 4):
-        return None
-    if found.status != 0 or found.x is None:
-        raise ConsistructError(f"a linear program was not solved: {found.message}")
-    return found

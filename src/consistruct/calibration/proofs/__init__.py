@@ -10,6 +10,7 @@ from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.mixed import MixedCertificate
 from consistruct.calibration.proofs.oracle import OracleCertificate
+from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
 from consistruct.exceptions import CertificateError
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "MixedCertificate",
     "OracleCertificate",
     "PlainCertificate",
+    "PolyhedralCertificate",
     "from_json",
 ]

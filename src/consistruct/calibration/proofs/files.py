@@ -10,6 +10,7 @@ from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.mixed import MixedCertificate
 from consistruct.calibration.proofs.oracle import ORACLE_KINDS
+from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
 from consistruct.exceptions import CertificateError
@@ -24,6 +25,7 @@ CLASSES: tuple[type[PlainCertificate], ...] = (
     ChainCertificate,
     SetCertificate,
     RestrictedCertificate,
+    PolyhedralCertificate,
 )
 KINDS: dict[str, type[PlainCertificate]] = {cls.kind: cls for cls in CLASSES}
 

@@ -16,6 +16,7 @@ from consistruct.calibration.proofs import (
     ListedCertificate,
     MixedCertificate,
     OracleCertificate,
+    PolyhedralCertificate,
 )
 from consistruct.calibration.proofs.base import probabilities
 from consistruct.calibration.proofs.chain import ChainCertificate
@@ -79,7 +80,7 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
     note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
-    if isinstance(found, ListedCertificate | RestrictedCertificate):
+    if isinstance(found, ListedCertificate | RestrictedCertificate | PolyhedralCertificate):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
         return (pair[0], pair[1]), _listed(curve, np.array(probabilities(found.law))), note
     if isinstance(found, PairsCertificate):
