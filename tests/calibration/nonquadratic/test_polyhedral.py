@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.calibration.nonquadratic import polyhedral
-from consistruct.calibration.nonquadratic.symmetries import pair_symmetries
+from consistruct.calibration.nonquadratic.polyhedral import method as polyhedral
+from consistruct.calibration.nonquadratic.polyhedral.symmetries import pair_symmetries
 from consistruct.calibration.proofs import from_json
 from consistruct.exceptions import CertificateError
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, Tree, ZeroOne

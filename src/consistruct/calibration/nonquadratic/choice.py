@@ -10,12 +10,11 @@ import numpy as np
 from consistruct.calibration.methods.base import Method
 from consistruct.calibration.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.nonquadratic.closed import closed_form
-from consistruct.calibration.nonquadratic.hinges import Hinge, MaxMin
 from consistruct.calibration.nonquadratic.laws import LawSolver
 from consistruct.calibration.nonquadratic.loose import LooseMethod, excess_at_zero
 from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, PairSolver
-from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
+from consistruct.calibration.nonquadratic.polyhedral import Hinge, MaxMin, PolyhedralMethod
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full, Separable

@@ -11,8 +11,8 @@ from consistruct.calibration.proofs.checkers import polyhedral
 from consistruct.calibration.proofs.rounding import down, up
 
 if TYPE_CHECKING:
-    from consistruct.calibration.nonquadratic.cuts import Node, PairSearch
-    from consistruct.calibration.nonquadratic.snapping import UpperPoint
+    from consistruct.calibration.nonquadratic.polyhedral.cuts import Node, PairSearch
+    from consistruct.calibration.nonquadratic.polyhedral.snapping import UpperPoint
 
 __all__ = ["PolyhedralCertificate"]
 

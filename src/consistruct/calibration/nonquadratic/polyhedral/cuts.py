@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.nonquadratic.hinges import Piece, Polyhedral, Relaxation
+from consistruct.calibration.nonquadratic.polyhedral.hinges import Piece, Polyhedral, Relaxation
 from consistruct.calibration.proofs.checkers.polyhedral import (
     UNIT,
     Law,

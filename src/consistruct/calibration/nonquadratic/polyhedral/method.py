@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, each
-from consistruct.calibration.nonquadratic.cuts import TIE, Node, PairSearch, Values
-from consistruct.calibration.nonquadratic.hinges import Hinge, MaxMin
+from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.nonquadratic.pairs import Witness
-from consistruct.calibration.nonquadratic.snapping import upper_point
-from consistruct.calibration.nonquadratic.symmetries import pair_symmetries
+from consistruct.calibration.nonquadratic.polyhedral.cuts import TIE, Node, PairSearch, Values
+from consistruct.calibration.nonquadratic.polyhedral.hinges import Hinge, MaxMin
+from consistruct.calibration.nonquadratic.polyhedral.snapping import upper_point
+from consistruct.calibration.nonquadratic.polyhedral.symmetries import pair_symmetries
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs.checkers.polyhedral import Problem
 from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
@@ -78,7 +78,7 @@ class PolyhedralMethod(Method):
         return max((down(limit) for limit in self._limits.values() if limit > 0), default=0.0)
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
-        return each(eps, self._point, progress)
+        return at_each(eps, self._point, progress)
 
     def _point(self, eps: float) -> CurvePoint:
         found = self.certificate(eps)

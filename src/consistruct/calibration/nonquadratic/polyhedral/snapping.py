@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.nonquadratic.hinges import Piece, Polyhedral
+from consistruct.calibration.nonquadratic.polyhedral.hinges import Piece, Polyhedral
 from consistruct.calibration.proofs.checkers.polyhedral import Problem, Refused, dot
 from consistruct.protocols import FloatArray
 
