@@ -169,7 +169,7 @@ def test_steps_by_hand():
         return found, found
 
     envelope = envelope_from_values(
-        values, grid, quadratic=0.0, log_scale=0.0, at=np.zeros(0), tolerance=0.01
+        values, grid, quadratic=0.0, log_scale=0.0, at=np.zeros(0), tolerance=0.01, most=512
     )
     # H ≥ 0 on [0, 1), ≥ 1 on [1, 2): the hull goes through (0, 0), (1, 0), (2, 1)
     assert envelope(np.array([0.5, 1.0, 1.5, 2.0])).tolist() == [0, 0, 0.5, 1.0]
@@ -196,7 +196,7 @@ def test_values_are_refined_where_they_count(seed):
         eps = share * end
         envelope = envelope_from_values(
             values, np.linspace(0, end, 33), quadratic=0.0, log_scale=0.0,
-            at=np.array([eps]), tolerance=0.01,
+            at=np.array([eps]), tolerance=0.01, most=512,
         )  # fmt: skip
         truth, gap = exact(eps), envelope.gap(eps)
         assert envelope(eps) <= truth * (1 + 1e-12) + 1e-15
@@ -212,7 +212,7 @@ def test_loose_values_leave_a_gap_that_is_stated():
 
     envelope = envelope_from_values(
         values, np.linspace(0, 1, 33), quadratic=0.0, log_scale=0.0,
-        at=np.array([0.5]), tolerance=0.01,
+        at=np.array([0.5]), tolerance=0.01, most=512,
     )  # fmt: skip
     assert envelope(0.5) == pytest.approx(0.9 * 0.25, rel=0.005)
     assert envelope.gap(0.5) == pytest.approx(1.1 / 0.9 - 1, rel=0.03)

@@ -258,6 +258,7 @@ class CalibrationFunction:
             log_scale=scale,
             at=wanted[wanted > level],
             tolerance=tolerance,
+            most=self._method.most_values,
         )
 
     def _ends(self, eps: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -22,7 +22,6 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["envelope_from_floor", "envelope_from_values", "squared_lines"]
 
-MOST_VALUES = 512  # evaluations of H that each ε in question may take beyond those given
 MOST_ROUNDS = 24  # of touching and raising
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 GRAIN = 2.0**-40  # share of the range below which an interval is not halved
@@ -38,13 +37,14 @@ def envelope_from_values(
     log_scale: float,
     at: FloatArray,  # (t,) where it should be tight
     tolerance: float,  # allowed share of N* ∝ 1/Ȟ²
+    most: int,  # evaluations for each of `at` beyond the grid
 ) -> Envelope:
     """The envelope of the steps between values of H, refined until it is tight at `at`.
 
     Loose values (lower end below the upper one) stay loose: `Envelope.gap` tells.
     """
     lower, upper = values(grid)
-    budget = MOST_VALUES * len(at)
+    budget = most * len(at)
     while True:
         lower = np.maximum.accumulate(lower)  # H never falls, so neither need its lower ends
         rows = _steps(grid, lower, quadratic)

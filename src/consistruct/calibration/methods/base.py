@@ -25,6 +25,7 @@ class Method(ABC):
     log_scale: float = 0.0
     scale: Fraction | None = None  # exp(log_scale), where that is a rational
     cheap_pieces: bool = False  # whether `pieces` answers in well under a second
+    most_values: int = 512  # evaluations that an envelope may take for each ε in question
     only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 
     @property

@@ -52,6 +52,7 @@ class PolyhedralMethod(Method):
     loss: Loss
     model: type[Hinge] | type[MaxMin]
     log_scale: float = 0.0
+    most_values = 48  # each takes a second or more from six labels on; the gap is stated
 
     def __post_init__(self) -> None:
         L: FloatArray = np.asarray(self.loss.matrix(), dtype=np.float64)
