@@ -136,7 +136,7 @@ def test_few_rows_are_judged_with_a_slow_oracle_and_none_on_request():
     X, C, _ = data()
     slow = Decision(lambda costs: GridPath(3, 3)._solve(costs), 12)
     model = cs.StructuredPredictor(slow, random_state=0).fit(X, C)
-    assert model.model_.n_oracle_calls_ == 120 * len(model.portfolio_)
+    assert model.model_.n_oracle_calls_ == 32 * len(model.portfolio_)
     none = cs.StructuredPredictor(slow, Costs(regret_rows=0), random_state=0)
     with counted_calls() as calls:
         none.fit(X, C)

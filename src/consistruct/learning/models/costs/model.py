@@ -56,7 +56,7 @@ class Costs(TargetModel):
         Rows that a kernel is spanned by: 384 for up to 8 columns, 512 for more if None.
     regret_rows : int, optional
         Rows on which finalists are compared by regret, each of them one call of the oracle per
-        finalist: 600 with a compiled oracle, 120 with any other if None; 0 compares by weighted
+        finalist: 600 with a compiled oracle, 32 with any other if None; 0 compares by weighted
         squared errors alone and calls no oracle.
     surrogate : str or surrogate, optional
         Fine-tune the chosen linear or kernel fit by a surrogate that calls the oracle at every

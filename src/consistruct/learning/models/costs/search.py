@@ -42,7 +42,8 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MOST_ROWS", "Search", "one_entry"]
 
-FAST_ROWS, SLOW_ROWS = 600, 120  # judged by regret: with a compiled oracle, and with any other
+# judged by regret: with a compiled oracle, and with any other, where regrets are but a veto
+FAST_ROWS, SLOW_ROWS = 600, 32
 LANDMARKS, MORE_LANDMARKS = 384, 512
 FOLDS = 3  # for models that have no left-out estimates of their own
 MOST_ROWS = 20_000  # on which is chosen

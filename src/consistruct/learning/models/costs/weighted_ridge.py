@@ -81,9 +81,15 @@ def fit_weighted(
     else:
         searched, y = spectrum(moments @ sketch, average @ sketch), targets @ sketch
     alphas = relative_grid(searched, DOUBLE)
-    path = searched.leave_one_out_path(rows, weight, share, y, alphas)
-    errors = [float(judge @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
-    alpha = float(alphas[int(np.argmin(errors))])
+
+    def errors(some: FloatArray) -> list[float]:
+        path = searched.leave_one_out_path(rows, weight, share, y, some)
+        return [float(judge @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
+
+    # every third penalty, then those beside the best of them
+    first = int(np.argmin(errors(alphas[::3]))) * 3
+    near = alphas[max(first - 2, 0) : first + 3]
+    alpha = float(near[int(np.argmin(errors(near)))])
     whole = spectrum(moments, average)
     coef = vectors @ whole.shrunk(alpha)
     left = whole.leave_one_out(rows, weight, share, targets, alpha)

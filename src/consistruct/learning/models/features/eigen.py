@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import scipy.linalg
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from consistruct.protocols import FloatArray
 
@@ -20,8 +22,14 @@ def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     multiple of the work itself.
     """
     if len(matrix) in SINGLE_THREAD_SIZES:
-        with threadpool_limits(1, user_api="blas"):
+        with _libraries().limit(limits=1, user_api="blas"):
             values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
     else:
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
     return values, vectors
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes longer than a small problem."""
+    return ThreadpoolController()
