@@ -21,7 +21,7 @@ __all__ = ["FIRST_KERNEL", "Trial", "cost_level", "level_weight", "search_kernel
 
 LEAST_LEVEL = 0.05  # of the median level: weights stay within reason
 JUDGE_POWER = 2.0  # squared errors of rows count in units of their level
-SEARCH_ROWS = 320  # on which kernels are compared
+SEARCH_ROWS = 256  # on which kernels are compared
 # name, bandwidth in median distances (for "poly": scale of the inputs), degree
 KERNELS: tuple[tuple[str, float, int], ...] = (
     ("rbf", 0.7, 3),
