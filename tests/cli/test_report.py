@@ -41,7 +41,8 @@ def flowers(tmp_path, consistruct):
             writer.writerow(["sl", "sw", "pl", "pw", "kind"])
             writer.writerows([*X[row], names[row]] for row in rows)
     code, _, err = consistruct(
-        "fit", tmp_path / "train.csv", "--target", "kind", "--loss", "ordinal",
+        "fit", tmp_path / "train.csv", "--target", "kind",
+        "--loss", "ordinal:<b>setosa</b>,versicolor,virginica",
         "--learner", "ridge", "--model", tmp_path / "flowers.safetensors",
     )  # fmt: skip
     assert (code, err) == (0, "")

@@ -69,6 +69,11 @@ def test_text_of_numbers_is_in_order_of_the_numbers():
     assert classifier("ordinal").fit(X, y).classes_.tolist() == ["9", "10", "11"]
 
 
+def test_single_letters_are_in_order():
+    y = np.array(["A", "B", "C"])[CODES]
+    assert classifier("ordinal").fit(X, y).classes_.tolist() == ["A", "B", "C"]
+
+
 def test_two_classes_are_as_far_from_each_other_both_ways():
     assert classifier("ordinal").fit(X, TEXT == "low").score(X, TEXT == "low") == 0
     classifier("qwk").fit(X, np.where(TEXT == "low", "low", "rest"))

@@ -43,8 +43,8 @@ def order_of(y: Any) -> tuple[Any, ...] | None:
 def in_order(distinct: Any, order: Any, asked: object) -> Any:
     """The classes from the lowest to the highest, for a loss or metric that asks for it.
 
-    Numbers have an order, and so has text that is numbers; other text must be put in order by
-    whoever knows it.
+    Numbers have an order, and so have text that is numbers and single letters; other text must
+    be put in order by whoever knows it.
     """
     if order is not None:
         written = {str(label): label for label in distinct}
@@ -57,6 +57,8 @@ def in_order(distinct: Any, order: Any, asked: object) -> Any:
         return as_kind(known, distinct.dtype)
     if distinct.dtype.kind not in "OUS" or len(distinct) < 3:
         return distinct  # the distance of two classes is the same both ways
+    if all(isinstance(label, str) and len(label) == 1 for label in distinct.tolist()):
+        return distinct  # A to F
     try:
         return distinct[np.argsort([float(label) for label in distinct], kind="stable")]
     except (TypeError, ValueError):
