@@ -71,3 +71,12 @@ def test_other_files(tmp_path, text, message):
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", [["listed"], {"listed": 1}, None, 3])
+def test_a_kind_that_is_no_word(certificate, tmp_path, kind):
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps({**json.loads(certificate.to_json()), "kind": kind}))
+    done = run(path)
+    assert done.exit_code == 2
+    assert "its kind must be one of" in done.output

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from consistruct.cli import app
 from consistruct.learning import TaskLossClassifier, load, save
+from consistruct.learning.files.data import Layout
 from consistruct.learning.models.ridge.model import Ridge
 
 RNG = np.random.default_rng(0)
@@ -421,3 +422,13 @@ def test_metrics_say_what_is_missing(tmp_path):
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
     bare = run("evaluate", model, data, "--at-least", "0.5", code=2)
     assert "does not say which columns" in bare.stderr
+
+
+@pytest.mark.parametrize(
+    "entry", [{"feature_names": True}, {"target": "y"}, {"n_features": "3"}, {"kinds": [1]}]
+)
+def test_a_layout_of_other_types_is_no_layout(entry):
+    layout = Layout("csv", 1, ("a",), ("y",))
+    assert Layout.from_dict(layout.as_dict()) == layout
+    with pytest.raises(TypeError, match="of a layout cannot be"):
+        Layout.from_dict({**layout.as_dict(), **entry})

@@ -129,6 +129,7 @@ def test_missing_cells_of_a_later_file(tmp_path):
         (["1"] * 30 + ["1,5"], r"line 32: column 'a' must contain a number, got '1,5'"),
         (["1_000", "2"], "line 2: column 'a' must contain a number, got '1_000'"),
         (["inf", "2"], "line 2: column 'a' must contain a number, got 'inf'"),
+        (["1e999", "2"], "line 2: column 'a' must contain a number, got '1e999'"),
     ],
 )
 def test_slips_in_numbers_do_not_become_categories(tmp_path, cells, message):
@@ -137,6 +138,13 @@ def test_slips_in_numbers_do_not_become_categories(tmp_path, cells, message):
         read_data(written(tmp_path, "csv", table), target="y")
     data = read_data(tmp_path / "d.csv", target="y", columns={"a": "category"})
     assert cells[-1] in data.X[:, 0].tolist()
+
+
+def test_numbers_beyond_all_floats_are_no_numbers(tmp_path):
+    table = pd.DataFrame({"a": ["1", "1e999"], "b": range(2), "y": 0})
+    message = "line 3: column 'a' must contain a number, got '1e999'; numbers must be finite"
+    with pytest.raises(DataFileError, match=message):
+        read_data(written(tmp_path, "csv", table), target="y", columns={"a": "number"})
 
 
 @pytest.mark.parametrize(

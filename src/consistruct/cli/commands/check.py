@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -36,12 +37,12 @@ def check(
     except ValueError as error:  # not UTF-8, or not JSON
         raise ValueError(f"{certificate} is not JSON: {error}") from None
     kind = document.get("kind") if isinstance(document, dict) else None
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(
             f"{certificate} is not a certificate: its kind must be one of "
             f"{', '.join(sorted(KINDS))}, got {kind!r}"
         )
-    result = {"command": "check", "kind": kind, "verdict": "proved", "reason": None}
+    result: dict[str, Any] = {"command": "check", "kind": kind, "verdict": "proved", "reason": None}
     try:
         found = from_json(text)
         found.check()

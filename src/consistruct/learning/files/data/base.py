@@ -59,12 +59,37 @@ class Layout:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Layout:
-        """The inverse of `as_dict`; unknown or missing entries raise a TypeError."""
+        """The inverse of `as_dict`; what is unknown, missing or of another type: TypeError."""
         plain: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
         }
-        return cls(**plain)
+        layout = cls(**plain)
+        for name, value in plain.items():
+            if not _is_plain(value, _TYPES[name]):
+                raise TypeError(f"{name} of a layout cannot be {value!r}")
+        return layout
+
+
+# what a layout in a file may contain: "names" for a tuple of texts
+_TYPES: dict[str, tuple[Any, ...]] = {
+    "format": (str,),
+    "n_features": (int,),
+    "feature_names": ("names", None),
+    "target": ("names",),
+    "label_names": ("names", None),
+    "groups": (str, None),
+    "zero_based": (bool, None),
+    "multilabel": (bool,),
+    "truth_kind": (str, None),
+    "kinds": ("names", None),
+}
+
+
+def _is_plain(value: Any, allowed: tuple[Any, ...]) -> bool:
+    if isinstance(value, tuple):
+        return "names" in allowed and all(type(part) is str for part in value)
+    return (value is None and None in allowed) or type(value) in allowed
 
 
 @dataclass(frozen=True)

@@ -168,10 +168,10 @@ def text_column(
         values = np.array(stripped, dtype=object)
         values[missing] = None
         return _Column("category", values)
-    wanted, good = ("a number", is_number) if kind == "number" else ("a date", _is_date)
+    wanted, good = ("a number", _is_finite) if kind == "number" else ("a date", _is_date)
     place = next(i for i, cell in enumerate(stripped) if not missing[i] and not good(cell))
     hint = "write dates as 2026-01-31" if kind == "date" else "such a column was all numbers"
-    if kind == "number" and stripped[place].lower().lstrip("+-") in ("inf", "infinity"):
+    if kind == "number" and is_number(stripped[place]):
         hint = "numbers must be finite"
     fault = f"column {name!r} must contain {wanted}, got {stripped[place]!r}; {hint}"
     raise bad(path, fault, line=lines[place])
@@ -282,6 +282,10 @@ def _numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
         return None
     plain = all(plain_digits(cell) for cell in cells)
     return values if plain and np.isfinite(values).all() else None
+
+
+def _is_finite(cell: str) -> bool:
+    return _numbers([cell]) is not None
 
 
 def _is_date(cell: str) -> bool:

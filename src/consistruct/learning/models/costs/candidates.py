@@ -107,8 +107,13 @@ def _kernel_squares(
 ) -> float:
     """Weighted left-out squares of exact kernel ridge at its best penalty."""
     # any root will do as features; a trace of the diagonal makes the cheapest one exist
-    kernel[np.diag_indices_from(kernel)] += 1e-10 * float(np.trace(kernel)) / len(kernel)
-    return fit_weighted(np.linalg.cholesky(kernel), targets, weight, judge).squares
+    kernel[np.diag_indices_from(kernel)] += 1e-9 * float(np.trace(kernel)) / len(kernel)
+    try:
+        root = np.asarray(np.linalg.cholesky(kernel), dtype=np.float64)
+    except np.linalg.LinAlgError:  # indefinite by rounding
+        values, vectors = np.linalg.eigh(kernel)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return fit_weighted(root, targets, weight, judge).squares
 
 
 def feature_map(

@@ -151,6 +151,11 @@ class ClosedForm(Member):
         kept = problem.some_rows(max(SELECTION_ROWS, room))
         chosen = selection.rows(len(kept), problem.rng)  # positions in kept
         sums, kept_rows = problem.moments(kept)
+        if not np.isfinite(sums.second_moment).all():
+            raise ValueError(
+                "the products of the features are too large for floating-point numbers; divide "
+                "the columns of X by their largest values"
+            )
         left = problem.judged(kept)
         if chosen is None and self._above_rounding(sums, problem):
             coef, choice, estimates = fit_from_moments(
