@@ -12,7 +12,6 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses import CostVectors, Decision
 from consistruct.protocols import FloatArray
 from consistruct.report.learning.baselines import label_kind
-from consistruct.report.learning.column_notes import column_notes
 from consistruct.report.learning.decisions import decisions_of
 from consistruct.report.learning.entries import (
     BandwidthPoint,
@@ -32,6 +31,7 @@ from consistruct.report.learning.forecast import continued
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.parts import (
     MODEL,
+    column_notes,
     described,
     loss_bins,
     portfolio_of,

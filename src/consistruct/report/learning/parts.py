@@ -17,6 +17,7 @@ from consistruct.report.learning.entries import (
 
 __all__ = [
     "MODEL",
+    "column_notes",
     "described",
     "error_of",
     "loss_bins",
@@ -146,3 +147,31 @@ def loss_bins(
     constant = np.ptp(predicted) == 0 or np.ptp(losses) == 0
     correlation = None if constant else float(spearmanr(predicted, losses).statistic)
     return bins, correlation
+
+
+def column_notes(X: Any) -> tuple[Any, ...]:
+    """A `ColumnNote` for each column of a DataFrame; none for arrays and plain numbers.
+
+    >>> import pandas as pd
+    >>> for note in column_notes(pd.DataFrame({"age": [31, None], "town": ["Bonn", "Ulm"]})):
+    ...     print(note.name, "-", note)
+    age - number, 1 missing
+    town - category of 2 values
+    """
+    if not (hasattr(X, "dtypes") and hasattr(X, "columns")):
+        return ()
+    from consistruct.learning.files.data.raw import ColumnNote
+    from consistruct.learning.selection.columns import Columns
+
+    found = Columns.of(X)
+    if found.plain and not found.missing:
+        return ()
+    kinds = {
+        **dict.fromkeys(found.numbers, "number"),
+        **dict.fromkeys(found.categories, "category"),
+        **dict.fromkeys(found.dates, "date"),
+    }
+    return tuple(
+        ColumnNote(str(name), kinds[name], int(X[name].isna().sum()), int(X[name].nunique()))
+        for name in X.columns
+    )
