@@ -266,3 +266,27 @@ def test_control_c_before_a_command_has_begun(moment, tmp_path):
     script += "from consistruct.__main__ import main\nmain()\n"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "consistruct: interrupted\n")
+
+
+def test_control_c_dropped_by_compiled_code_is_repeated():
+    """As in a destructor: nothing can be raised there, so the command would go on."""
+    script = (
+        "import sys, time\nfrom consistruct import cli\n"
+        "class Busy:\n    def __del__(self): raise KeyboardInterrupt\n"
+        "def slow(**_):\n    Busy()\n    time.sleep(60)\n"
+        "cli.app = slow\nfrom consistruct.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "consistruct: interrupted\n")
+
+
+def test_other_exceptions_that_cannot_be_raised_are_shown():
+    script = (
+        "from consistruct import cli\n"
+        "class Busy:\n    def __del__(self): raise ValueError('lost')\n"
+        "def quick(**_): Busy()\n"
+        "cli.app = quick\nfrom consistruct.__main__ import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "ValueError: lost" in done.stderr

@@ -21,13 +21,13 @@ def run(words: list[str]) -> int:
     """Run and give the exit code; failures are told by the program's own rules."""
     import typer
 
-    from consistruct import cli
+    from consistruct.__main__ import main
     from consistruct.cli.failures import reported_failures
 
     if words[0] == "consistruct":
         sys.argv = words
         try:
-            cli.main()
+            main()
         except SystemExit as stop:
             return int(stop.code or 0)
         return 0

@@ -25,6 +25,7 @@ __all__ = ["MEMORY", "SECONDS", "Fault", "ForkServer", "Outcome", "run_fresh"]
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = 2**30  # bytes in memory at most
 SECONDS = 20  # of the processor
+FIRST = 0.002  # seconds until the program has begun to handle signals
 PATIENCE = 120  # seconds by the clock, on a machine that others use too
 # addresses, not memory: libraries reserve about two gigabytes of them before they do anything
 ADDRESSES = 4 * 2**30
@@ -48,7 +49,7 @@ class Fault:
     """What happens to a command: a signal at some moment, or no room for more than some bytes."""
 
     signal: int | None = None
-    after: float | None = None  # seconds; None: as soon as an unfinished file is seen
+    after: float | None = None  # seconds, from 0.002; None: once an unfinished file is seen
     file_bytes: int = 2**30
 
 
@@ -67,7 +68,7 @@ def _limit(fault: Fault = NONE) -> None:
 def _is_due(fault: Fault, start: float, folder: Path) -> bool:
     """Whether the moment of the signal has come."""
     if fault.after is not None:
-        return time.monotonic() - start >= fault.after
+        return time.monotonic() - start >= max(fault.after, FIRST)
     return any(name.endswith(".tmp") for name in os.listdir(folder / "work"))  # noqa: PTH208
 
 
@@ -107,8 +108,12 @@ def _wait(pid: int, folder: Path, fault: Fault = NONE) -> Outcome:
 def _fork(words: list[str], folder: Path, fault: Fault) -> Outcome:
     from tests.fuzzing import entry
 
+    begun, begins = os.pipe()
     pid = os.fork()
     if pid:
+        os.close(begins)
+        os.read(begun, 1)  # the clock of a fault starts with the program, not with this file
+        os.close(begun)
         return _wait(pid, folder, fault)
     code = 99
     try:
@@ -117,6 +122,8 @@ def _fork(words: list[str], folder: Path, fault: Fault) -> Outcome:
         for number, name in ((1, "stdout"), (2, "stderr")):
             target = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             os.dup2(target, number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.write(begins, b"1")
         code = entry.run(words)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -86,7 +86,7 @@ doctor.register(app)
 
 
 def main() -> None:
-    """Entry point; `Commands` has told what failed, bad usage and a full disk are told here."""
+    """Entry point; `Commands` has told what failed; here: bad usage, Ctrl-C, a full disk."""
     warnings.showwarning = _show_warning
     logging.lastResort = _Told(logging.WARNING)  # nobody else listens to the package's loggers
     try:
@@ -97,7 +97,9 @@ def main() -> None:
         typer.echo(message if "\n" in message else f"consistruct: {message}", err=True)
         code = BAD_INPUT
     except KeyboardInterrupt:  # before a command has begun
-        code = tell("interrupted", INTERRUPTED)
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        tell("interrupted", INTERRUPTED)
     sys.exit(end_output(code if isinstance(code, int) else 0))
 
 

@@ -64,7 +64,7 @@ def reported_failures() -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, typer.Abort):
-        raise typer.Exit(tell("interrupted", INTERRUPTED)) from None
+        raise typer.Exit(INTERRUPTED) from None  # `main` tells it, wherever it came
     except BrokenPipeError:
         _drop_output()
         raise typer.Exit(CLOSED_PIPE) from None
