@@ -30,8 +30,8 @@ predicting, one thread, choices included, of a machine that others used at the s
 them within a row. Calls are problems that the oracle solved during training. How ours chooses among
 its finalists was changed once after nine cells of seed 101 had been seen (regret alone before; since
 then squared errors among those that regret cannot tell apart), on the development seeds 1 to 6. After
-the first run of all seeds the search was made cheaper (penalties from coarse to fine, fewer rows and
-landmarks in what is only compared, fewer calls of slow oracles), again on development seeds: seconds
+the first run of all seeds the search was made cheaper twice (penalties from coarse to fine, fewer rows
+and landmarks in what is only compared, fewer calls of slow oracles), again on development seeds: seconds
 were too many, regrets had been below all peers' already. All figures of ours are from the last rule."""
 
 

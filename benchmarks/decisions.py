@@ -213,11 +213,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write the page and the CSV file")
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    marketing = RESULTS.parent / "cache" / "marketing.json"
+    marketing = RESULTS / "decisions_marketing.json"  # committed: the page must not lose it
     if chosen.marketing:
         from benchmarks.decision_marketing import measure_marketing
 
-        marketing.parent.mkdir(exist_ok=True)
         marketing.write_text(json.dumps(measure_marketing()), encoding="utf-8")
         print(marketing_section(json.loads(marketing.read_text(encoding="utf-8"))))
     elif not chosen.stored:

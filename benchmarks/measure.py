@@ -74,7 +74,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def machine() -> str:
     """What the figures were measured on."""
     return (
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, "
+        f"{platform.system()} {platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
         f"scikit-learn {sklearn.__version__}, consistruct {consistruct.__version__}"
     )

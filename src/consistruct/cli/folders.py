@@ -58,6 +58,7 @@ FIT_OPTIONS = (
     "rows",
     "learner",
     "settings",
+    "hash_bits",
     "checkpoint",
     "seed",
     "ignore",
@@ -87,6 +88,7 @@ def fit_folder(
     held_out: str | None,
     passes: int,
     n_features: int | None,
+    hash_bits: int | None,
 ) -> dict[str, Any]:
     """Fit in one pass, with checkpoints; what `fit` prints."""
     from consistruct.distributed import Folder
@@ -112,7 +114,10 @@ def fit_folder(
             )
 
     def folder(**part: Any) -> Folder:
-        return Folder(data, target=target or (), ignore=ignore or (), n_features=n_features, **part)
+        return Folder(
+            data, target=target or (), ignore=ignore or (), n_features=n_features,
+            hash_bits=hash_bits, **part,
+        )  # fmt: skip
 
     source = folder(without=held_out)
     estimator = _estimator(source, choose_loss(loss, rows), chosen, seed)

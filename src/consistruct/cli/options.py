@@ -64,5 +64,6 @@ TagScheme = Annotated[
     str | None, typer.Option(help="Column file: bio or iobes, forbids tags that break the scheme.")
 ]
 HashBits = Annotated[
-    int | None, typer.Option(help="Column file: hash feature names into 2^bits columns.")
+    int | None,
+    typer.Option(help="Column file, folder with solver=sgd: hash features into 2^bits columns."),
 ]

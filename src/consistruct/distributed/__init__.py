@@ -1,5 +1,6 @@
 """More rows than memory: folders of files, Dask; they feed the sums that `Ridge` learns from."""
 
+from consistruct.distributed.averaging import fit_averaged
 from consistruct.distributed.folder import Folder
 from consistruct.distributed.jobs import (
     FolderScore,
@@ -29,6 +30,7 @@ __all__ = [
     "Summary",
     "Survey",
     "evaluate_folder",
+    "fit_averaged",
     "fit_folder",
     "make_plan",
     "measured_rates",

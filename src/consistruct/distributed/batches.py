@@ -13,6 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
+from consistruct.distributed.hashing import (
+    BITS,
+    Entries,
+    hashed_numbers,
+    hashed_places,
+    hashed_rows,
+    hashed_words,
+)
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import Layout, Request, bad, safe_integers
 from consistruct.learning.files.data.columns import choose_columns
@@ -32,6 +40,8 @@ class Columns:
     target: tuple[str, ...]
     n_features: int
     zero_based: bool | None = None
+    kinds: tuple[str, ...] | None = None  # of the features where they are hashed
+    hash_bits: int | None = None
 
     @classmethod
     def of(
@@ -43,24 +53,39 @@ class Columns:
         like: Layout | None,
         with_target: bool,
         n_features: int | None,
+        hash_bits: int | None,
     ) -> Columns:
         """Chosen by the first file; the others must have them too."""
+        bits = hash_bits if like is None else like.hash_bits
+        if bits is not None and bits not in BITS:
+            raise ValueError(f"hash_bits must be between {BITS[0]} and {BITS[-1]}, got {bits!r}")
+        if bits is not None and n_features is not None:
+            raise ValueError("hash_bits says how many columns there are; omit n_features")
         if kind == "svmlight":
             width = n_features or (None if like is None else like.n_features)
+            if bits is not None:
+                width = 2**bits
             if width is None:
                 raise DataFileError(
                     f"{file.parent}: svmlight files do not say how many columns there are; give "
-                    f"their number (--n-features)"
+                    f"their number (--n-features), or hash them (--hash-bits 18)"
                 )
             if target or ignore:
                 raise DataFileError("svmlight files have no named columns; omit --target")
             zero_based = False if like is None else bool(like.zero_based)
-            return cls(None, (), width, zero_based)
-        names = _dataset(file, kind, None).schema.names
+            return cls(None, (), width, zero_based, hash_bits=bits)
+        schema = _dataset(file, kind, None).schema
+        names = schema.names
         request = Request(target=target, ignore=ignore, like=like, with_target=with_target)
         found = choose_columns(file, names, len(names), request)
         features = tuple(names[place] for place in found.features)
-        return cls(features, tuple(names[place] for place in found.target), len(features))
+        targets = tuple(names[place] for place in found.target)
+        if bits is None:
+            return cls(features, targets, len(features))
+        kinds = tuple(_kind(file, schema.field(name)) for name in features)
+        if like is not None and like.kinds is not None:
+            kinds = like.kinds
+        return cls(features, targets, 2**bits, None, kinds, bits)
 
 
 def batches_of(
@@ -89,7 +114,10 @@ def batches_of(
         for batch in scanned:
             if not batch.num_rows:
                 continue
-            X = _matrix(file, batch, names if features else (), start)
+            if columns.hash_bits is not None and features:
+                X = _hashed(batch, columns)
+            else:
+                X = _matrix(file, batch, names if features else (), start)
             yield X, _truths(file, batch, columns.target, start)
             start += batch.num_rows
     except (pyarrow.ArrowException, OSError) as error:
@@ -107,10 +135,15 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
         ) from None
     try:
         if kind == "parquet":
-            return datasets.dataset(str(file), format="parquet")
+            # pages as they are needed, not whole row groups ahead: a fraction of the memory
+            lazily = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+            style = datasets.ParquetFileFormat(default_fragment_scan_options=lazily)
+            return datasets.dataset(str(file), format=style)
         types = {}
         if columns is not None:  # numbers where numbers must be, truths as they are written
             types = dict.fromkeys(columns.features or (), pyarrow.float64())
+            for name, what in zip(columns.features or (), columns.kinds or (), strict=False):
+                types[name] = pyarrow.float64() if what == "number" else pyarrow.string()
             types |= dict.fromkeys(columns.target, pyarrow.string())
         style = datasets.CsvFileFormat(
             parse_options=pyarrow.csv.ParseOptions(delimiter=DELIMITERS[kind]),
@@ -143,6 +176,47 @@ def _matrix(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArr
         _no_nulls(file, column, name, start)
         X[:, place] = column.to_numpy(zero_copy_only=False)
     return X
+
+
+def _kind(file: Path, field: Any) -> str:
+    """How a column is hashed: as a number, or as words."""
+    import pyarrow.types as kinds
+
+    kind = field.type
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    if kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind):
+        return "number"
+    if kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_null(kind):
+        return "category"
+    raise bad(
+        file,
+        f"feature {field.name!r} has type {kind}; numbers and words can be hashed, leave others "
+        f"out with --ignore",
+    )
+
+
+def _hashed(batch: Any, columns: Columns) -> Any:
+    """All columns side by side in 2^bits places, CSR; empty cells are no entries."""
+    import pyarrow
+
+    def entries() -> Iterator[Entries]:
+        for name, kind in zip(columns.features or (), columns.kinds or (), strict=True):
+            column = batch.column(name)
+            if kind == "number":
+                numbers = column.cast(pyarrow.float64()).fill_null(0.0)
+                yield hashed_numbers(name, numbers.to_numpy(zero_copy_only=False))
+                continue
+            if not pyarrow.types.is_dictionary(column.type):
+                column = column.cast(pyarrow.string()).dictionary_encode()
+            words = column.dictionary.cast(pyarrow.string()).to_pylist()
+            places = column.indices.cast(pyarrow.int64()).fill_null(-1)
+            yield hashed_words(
+                name, [word or "" for word in words], places.to_numpy(zero_copy_only=False)
+            )
+
+    assert columns.hash_bits is not None
+    return hashed_rows(entries(), batch.num_rows, columns.hash_bits)
 
 
 def _truths(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any] | None:
@@ -183,7 +257,7 @@ def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, ND
             try:
                 X, y = load_svmlight_file(
                     io.BytesIO(b"".join(lines)),
-                    n_features=columns.n_features,
+                    n_features=None if columns.hash_bits else columns.n_features,
                     zero_based=bool(columns.zero_based),
                 )
             except ValueError as error:
@@ -191,4 +265,6 @@ def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, ND
             if X.shape[0]:
                 # beyond 2^53 a double is no longer one whole number
                 whole = (y == np.rint(y)).all() and (np.abs(y) < 2.0**53).all()
+                if columns.hash_bits:
+                    X = hashed_places(X, columns.hash_bits)
                 yield X, y.astype(np.int64) if whole else y

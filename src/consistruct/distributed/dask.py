@@ -19,7 +19,15 @@ from consistruct.learning.streams.source import Batch
 from consistruct.learning.streams.summary import Summary
 from consistruct.learning.streams.survey import Survey, survey_batch
 
-__all__ = ["FAN_IN", "fit", "predict", "tree_reduced"]
+__all__ = [
+    "FAN_IN",
+    "added_surveys",
+    "dask_module",
+    "fit",
+    "partitions",
+    "predict",
+    "tree_reduced",
+]
 
 FAN_IN = 8  # sums that one task adds up
 
@@ -37,21 +45,21 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: A
     classes : array, optional
         All classes; with it and features="linear" one look at the data is enough.
     """
-    dask = _dask()
+    dask = dask_module()
     model = stream_model(estimator)
     if getattr(model, "solver", None) != "moments":
         raise ValueError(
             "Dask inputs need a model that learns from sums: use model='auto' or "
-            "Ridge(solver='moments')"
+            "Ridge(solver='moments'); for SGD: consistruct.distributed.fit_averaged"
         )
-    batches = _partitions(X, y, sample_weight)
+    batches = partitions(X, y, sample_weight)
     size = sample_size(model, X.shape[1])
     seed = 0
     if not isinstance(estimator.random_state, np.random.Generator | np.random.RandomState):
         seed = int(generator(estimator.random_state).integers(2**31))
     look = dask.delayed(_survey, pure=True)
     surveys = [look(*batch, size, seed) for batch in batches]
-    (survey,) = dask.compute(tree_reduced(surveys, _added_surveys))
+    (survey,) = dask.compute(tree_reduced(surveys, added_surveys))
     plan = make_plan(estimator, survey, classes=classes)
     shared = dask.delayed(plan)
     sums = dask.delayed(_summarise, pure=True)
@@ -79,7 +87,7 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
     -------
     dask.array with the rows of X
     """
-    dask, da = _dask(), _dask("dask.array")
+    dask, da = dask_module(), dask_module("dask.array")
     frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
     parts = X.to_delayed() if frame else _row_blocks(X)
     # what the answer looks like is learnt from one row of zeros
@@ -98,36 +106,44 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
 
 def tree_reduced(values: list[Any], add: Callable[[list[Any]], Any]) -> Any:
     """One delayed value from many, `FAN_IN` at a time: no task holds more than so many sums."""
-    adding = _dask().delayed(add, pure=True)
+    adding = dask_module().delayed(add, pure=True)
     while len(values) > 1:
         values = [adding(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
     return values[0]
 
 
-def _dask(module: str = "dask") -> Any:
+def dask_module(module: str = "dask") -> Any:
     """Dask, which has no types."""
     return import_module(module)
 
 
-def _partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
-    columns = [X.to_delayed() if frame else _row_blocks(X)]
-    for name, given in (("y", y), ("sample_weight", sample_weight)):
-        if given is None:
-            continue
-        if not hasattr(given, "to_delayed"):
+def partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """(X, y) or (X, y, sample_weight) of every partition, as delayed values."""
+    given = {"X": X, "y": y, "sample_weight": sample_weight}
+    given = {name: one for name, one in given.items() if one is not None}
+    for name, one in given.items():
+        if not hasattr(one, "to_delayed"):
             raise ConsistructError(
-                f"{name} must be a Dask collection like X, got {type(given).__name__}"
+                f"{name} must be a Dask collection like X, got {type(one).__name__}"
             )
-        ragged = hasattr(given, "dtypes") or hasattr(given, "map_partitions")
-        parts = given.to_delayed() if ragged else _row_blocks(given)
-        if len(parts) != len(columns[0]):
+    columns = {name: _parts(one) for name, one in given.items()}
+    if len(set(map(len, columns.values()))) > 1:
+        # Dask reads several files at once where few columns are wanted of them: not here
+        columns = {name: _parts(one, optimise=False) for name, one in given.items()}
+    for name, parts in columns.items():
+        if len(parts) != len(columns["X"]):
             raise ConsistructError(
-                f"X has {len(columns[0])} partitions and {name} has {len(parts)}; take both from "
+                f"X has {len(columns['X'])} partitions and {name} has {len(parts)}; take both from "
                 f"one frame, or rechunk"
             )
-        columns.append(parts)
-    return list(zip(*columns, strict=True))
+    return list(zip(*columns.values(), strict=True))
+
+
+def _parts(given: Any, optimise: bool = True) -> list[Any]:
+    """Partitions of a frame or series, blocks of rows of an array."""
+    if hasattr(given, "dtypes") or hasattr(given, "map_partitions"):
+        return list(given.to_delayed(optimize_graph=optimise))
+    return _row_blocks(given)
 
 
 def _row_blocks(array: Any) -> list[Any]:
@@ -161,7 +177,8 @@ def _summarise(plan: Plan, X: Any, y: Any, *weight: Any) -> Summary | None:
     return passed.summary() if rows else None
 
 
-def _added_surveys(parts: list[Survey | None]) -> Survey | None:
+def added_surveys(parts: list[Survey | None]) -> Survey | None:
+    """What several looks saw together; None if all partitions are empty."""
     return _added(parts)
 
 

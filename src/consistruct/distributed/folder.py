@@ -21,7 +21,7 @@ from consistruct.learning.streams.source import Batch
 __all__ = ["Folder", "Place"]
 
 FORMATS = ("parquet", "csv", "tsv", "svmlight")
-BATCH_ROWS = 65_536
+BATCH_ROWS = 32_768
 EDGE = 65_536  # bytes of both ends of a file that identify it, with its size and time
 
 
@@ -50,6 +50,9 @@ class Folder:
         Patterns such as "2026-11-*" on the names of files: those that match, those that do not.
     n_features : int, optional
         svmlight: how many columns there are, if not so many as the largest index.
+    hash_bits : int, optional
+        Put all features, numbers and words, into 2^hash_bits columns by a hash of their names (and
+        words): for more columns or words than can be listed. For models trained by SGD.
     batch_rows : int
 
     Examples
@@ -73,6 +76,7 @@ class Folder:
         only: str | None = None,
         without: str | None = None,
         n_features: int | None = None,
+        hash_bits: int | None = None,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
         self.path = Path(path)
@@ -80,8 +84,9 @@ class Folder:
         self.format = _format(self.path, self.files)
         self.batch_rows = batch_rows
         self.columns = Columns.of(
-            self.files[0], self.format, tuple(target), tuple(ignore), like, with_target, n_features
-        )
+            self.files[0], self.format, tuple(target), tuple(ignore), like, with_target,
+            n_features, hash_bits,
+        )  # fmt: skip
         self.truth_kind: str | None = None if like is None else like.truth_kind
 
     @property
@@ -102,6 +107,8 @@ class Folder:
             target if len(target) > 1 else None,
             zero_based=columns.zero_based,
             truth_kind=self.truth_kind,
+            kinds=columns.kinds,
+            hash_bits=columns.hash_bits,
         )
 
     def __iter__(self) -> Iterator[Batch]:

@@ -19,9 +19,10 @@ from consistruct.learning.files.data.base import kind_of, numbers_or_names
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.streams.fit import fit_stream, survey_stream
 from consistruct.learning.streams.plan import make_plan, stream_model
-from consistruct.learning.streams.source import Source
+from consistruct.learning.streams.source import Batch, Source
 from consistruct.learning.streams.summary import Pass
 from consistruct.learning.streams.survey import Labels, Survey
+from consistruct.losses.base import Loss
 
 __all__ = ["FolderScore", "Progress", "evaluate_folder", "fit_folder", "predict_folder"]
 
@@ -72,7 +73,14 @@ def fit_folder(
                 "a checkpoint of a folder stores sums, so it needs Ridge(solver='moments'); omit "
                 "it with SGD"
             )
-        return fit_stream(estimator, folder, passes=passes)
+        _labels(folder)
+        looks = passes + (0 if isinstance(estimator.loss, Loss) else 1)
+        return fit_stream(estimator, _Watched(folder, progress, looks), passes=passes)
+    if folder.columns.hash_bits is not None:
+        raise ValueError(
+            "hashed columns are too many for sums of their products; use Ridge(solver='sgd') "
+            "(--set solver=sgd)"
+        )
     survey = _survey(estimator, folder, model)
     plan = make_plan(estimator, survey)
     identity = folder.identity()
@@ -91,6 +99,15 @@ def fit_folder(
 
 
 def _survey(estimator: Any, folder: Folder, model: Ridge) -> Survey:
+    labels = _labels(folder)
+    if model.features != "linear":
+        return survey_stream(estimator, Source(folder))
+    n_rows = int(labels.counts.sum())
+    return Survey(n_rows, labels, None, None, folder.columns.n_features)
+
+
+def _labels(folder: Folder) -> Labels:
+    """All truths of the folder, of one kind: a CSV file does not say which."""
     labels: Labels | None = None
     for y in folder.labels():
         found = Labels.of(y)
@@ -106,10 +123,35 @@ def _survey(estimator: Any, folder: Folder, model: Ridge) -> Survey:
         labels = Labels(rows, labels.counts)
     else:
         folder.truth_kind = kind_of(labels.rows)
-    if model.features != "linear":
-        return survey_stream(estimator, Source(folder))
-    n_rows = int(labels.counts.sum())
-    return Survey(n_rows, labels, None, None, folder.columns.n_features)
+    return labels
+
+
+class _Watched:
+    """A folder that is read several times, and tells how far it is."""
+
+    def __init__(self, folder: Folder, progress: Progress | None, times: int) -> None:
+        self.folder, self.progress = folder, progress
+        sizes = np.array([file.stat().st_size for file in folder.files])
+        self.sizes, self.total = sizes, times * int(sizes.sum())
+        self.done = self.rows = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._files(range(len(self.sizes)))
+
+    def shuffled(self, rng: np.random.Generator) -> Iterator[Batch]:
+        """The files in random order."""
+        return self._files(rng.permutation(len(self.sizes)))
+
+    def _files(self, numbers: Any) -> Iterator[Batch]:
+        for number in numbers:
+            for batch in self.folder.batches(int(number)):
+                yield batch
+                self.rows += batch.X.shape[0]
+                if self.progress is not None:
+                    self.progress(self.done, self.total, self.rows)
+            self.done += int(self.sizes[number])
+        if self.progress is not None:
+            self.progress(self.done, self.total, self.rows)
 
 
 class _Keeper:

@@ -176,6 +176,7 @@ def fit(
             context, data, model, target=target, ignore=ignore, loss=loss, rows=rows,
             learner=learner, settings=settings, checkpoint=checkpoint, seed=seed, resume=resume,
             every=every, held_out=held_out, passes=passes, n_features=n_features,
+            hash_bits=hash_bits,
         )  # fmt: skip
         show(result, as_json)
         return

@@ -16,7 +16,7 @@ from consistruct.learning.streams.source import Batch, Source
 from consistruct.learning.streams.survey import Survey, survey_batch
 from consistruct.losses.base import Loss
 
-__all__ = ["fit_stream", "plan_stream", "survey_stream"]
+__all__ = ["Steps", "fit_stream", "plan_stream", "survey_stream"]
 
 
 def fit_stream(
@@ -103,25 +103,42 @@ def _by_steps(estimator: Any, model: Any, source: Source, classes: Any, passes: 
         survey = survey_stream(estimator, source)
     estimator._forget()
     rng = generator(estimator.random_state)
-    structured = not hasattr(estimator, "class_weight")
-    kind: Rows | None = None
+    steps = Steps(estimator, model, survey, classes)
     for _ in range(passes):
         for batch in source.shuffled(rng):
-            X = table_inputs(estimator, batch.X, model, reset=kind is None)
-            y = np.asarray(batch.y)
-            if kind is None:
-                shown = y if survey is None else survey.labels.rows
-                loss, encoding, _ = prepare_labels(
-                    estimator.loss, shown, classes=classes, structured=structured
-                )
-                kind = estimator.kind_ = Rows(loss, encoding)
-                if not structured:
-                    estimator.classes_ = encoding.class_names(loss)
-            codes = encode_again(kind.labels, kind.loss, y)
-            weight = combined_weight(
-                batch.sample_weight, getattr(estimator, "class_weight", None), y
-            )
-            estimator._stream(model, Examples(kind, X, codes, weight))
-    if kind is None:
+            steps.add(batch)
+    if steps.kind is None:
         raise ValueError("there are no batches to learn from")
     return estimator
+
+
+class Steps:
+    """Averaged SGD, a batch after the other; the first one says what rows and labels look like."""
+
+    def __init__(self, estimator: Any, model: Any, survey: Survey | None, classes: Any) -> None:
+        self.estimator, self.model, self.survey, self.classes = estimator, model, survey, classes
+        self.kind: Rows | None = None
+
+    def add(self, batch: Batch) -> None:
+        """An epoch over the rows of a batch."""
+        estimator = self.estimator
+        X = table_inputs(estimator, batch.X, self.model, reset=self.kind is None)
+        y = np.asarray(batch.y)
+        if self.kind is None:
+            self.kind = self._begin(y)
+        codes = encode_again(self.kind.labels, self.kind.loss, y)
+        weight = combined_weight(batch.sample_weight, getattr(estimator, "class_weight", None), y)
+        estimator._stream(self.model, Examples(self.kind, X, codes, weight))
+
+    def _begin(self, y: Any) -> Rows:
+        estimator = self.estimator
+        structured = not hasattr(estimator, "class_weight")
+        shown = y if self.survey is None else self.survey.labels.rows
+        loss, encoding, _ = prepare_labels(
+            estimator.loss, shown, classes=self.classes, structured=structured
+        )
+        estimator.kind_ = Rows(loss, encoding)
+        if not structured:
+            estimator.classes_ = encoding.class_names(loss)
+        found: Rows = estimator.kind_
+        return found

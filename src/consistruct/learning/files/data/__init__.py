@@ -104,6 +104,11 @@ def read_data(
         raise DataFileError(f"labels_at must be 'end' or 'start', got {labels_at!r}")
     if not file.exists():
         raise DataFileError(f"there is no file {str(file)!r}")
+    if like is not None and like.hash_bits is not None:
+        raise DataFileError(
+            f"{file}: the model was fitted on a folder with hashed columns; put the file into a "
+            "folder, and name that"
+        )
     irregular = irregular_file(file)
     if irregular is not None:
         raise DataFileError(f"{file} is {irregular}; pass a data file")

@@ -49,6 +49,7 @@ class Layout:
     multilabel: bool = False
     truth_kind: str | None = None  # "int", "float" or "str"
     kinds: tuple[str, ...] | None = None  # of the features where not all are complete numbers
+    hash_bits: int | None = None  # features are hashed into so many bits, for folders
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values only, for a JSON header."""
@@ -83,6 +84,7 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "multilabel": (bool,),
     "truth_kind": (str, None),
     "kinds": ("names", None),
+    "hash_bits": (int, None),
 }
 
 

@@ -21,7 +21,7 @@ __all__ = ["FIRST_KERNEL", "Trial", "cost_level", "level_weight", "search_kernel
 
 LEAST_LEVEL = 0.05  # of the median level: weights stay within reason
 JUDGE_POWER = 2.0  # squared errors of rows count in units of their level
-SEARCH_ROWS = 256  # on which kernels are compared
+SEARCH_ROWS = 192, 512  # on which kernels are compared: a fifth of all, within these
 # name, bandwidth in median distances (for "poly": scale of the inputs), degree
 KERNELS: tuple[tuple[str, float, int], ...] = (
     ("rbf", 0.7, 3),
@@ -34,7 +34,6 @@ KERNELS: tuple[tuple[str, float, int], ...] = (
 )
 FIRST_KERNEL = ("rbf", 2.0, 3)
 LOG_KERNELS = (("rbf", 1.4, 3), ("rbf", 2.8, 3), ("poly", 1.0, 2), ("poly", 1.0, 3))
-FEW_COLUMNS = 8  # whose kernels few landmarks span
 
 
 @dataclass(eq=False)
@@ -49,6 +48,7 @@ class Trial:
     alpha: float = np.nan
     calls: int = 0
     seconds: float = 0.0
+    shape: tuple[str, float, int] | None = None  # of its kernel
 
 
 def cost_level(estimates: FloatArray) -> FloatArray:

@@ -14,8 +14,14 @@ from consistruct._validation import check_count
 from consistruct.decoding.oracles import counted_calls
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
-from consistruct.learning.models.costs.search import MOST_ROWS, Search, one_entry
+from consistruct.learning.models.costs.search import (
+    MANY_ROWS,
+    MOST_ROWS,
+    Search,
+    one_entry,
+)
 from consistruct.learning.models.costs.tuning import tuned
+from consistruct.learning.models.features.eigen import one_thread_if
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.statistics import Statistic
@@ -53,7 +59,8 @@ class Costs(TargetModel):
     powers : tuple of float
         Powers p that are tried.
     n_landmarks : int, optional
-        Rows that a kernel is spanned by: 384 for up to 8 columns, 512 for more if None.
+        Rows that a kernel is spanned by: 384, or 512 for more than 2,000 rows, if None. Half of
+        them are used where kernels are only compared.
     regret_rows : int, optional
         Rows on which finalists are compared by regret, each of them one call of the oracle per
         finalist: 600 with a compiled oracle, 32 with any other if None; 0 compares by weighted
@@ -122,7 +129,7 @@ class Costs(TargetModel):
     ) -> Self:
         kinds, powers = self._checked(statistic)
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        with counted_calls() as calls:
+        with counted_calls() as calls, one_thread_if(X.shape[0] <= MANY_ROWS):
             self._choose(X, truths, statistic, weight, groups, kinds, powers, rng)
         self.statistic_ = statistic
         self.n_oracle_calls_ = calls.n
@@ -178,20 +185,20 @@ class Costs(TargetModel):
         search.finalists(kinds, powers)
         best = search.best()
         trial, found = search.trials[best], search.fits[best]
-        self.power_, self.alpha_ = trial.power, trial.alpha
+        self.power_, estimates = trial.power, search.estimates[best]
         self.portfolio_ = [one_entry(t, place == best) for place, t in enumerate(search.trials)]
         if isinstance(found, TargetModel):
             self.inner_: TargetModel | None = search.refit(found, trial.power)
             self.feature_map_: FeatureMap | None = None
+            self.alpha_ = trial.alpha
         else:
-            features, fitted, link = found
-            self.inner_, self.feature_map_ = None, features
+            features, fitted, link, estimates = search.completed(best)
+            self.inner_, self.feature_map_, self.alpha_ = None, features, fitted.alpha
             self.coef_, self.intercept_ = search.on_all_rows(features, fitted, link, trial.power)
             if self.surrogate is not None:
                 self._tune(statistic, X, truths, weight, rng)
             self.factors_ = None if link is None else link.factors
             self.range_ = None if link is None else link.range
-        estimates = search.estimates[best]
         lost = groups is not None or self.surrogate is not None
         self._left_out = None if lost else LeftOut(rows, estimates)
         logger.info(

@@ -14,7 +14,6 @@ from consistruct.decoding.oracles import counted_calls
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.costs.candidates import (
-    FEW_COLUMNS,
     FIRST_KERNEL,
     JUDGE_POWER,
     LOG_KERNELS,
@@ -40,12 +39,13 @@ from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["MOST_ROWS", "Search", "one_entry"]
+__all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry"]
 
 # judged by regret: with a compiled oracle, and with any other, where regrets are but a veto
 FAST_ROWS, SLOW_ROWS = 600, 32
 LANDMARKS, MORE_LANDMARKS = 384, 512
-FIRST_STEP = 3  # every third landmark
+MANY_ROWS = 2000
+FIRST_STEP, TRIAL_STEP = 3, 2  # every third landmark, every second
 FOLDS = 3  # for models that have no left-out estimates of their own
 MOST_ROWS = 20_000  # on which is chosen
 CLEAR = 1.5  # standard errors by which a left-out regret is clearly worse
@@ -80,10 +80,11 @@ class Search:
         self.inputs = self.scaling(self.X)
         n = len(self.X)
         if n_landmarks is None:
-            n_landmarks = LANDMARKS if self.X.shape[1] <= FEW_COLUMNS else MORE_LANDMARKS
+            n_landmarks = LANDMARKS if n <= MANY_ROWS else MORE_LANDMARKS
         some = min(n, n_landmarks)
         self.landmarks = np.sort(rng.choice(n, some, replace=False))
-        self.sample = np.sort(rng.choice(n, min(n, SEARCH_ROWS), replace=False))
+        some = min(n, max(SEARCH_ROWS[0], min(n // 5, SEARCH_ROWS[1])))
+        self.sample = np.sort(rng.choice(n, some, replace=False))
         self.median = medians(self.inputs[self.sample])
         self.judged = self._judged_rows(regret_rows)
         self.known: dict[Any, tuple[FeatureMap, FloatArray]] = {}
@@ -129,15 +130,28 @@ class Search:
 
     def _features(self, shape: Any) -> tuple[FeatureMap, FloatArray]:
         if shape not in self.known:
-            # the first fit is there for the level of the costs alone
-            step = FIRST_STEP if shape == FIRST_KERNEL else 1
-            found = feature_map(shape, self.X, self.scaling, self.landmarks[::step], self.median)
-            self.known[shape] = found, np.asarray(found.transform(self.X))
+            # the first fit is there for the level of the costs alone, a trial for comparison
+            step = FIRST_STEP if shape == FIRST_KERNEL else TRIAL_STEP
+            self.known[shape] = self._mapped(shape, self.landmarks[::step])
         return self.known[shape]
 
+    def _mapped(self, shape: Any, landmarks: IntArray) -> tuple[FeatureMap, FloatArray]:
+        found = feature_map(shape, self.X, self.scaling, landmarks, self.median)
+        return found, np.asarray(found.transform(self.X))
+
     def _fit(self, shape: Any, weight: FloatArray, judge: FloatArray) -> WeightedFit:
-        features = self._features(shape)[1]
-        return fit_weighted(features, self.targets, self.weight * weight, judge, self.sketch)
+        return self._fit_costs(self._features(shape)[1], weight, judge)
+
+    def _fit_costs(self, rows: FloatArray, weight: FloatArray, judge: FloatArray) -> WeightedFit:
+        return fit_weighted(rows, self.targets, self.weight * weight, judge, self.sketch)
+
+    def _fit_logs(self, rows: FloatArray) -> tuple[WeightedFit, Logarithm, FloatArray]:
+        """The fit, the way back from logarithms, and estimated costs of rows left out."""
+        logs = np.log(np.abs(self.targets))
+        found = fit_weighted(rows, logs, self.weight, self.weight, self.sketch)
+        one = self.weight * level_weight(self.level, 1.0)  # costs in units of their level
+        link = Logarithm.of(self.targets, found.left_out, one)
+        return found, link, link.back(found.left_out)
 
     def _linear_power(self, powers: Sequence[float]) -> float:
         fits = [self._fit(None, level_weight(self.level, power), self.judge) for power in powers]
@@ -146,7 +160,7 @@ class Search:
     def _try(self, shape: Any, power: float) -> None:
         started = time.perf_counter()
         found = self._fit(shape, level_weight(self.level, power), self.judge)
-        trial = Trial(shape_name(shape), power, found.squares, alpha=found.alpha)
+        trial = Trial(shape_name(shape), power, found.squares, alpha=found.alpha, shape=shape)
         self._add(trial, (self._features(shape)[0], found, None), found.left_out, started)
 
     def _try_logarithms(self) -> None:
@@ -159,11 +173,8 @@ class Search:
         for shape in (None, best[0]):
             started = time.perf_counter()
             features, rows = self._features(shape)
-            found = fit_weighted(rows, logs, self.weight, self.weight, self.sketch)
-            one = self.weight * level_weight(self.level, 1.0)  # costs in units of their level
-            link = Logarithm.of(self.targets, found.left_out, one)
-            estimates = link.back(found.left_out)
-            trial = Trial(f"log {shape_name(shape)}", 0.0, self._squares(estimates))
+            found, link, estimates = self._fit_logs(rows)
+            trial = Trial(f"log {shape_name(shape)}", 0.0, self._squares(estimates), shape=shape)
             trial.alpha = found.alpha
             self._add(trial, (features, found, link), estimates, started)
 
@@ -217,6 +228,17 @@ class Search:
         spread = (gaps - (gaps @ share)[:, None]) ** 2 @ share**2
         close = gaps @ share <= CLEAR * np.sqrt(spread)
         return int(np.where(close, squares, np.inf).argmin())
+
+    def completed(self, place: int) -> tuple[FeatureMap, WeightedFit, Logarithm | None, FloatArray]:
+        """A trial once more, with all landmarks; and its estimates for the rows left out."""
+        trial, (features, found, link) = self.trials[place], self.fits[place]
+        if trial.shape is None:
+            return features, found, link, self.estimates[place]
+        features, rows = self._mapped(trial.shape, self.landmarks)
+        if link is None:
+            found = self._fit_costs(rows, level_weight(self.level, trial.power), self.judge)
+            return features, found, None, found.left_out
+        return features, *self._fit_logs(rows)
 
     def _every_level(self) -> FloatArray:
         """m̂ of all rows; of those that were not compared by the first fit."""

@@ -87,9 +87,11 @@ def fit_weighted(
         return [float(judge @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
 
     # every third penalty, then those beside the best of them
-    first = int(np.argmin(errors(alphas[::3]))) * 3
-    near = alphas[max(first - 2, 0) : first + 3]
-    alpha = float(near[int(np.argmin(errors(near)))])
+    coarse = errors(alphas[::3])
+    first = int(np.argmin(coarse)) * 3
+    near = [n for n in range(max(first - 2, 0), min(first + 3, len(alphas))) if n != first]
+    fine = {first: min(coarse), **dict(zip(near, errors(alphas[near]), strict=True))}
+    alpha = float(alphas[min(fine, key=fine.__getitem__)])
     whole = spectrum(moments, average)
     coef = vectors @ whole.shrunk(alpha)
     left = whole.leave_one_out(rows, weight, share, targets, alpha)

@@ -1,7 +1,9 @@
-"""Symmetric eigendecompositions with a sensible number of threads."""
+"""Symmetric eigendecompositions, and small problems, with a sensible number of threads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import scipy.linalg
@@ -9,7 +11,7 @@ from threadpoolctl import ThreadpoolController
 
 from consistruct.protocols import FloatArray
 
-__all__ = ["symmetric_eigen"]
+__all__ = ["one_thread_if", "symmetric_eigen"]
 
 SINGLE_THREAD_SIZES = range(128, 2049)
 
@@ -21,12 +23,19 @@ def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     moderate sizes threads gain little, and on a busy machine waiting for each other costs them a
     multiple of the work itself.
     """
-    if len(matrix) in SINGLE_THREAD_SIZES:
-        with _libraries().limit(limits=1, user_api="blas"):
-            values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
-    else:
+    with one_thread_if(len(matrix) in SINGLE_THREAD_SIZES):
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
     return values, vectors
+
+
+@contextmanager
+def one_thread_if(small: bool) -> Iterator[None]:
+    """Products and decompositions of the body by one thread, where threads would only wait."""
+    if not small:
+        yield
+        return
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

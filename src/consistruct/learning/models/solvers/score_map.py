@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.models.features.feature_maps import FeatureMap
+from consistruct._sparse import is_sparse
+from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.protocols import FloatArray
 
 __all__ = ["ScoreMap"]
@@ -62,7 +63,13 @@ class ScoreMap:
         return weights, np.zeros(weights.shape[1])
 
     def chunks(self, inputs: Any, itemsize: int = 8) -> Iterator[slice]:
-        """Slices of inputs whose features, of `itemsize` bytes each, take about `CHUNK_BYTES`."""
-        rows = max(1, CHUNK_BYTES // (itemsize * max(1, self.features.n_outputs)))
+        """Slices of inputs whose features, of `itemsize` bytes each, take about `CHUNK_BYTES`.
+
+        Sparse inputs stay sparse under linear features: what counts are their entries.
+        """
+        width = float(self.features.n_outputs)
+        if is_sparse(inputs) and isinstance(self.features, LinearFeatures):
+            width = min(width, 2.0 * inputs.nnz / max(inputs.shape[0], 1))
+        rows = max(1, int(CHUNK_BYTES / (itemsize * max(1.0, width))))
         for start in range(0, inputs.shape[0], rows):
             yield slice(start, min(start + rows, inputs.shape[0]))

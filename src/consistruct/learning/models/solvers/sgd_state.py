@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,31 @@ class SGDState:
             return np.vstack([self.scalars[SCALE] * self.V, self.intercept])
         total = self.scalars[AVERAGED_SCALE] * self.V - self.U
         return np.vstack([total, self.intercept_sum]) / self.scalars[N_AVERAGED]
+
+    @staticmethod
+    def shares(states: Sequence[SGDState]) -> FloatArray:
+        """How much each of several runs counts: by the steps in its average, if all have one."""
+        counts = np.array([state.scalars[N_AVERAGED] for state in states])
+        return counts if counts.all() else np.ones(len(states))
+
+    @classmethod
+    def averaged(cls, states: Sequence[SGDState]) -> SGDState:
+        """One state from runs that began alike: means of the iterates and of their averages."""
+        first, shares = states[0], cls.shares(states)
+        merged = cls(*first.V.shape, np.mean([state.intercept for state in states], axis=0))
+        merged.V = np.mean([state.scalars[SCALE] * state.V for state in states], axis=0)
+        if all(state.averaging for state in states):
+            # weights() is (a·V − U)/n: with a = 0, U is −n times the average
+            average = np.average([state.weights() for state in states], axis=0, weights=shares)
+            merged.U = -shares.sum() * average[:-1]
+            merged.intercept_sum = shares.sum() * average[-1]
+            merged.scalars[:] = (1.0, 0.0, shares.sum())
+        merged.epoch = max(state.epoch for state in states)
+        merged.n_seen = max(state.n_seen for state in states)
+        merged.step = min(state.step for state in states)
+        merged.alpha = float(np.mean([state.alpha for state in states]))
+        merged.shift = first.shift
+        return merged
 
     def arrays(self) -> dict[str, Any]:
         names = ("V", "U", "intercept", "intercept_sum", "scalars", "shift")
