@@ -133,10 +133,18 @@ def job_memory_fit(folder: str) -> dict[str, Any]:
     return {"coef": model.model_.coef_.tolist()}
 
 
+def job_kernel(rows: str) -> dict[str, Any]:
+    """A kernel with 1,000 landmarks against scikit-learn's and against boosting."""
+    from benchmarks.scale_kernels import compare
+
+    return {"lines": compare(int(rows))}
+
+
 JOBS: dict[str, Callable[[str], dict[str, Any]]] = {
     "fit": job_fit,
     "bare": job_bare,
     "memory_fit": job_memory_fit,
+    "kernel": job_kernel,
 }
 
 
@@ -256,9 +264,7 @@ def _split_again(source: Path, target: Path) -> None:
 
 def part_kernel(work: Path, rows: int) -> list[str]:
     """A kernel with 1,000 landmarks against scikit-learn's and against boosting."""
-    from benchmarks.scale_kernels import compare
-
-    return compare(rows)
+    return list(run("kernel", rows)["lines"])
 
 
 def part_dask(work: Path, rows: int) -> list[str]:

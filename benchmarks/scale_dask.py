@@ -65,7 +65,7 @@ def compare(folder: Path) -> list[str]:
 def wide_part(number: int, rows: int) -> tuple[Any, np.ndarray]:
     """Rows of 40 entries among 2^18 hashed columns; a sparse linear score decides the class."""
     rng = np.random.default_rng([7, number])
-    columns = np.minimum(rng.pareto(0.8, (rows, WIDE_ENTRIES)) * 20, 2.0**40).astype(np.int64)
+    columns = np.minimum(rng.pareto(0.8, (rows, WIDE_ENTRIES)) * 200, 2.0**40).astype(np.int64)
     places = (columns * 2654435761) % 2**WIDE_BITS
     X = sp.csr_array(
         (np.ones(places.size), places.ravel(), WIDE_ENTRIES * np.arange(rows + 1)),
@@ -73,7 +73,7 @@ def wide_part(number: int, rows: int) -> tuple[Any, np.ndarray]:
     )
     X.sum_duplicates()
     weights = np.random.default_rng(3).standard_normal(2**WIDE_BITS)
-    return X, (X @ weights + rng.standard_normal(rows) > 0).astype(np.int64)
+    return X, (X @ weights + 4.0 * rng.standard_normal(rows) > 0).astype(np.int64)
 
 
 def compare_averaging(rows: int) -> list[str]:

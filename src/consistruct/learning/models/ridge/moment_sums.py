@@ -19,6 +19,7 @@ from consistruct.protocols import FloatArray, LabelArray, Target
 __all__ = ["MomentSums", "accumulate"]
 
 CHUNK_ENTRIES = 2**20  # features that are multiplied at a time
+SINGLE_CHUNKS = 4  # times as many in float32, whose sums are added up in float64 after each chunk
 FEWEST_ROWS = 1024
 FEW_OUTPUTS = 32
 DOUBLE = float(np.finfo(np.float64).eps)
@@ -65,7 +66,8 @@ class MomentSums:
 
     def chunks(self, n: int) -> list[slice]:
         """Slices of rows that are multiplied at a time."""
-        rows = max(FEWEST_ROWS, CHUNK_ENTRIES // max(1, len(self.second)))
+        entries = CHUNK_ENTRIES * (SINGLE_CHUNKS if self.single else 1)
+        rows = max(FEWEST_ROWS, entries // max(1, len(self.second)))
         return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
 
     def shifted(self, features: Any) -> Any:
@@ -104,8 +106,7 @@ class MomentSums:
         alike = weight is None or bool((weight == weight[0]).all())
         factor = 1.0 if weight is None else float(weight[0])
         if alike:
-            self._add_products(rows, target, factor)
-            self.feature_sum += factor * np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
+            self.feature_sum += factor * self._add_products(rows, target, factor)
             self.target_sum += factor * np.asarray(target.sum(axis=0)).ravel()
             self.scalars[:3] += (
                 factor * n,
@@ -121,7 +122,8 @@ class MomentSums:
         squares = float(weight @ squared_norms(target))
         self.scalars[:3] += float(weight.sum()), squares, float(np.count_nonzero(weight))
 
-    def _add_products(self, rows: Any, target: Target, factor: float) -> None:
+    def _add_products(self, rows: Any, target: Target, factor: float) -> FloatArray:
+        """Add second and cross moments; the sum of the rows, (m,)."""
         if is_sparse(rows):
             self.second += factor * np.tril(to_dense(rows.T @ rows))
         else:  # symmetric: half of the work, added in place
@@ -133,8 +135,16 @@ class MomentSums:
                 self.second = blas.dsyrk(
                     factor, block, beta=1.0, c=self.second, trans=by_columns, lower=1, overwrite_c=1
                 )
+        few = self.single and not is_sparse(rows) and target.shape[1] <= FEW_OUTPUTS
+        if few:  # a column of ones in the same product is cheaper than a sum in float64
+            target = np.column_stack([to_dense(target), np.ones(rows.shape[0])])
         crossed = dense_product(target, rows)
+        if few:
+            crossed, summed = crossed[:, :-1], crossed[:, -1].astype(np.float64)
+        else:
+            summed = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
         self.cross += crossed if factor == 1.0 else crossed * factor
+        return summed
 
     def centred(self) -> dict[str, Any]:
         """The sums about the mean, by the names of `Moments`."""
