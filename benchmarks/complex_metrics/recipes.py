@@ -14,8 +14,9 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 
 from benchmarks.complex_metrics.fits import Fitted
+from consistruct.learning.recalibration import Recalibration
 from consistruct.learning.rules.counts import Counts
-from consistruct.learning.rules.labels import decide_labels, search_labels
+from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
 from consistruct.learning.rules.offsets import fit_offsets
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import Constrained, Metric, PrecisionScore, RecallAtLeast
@@ -39,7 +40,11 @@ def ours(metric: Metric, fit: Fitted) -> np.ndarray:
     weight = np.ones(len(fit.y))
     again = fit_offsets(fit.left, fit.y, weight)
     rows = Counts(again.for_decisions(fit.left), fit.y, weight / len(weight))
-    costs = search(metric, rows, np.random.default_rng(0)).costs[0]
+    return by_costs(search(metric, rows, np.random.default_rng(0)).costs[0], again, fit)
+
+
+def by_costs(costs: np.ndarray, again: Recalibration, fit: Fitted) -> np.ndarray:
+    """Decisions of least expected cost on test rows."""
     return np.asarray((again.for_decisions(fit.test) @ costs.T).argmin(axis=1))
 
 
@@ -149,11 +154,35 @@ def tuned_thresholds(metric: Metric, fit: Fitted) -> np.ndarray:
     return found
 
 
+def xcolumns(metric: Metric, fit: Fitted) -> np.ndarray:
+    """Its Frank–Wolfe mixture of weighted classifiers, drawn; the better start on left-out rows."""
+    from xcolumns import frank_wolfe
+    from xcolumns.metrics import macro_f1_score_on_conf_matrix as macro_f1
+
+    weight = np.full(len(fit.y), 1.0 / len(fit.y))
+    found = []
+    for start in ("random", "top"):
+        mixed = frank_wolfe.find_classifier_using_fw(
+            fit.y.astype(np.float64), fit.left, macro_f1, 0, init_classifier=start, seed=0
+        )
+        left, test = (
+            np.asarray(
+                frank_wolfe.predict_using_randomized_weighted_classifier(
+                    chances, 0, mixed.a, mixed.b, mixed.p, seed=0
+                )
+            )
+            for chances in (fit.left, fit.test)
+        )
+        found.append((metric.value(label_confusion(left > 0, fit.y, weight)), test))
+    return np.asarray(max(found, key=lambda pair: pair[0])[1] > 0).astype(int)
+
+
 LABEL_RECIPES: dict[str, Recipe] = {
     OURS: our_labels,
     "at ½": half,
     "class weights": weighted_half,
     "tuned thresholds": tuned_thresholds,
+    "xcolumns": xcolumns,
 }
 
 

@@ -417,6 +417,10 @@ def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
 def test_metrics_say_what_is_missing(tmp_path):
     told = run("analyze", "macro-f1", code=2)
     assert "--confusion" in told.stderr
+    plain = tmp_path / "plain.csv"
+    plain.write_text("20,2\n3,15\n")
+    told = run("analyze", "macro-f1", "--confusion", plain, code=2)
+    assert "the confusion matrix is not symmetric and does not say" in told.stderr
     model = tmp_path / "m.safetensors"
     save(TaskLossClassifier("zero_one", Ridge("linear", alpha=0.1)).fit(X, KINDS), model)
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)

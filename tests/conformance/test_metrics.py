@@ -7,6 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from consistruct.exceptions import LossSpecError
+from consistruct.learning import metric_value
 from consistruct.losses.metrics import METRICS, Metric, RecallMean, is_metric, parse_metric
 from consistruct.testing import check_metric
 
@@ -89,6 +90,31 @@ def test_values_for_classes_are_those_of_scikit_learn(spec, k):
     y, pred = drawn(k, 1)
     confusion = sk.confusion_matrix(y, pred).T
     assert parse_metric(spec).value(confusion) == pytest.approx(CLASSES[spec](y, pred), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:A single label was found")
+@pytest.mark.parametrize("spec", sorted(set(CLASSES) - {"kappa", "kappa:linear", "qwk"}))
+def test_one_class_alone_has_the_value_of_scikit_learn(spec):
+    """Agreement beyond chance is undefined there; scikit-learn says nan."""
+    y = np.array([3, 3, 3])
+    ours = metric_value(y, y, metric=spec)
+    assert ours == pytest.approx(CLASSES[spec](y, y))
+
+
+@pytest.mark.parametrize("spec", sorted(CLASSES))
+def test_classes_that_do_not_occur_count_as_in_scikit_learn(spec):
+    """Of four classes that are known one is neither true nor predicted."""
+    y, pred = drawn(3, 4)
+    confusion = sk.confusion_matrix(y, pred, labels=range(4)).T
+    assert parse_metric(spec).value(confusion) == pytest.approx(CLASSES[spec](y, pred), abs=1e-12)
+
+
+def test_one_class_of_two_must_say_which_it_is():
+    assert metric_value([1, 1], [1, 1], metric="f1") == sk.f1_score([1, 1], [1, 1]) == 1.0
+    zeros = np.zeros(3, dtype=bool)
+    assert metric_value(zeros, zeros, metric="f1") == 0.0
+    with pytest.raises(ValueError, match="hold only 'yes'; write classes as 0 and 1"):
+        metric_value(["yes"], ["yes"], metric="f1")
 
 
 @pytest.mark.parametrize("spec", LABELS)

@@ -126,6 +126,8 @@ def of_metric(estimator: Any) -> dict[str, Any]:
     }
     if rule.gap is not None:
         found["optimality_gap"] = rule.gap
+    if len(rule.shares):
+        found["drawn_shares"] = [round(float(share), 6) for share in rule.shares]
     if len(rule.slack):
         found["constraint_slack"] = [round(float(value), 6) for value in rule.slack]
     return found

@@ -119,7 +119,13 @@ METRIC_TITLES = {
     "mcc": "Matthews correlation (MCC)",
 }
 METRIC_SPECS = {"f-beta": "f-beta:2"}
-METRICS_NOT_OFFERED = ("precision-at-recall", "recall-at-precision", "coverage", "equal-recall")
+METRICS_NOT_OFFERED = (
+    "precision-at-recall",
+    "recall-at-precision",
+    "coverage",
+    "equal-recall",
+    "randomised",
+)
 
 SCORES = (
     ("own", "own: just enough for the loss"),

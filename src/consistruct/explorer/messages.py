@@ -89,8 +89,8 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
         "costs per example cannot be analysed in advance: the analysis needs finitely many truths",
     ),
     (
-        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Constrained|\w+Score)\(.*\) is for "
-        r"(\d+) classes, got a confusion of (\d+)",
+        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Randomised|Constrained|\w+Score)\(.*\) "
+        r"is for (\d+) classes, got a confusion of (\d+)",
         lambda m: f"this metric is for {m[1]} classes, but the confusion matrix has {m[2]}",
     ),
 )

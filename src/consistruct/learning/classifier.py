@@ -95,7 +95,8 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
         What each decision costs: rows are predictions, columns truths, in units of the metric.
-        (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart.
+        (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart
+        or a rule is drawn at random.
     metric_estimate_ : float
         What to expect of new rows: the metric of left-out rows, by costs found on others.
     optimality_gap_ : float or None
@@ -377,7 +378,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         """
         inputs = self._read(X)
         self._require_estimates("decision_function")
-        self._refuse_groups("decision_function")
+        self._refuse_several("decision_function")
         expected = self.recalibration_.for_decisions(self.model_.expected(inputs))
         flat = getattr(self.label_encoding_, "flat", False)
         parts = None if flat else self.statistic_.part_scores(expected)

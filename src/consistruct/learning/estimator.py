@@ -217,8 +217,8 @@ class TargetEstimator(FromBatches, LossParameters):
         """Predictions as codes."""
         if self.model_.decides:
             return self.model_.decisions(inputs)
-        if hasattr(self, "rule_") and self.rule_.groups:  # costs that differ between groups
-            return self._group_codes(inputs)
+        if hasattr(self, "rule_") and self.rule_.several:  # costs that differ between rows
+            return self._codes_of_several(inputs)
 
         def decide(part: Any) -> Any:
             expected = self.recalibration_.for_decisions(self.model_.expected(part))

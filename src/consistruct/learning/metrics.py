@@ -147,7 +147,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     ----------
     y_true, y_pred : (n,) classes or (n, T) label indicators
         Classes are those of both together, sorted; where a metric is about two of them, the second
-        is the one to find.
+        is the one to find. One that occurs alone must be 0 or 1, which says which of the two it is.
     metric : Metric or str
         See `consistruct.losses.METRICS`.
     sample_weight : (n,) array, optional
@@ -175,6 +175,13 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
         return found.value(confusion_of(found, pred, true, weight, 2))
     every = np.concatenate([true, pred])
     classes = distinct_labels(every)
+    if found.n_classes == 2 and len(classes) == 1:
+        if classes[0] not in (0, 1):
+            raise ValueError(
+                f"{found!r} is about the second of two classes, but y_true and y_pred hold only "
+                f"{classes.tolist()[0]!r}; write classes as 0 and 1, of which 1 is the one to find"
+            )
+        classes = np.array([0, 1])
     if found.ordered_classes:
         classes = in_order(classes, found.names or order_of(y_true), found)
     codes = lookup_codes(every, classes)

@@ -16,7 +16,7 @@ from consistruct.cli.commands.plan import read_loss
 from consistruct.cli.output import loss_file
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
-from consistruct.exceptions import LossSpecError
+from consistruct.exceptions import ConsistructError, LossSpecError
 
 # imported inside the functions: other commands must not wait for losses and the engine
 if TYPE_CHECKING:
@@ -134,7 +134,11 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
 
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
-    table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
+    try:
+        table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
+    except ConsistructError as error:
+        told = str(error).replace("cost matrix", "confusion matrix")
+        raise LossSpecError(told) from None
     costs = parse_metric(spec).linearised(table.M)
     return CostMatrix(costs.M, table.pred_names, table.true_names)
 

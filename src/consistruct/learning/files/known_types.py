@@ -42,6 +42,7 @@ VALUES = [
             "PrecisionAtLeast",
             "PrecisionScore",
             "RecallAtLeast",
+            "Randomised",
             "RecallMean",
             "RecallScore",
         ),

@@ -86,7 +86,8 @@ def choose_rule(
 def rule_loss(rule: MetricRule, *, labels: bool) -> Loss:
     """The task loss that the rule decides by: a cost matrix, or costs of every label."""
     if not labels:
-        return CostMatrix(rule.costs.mean(axis=0))
+        drawn = rule.shares if len(rule.shares) else None
+        return CostMatrix(np.average(rule.costs, axis=0, weights=drawn))
     missed = rule.costs[:, 0, 1] - rule.costs[:, 1, 1]
     false = rule.costs[:, 1, 0] - rule.costs[:, 0, 0]
     return LabelCosts(np.maximum(missed, 0.0), np.maximum(false, 0.0))

@@ -11,6 +11,7 @@ from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.rules.deciding import choose_rule, confusion_of, group_codes, rule_loss
+from consistruct.learning.rules.mixtures import drawn_members
 from consistruct.learning.rules.rule import MetricRule
 from consistruct.learning.selection.cross_fitting import cross_fit
 from consistruct.learning.statistics import Statistic
@@ -54,18 +55,22 @@ class MetricDecisions(TargetEstimator):
         )
         sets = self.loss_.truths.shape != ()
         self.metric_, self.metric_estimate_ = metric, self.rule_.estimate
-        self.decision_costs_ = self.rule_.costs if sets or values else self.rule_.costs[0]
+        several = sets or self.rule_.several
+        self.decision_costs_ = self.rule_.costs if several else self.rule_.costs[0]
         self.optimality_gap_ = self.rule_.gap
         self.loss_ = rule_loss(self.rule_, labels=sets)
         self.statistic_ = self.statistic_.with_loss(self.loss_)
         self.kind_ = self.kind_.with_loss(self.loss_)
 
-    def _group_codes(self, inputs: Any) -> Any:
-        """Predictions by the costs of each row's group."""
+    def _codes_of_several(self, inputs: Any) -> Any:
+        """Predictions by the costs of each row's group, or by those that are drawn for it."""
         rule, names = self.rule_, getattr(self, "feature_names_in_", None)
-        groups, _ = group_codes(rule.metric, inputs, names, rule.groups)
         chances = self.recalibration_.for_decisions(self.model_.expected(inputs))
-        prices = np.einsum("nt,nct->nc", chances, np.asarray(rule.costs)[groups])
+        if rule.groups:
+            which, _ = group_codes(rule.metric, inputs, names, rule.groups)
+        else:
+            which = drawn_members(rule.shares, chances, rule.seed)
+        prices = np.einsum("nt,nct->nc", chances, np.asarray(rule.costs)[which])
         return prices.argmin(axis=1)
 
     def _metric_score(self, X: Any, y: Any, sample_weight: Any) -> float:
@@ -75,15 +80,16 @@ class MetricDecisions(TargetEstimator):
         codes, k = self._codes(self._read(X)), len(self.classes_)
         return self.metric_.value(confusion_of(self.metric_, codes, truths, weight, k))
 
-    def _refuse_groups(self, need: str) -> None:
-        """Raise where costs differ between groups of rows, so that one matrix cannot tell them."""
+    def _refuse_several(self, need: str) -> None:
+        """Raise where costs differ between rows, so that one matrix cannot tell them."""
         rule: MetricRule | None = getattr(self, "rule_", None)
-        if rule is not None and rule.groups:
+        if rule is not None and rule.several:
+            each = "group" if rule.groups else "rule that is drawn"
             raise CapabilityError(
                 rule.metric,
                 "one cost matrix for all rows",
                 need,
-                "decision_costs_ has one per group",
+                f"decision_costs_ has one per {each}",
             )
 
     def expected_losses(self, X: Any) -> FloatArray:
@@ -99,7 +105,7 @@ class MetricDecisions(TargetEstimator):
         -------
         prices : (n, k) array
         """
-        self._refuse_groups("expected losses")
+        self._refuse_several("expected losses")
         return super().expected_losses(X)
 
     def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:
@@ -115,5 +121,5 @@ class MetricDecisions(TargetEstimator):
         -------
         expected : (n,) array
         """
-        self._refuse_groups("expected losses")
+        self._refuse_several("expected losses")
         return super().predict_expected_loss(X, groups)

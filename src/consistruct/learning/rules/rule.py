@@ -14,6 +14,7 @@ from consistruct.learning.recalibration import Recalibration
 from consistruct.learning.rules.bounds import optimality_gap
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
+from consistruct.learning.rules.mixtures import best_mixture
 from consistruct.learning.rules.offsets import fit_offsets
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import Constrained, Metric
@@ -23,6 +24,7 @@ __all__ = ["MetricRule", "class_rule", "label_rule"]
 
 FOLDS = 5  # of the left-out rows, for the estimate
 FEWEST_ROWS = 20  # fewer say nothing
+LEAST_GAIN = 0.01  # of a mixture over the best single rule
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,8 +35,8 @@ class MetricRule(Member):
     ----------
     metric : Metric
     costs : (g, k, k) array, or (T, 2, 2) for label sets
-        Rows are predictions. Classes: one matrix, or one per group of rows that a constraint
-        tells apart. Label sets: one per label.
+        Rows are predictions. Classes: one matrix, one per group of rows that a constraint tells
+        apart, or one per rule that is drawn. Label sets: one per label.
     groups : tuple
         Values of the column that the constraint names; empty without one.
     estimate : float
@@ -51,6 +53,10 @@ class MetricRule(Member):
         By how much each constraint holds on left-out rows; empty without constraints.
     n_rows : int
         How many rows were left out.
+    shares : (m,) array
+        How often each of m cost matrices is drawn; empty where one rule decides.
+    seed : int
+        Of the draws.
     """
 
     metric: Metric
@@ -64,6 +70,13 @@ class MetricRule(Member):
     gap: float | None
     slack: ArrayField
     n_rows: int
+    shares: ArrayField = ()
+    seed: int = 0
+
+    @property
+    def several(self) -> bool:
+        """Whether costs differ between rows: by their group, or as drawn."""
+        return bool(self.groups) or len(self.shares) > 0
 
     def __post_init__(self) -> None:
         self._set(
@@ -72,7 +85,7 @@ class MetricRule(Member):
         )
 
 
-_ARRAYS = ("costs", "before", "after", "slack")
+_ARRAYS = ("costs", "before", "after", "slack", "shares")
 
 
 def class_rule(
@@ -92,19 +105,20 @@ def class_rule(
     rows = Counts(
         recalibration.for_decisions(expected), truths, share, groups, max(1, len(group_names))
     )
-    found = search(metric, rows, np.random.default_rng(seed))
+    costs, shares = _found(metric, rows, seed)
     plain = rows.confusion(expected.argmax(axis=1), rows.truth)
-    decisions = np.zeros(len(truths), dtype=np.int64)
+    counted = np.zeros_like(plain)
     for fit, left in _folds(truths, seed):
         again = fit_offsets(expected[fit], truths[fit], weight[fit])
-        there = rows.take(fit, again.for_decisions(expected[fit]))
-        costs = search(metric, there, np.random.default_rng(seed)).costs
-        decisions[left] = rows.take(left, again.for_decisions(expected[left])).decide(costs)
-    counted = rows.confusion(decisions, rows.truth)
-    proof = None if isinstance(metric, Constrained) else optimality_gap(metric, rows, found.costs)
+        there = _found(metric, rows.take(fit, again.for_decisions(expected[fit])), seed)
+        part = rows.take(left, again.for_decisions(expected[left]))
+        counted += share[left].sum() * _confusion(part, *there)
+    proof = None
+    if not isinstance(metric, Constrained):
+        proof = optimality_gap(metric, rows, costs, shares)
     rule = MetricRule(
         metric=metric,
-        costs=found.costs,
+        costs=costs,
         groups=group_names,
         estimate=metric.value(counted.sum(axis=0)),
         plain=metric.value(plain.sum(axis=0)),
@@ -114,8 +128,28 @@ def class_rule(
         gap=None if proof is None else proof[1],
         slack=metric.slack(counted) if isinstance(metric, Constrained) else np.zeros(0),
         n_rows=len(truths),
+        shares=shares,
+        seed=seed,
     )
     return rule, recalibration
+
+
+def _found(metric: Metric, rows: Counts, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Costs (g, k, k) and no shares; or those of a mixture, where it may be drawn and wins."""
+    found = search(metric, rows, np.random.default_rng(seed))
+    if metric.drawn:
+        mixed = best_mixture(metric, rows, found.costs)
+        if metric.value(mixed.confusion) >= found.value + LEAST_GAIN:
+            return mixed.costs, mixed.shares
+    return found.costs, np.zeros(0)
+
+
+def _confusion(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
+    """By labels, (g, k, k): of the rule, or the mean over draws."""
+    if not len(shares):
+        return rows.confusion(rows.decide(costs), rows.truth)
+    each = [rows.confusion(rows.decide(one), rows.truth) for one in costs]
+    return np.asarray(np.tensordot(shares, np.array(each), axes=1))
 
 
 def label_rule(

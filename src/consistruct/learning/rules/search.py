@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.rules.balance import balanced_weights
+from consistruct.learning.rules.balance import balanced_weights, nearby_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.prices import priced_rules
 from consistruct.losses.metrics import Constrained, Metric
@@ -35,6 +35,7 @@ SMALL_GAIN = 1e-7
 MOST_ROWS = 10_000  # for all starts; the best ones go on with every row
 KEPT = 2
 MOST_CUTS = 400
+TIED = 0.01  # least recall that single rounds of the game stay below its average where rows tie
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +60,24 @@ class Found:
 def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
     """The rule with the largest metric, of those that meet the constraints with their margin."""
     if len(rows) <= MOST_ROWS or isinstance(metric, Constrained):
-        return _best(metric, rows, _rules(metric, rows, starts(rows, rng)))[0]
+        return _best(metric, rows, _rules(metric, rows, starts(rows, rng), rng))[0]
     few = rows.take(np.sort(rng.choice(len(rows), MOST_ROWS, replace=False)))
-    leading = _best(metric, few, _rules(metric, few, starts(few, rng)), KEPT)
+    leading = _best(metric, few, _rules(metric, few, starts(few, rng), rng), KEPT)
     going_on = [found.costs for found in leading]
-    return _best(metric, rows, _rules(metric, rows, going_on))[0]
+    return _best(metric, rows, _rules(metric, rows, going_on, rng, near=going_on[0][0]))[0]
 
 
 Tried = tuple[FloatArray, FloatArray | None]  # costs, and their confusion where it is known
 
 
-def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[Tried]:
-    """What is tried: costs (g, k, k) each."""
+def _rules(
+    metric: Metric,
+    rows: Counts,
+    first: list[FloatArray],
+    rng: np.random.Generator,
+    near: FloatArray | None = None,
+) -> Iterator[Tried]:
+    """What is tried: costs (g, k, k) each; `near` are those found on fewer rows."""
     if isinstance(metric, Constrained):
         if rows.n_classes == 2 and rows.groups is None:
             yield from cuts(rows)  # every rule is a threshold
@@ -80,10 +87,18 @@ def _rules(metric: Metric, rows: Counts, first: list[FloatArray]) -> Iterator[Tr
     if rows.n_classes == 2:
         yield from cuts(rows)
     for start in first:
+        if metric.worst_class and near is not None:  # the game goes on, which is enough
+            yield start, None
+            continue
         yield from ((costs, None) for costs in climb(metric, rows, start))
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        yield from (((off * w)[None], C[None]) for w, C in balanced_weights(rows))
+        settling = list(balanced_weights(rows, near))
+        yield from (((off * w)[None], C[None]) for w, C in settling)
+        best, reached = max(settling, key=lambda pair: metric.value(pair[1]))
+        on_average = np.mean([C for _, C in settling[len(settling) // 2 :]], axis=0)
+        if metric.value(on_average) - metric.value(reached) > TIED:
+            yield from (((off * w)[None], None) for w in nearby_weights(rows, best, rng))
 
 
 def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1) -> list[Found]:

@@ -10,6 +10,7 @@ from consistruct.losses.metrics.constraints import (
     PrecisionAtLeast,
     RecallAtLeast,
 )
+from consistruct.losses.metrics.randomised import Randomised
 from consistruct.losses.metrics.ratios import (
     FScore,
     JaccardScore,
@@ -40,6 +41,7 @@ __all__ = [
     "MetricEntry",
     "PrecisionAtLeast",
     "PrecisionScore",
+    "Randomised",
     "RatioMetric",
     "RecallAtLeast",
     "RecallMean",

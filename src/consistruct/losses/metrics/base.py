@@ -43,6 +43,8 @@ class Metric(Member, ABC):
         Whether confusions of label sets, (T, 2, 2), are taken too.
     worst_class : bool
         Whether only the least recall counts, so that rules are sought that make all recalls equal.
+    drawn : bool
+        Whether decisions may be drawn at random between rules.
     ordered_classes : bool
         Whether the order of the classes matters.
     names : tuple of str or None
@@ -53,6 +55,7 @@ class Metric(Member, ABC):
     n_classes: int | None = None
     labels: bool = False
     worst_class: bool = False
+    drawn: bool = False
     names: tuple[str, ...] | None = None
 
     @property

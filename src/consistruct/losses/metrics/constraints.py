@@ -272,6 +272,8 @@ class Constrained(Metric):
             raise ValueError(f"constraints must be Constraint objects, got {given!r}")
         if isinstance(self.metric, Constrained):
             raise ValueError("pass all constraints to one Constrained, not one inside another")
+        if self.metric.drawn:
+            raise ValueError(f"constraints take one rule, not one drawn at random: {self.metric!r}")
         columns = {repr(part.column) for part in constraints if part.column is not None}
         if len(columns) > 1:
             raise ValueError(f"constraints must name one column of groups, got {sorted(columns)}")

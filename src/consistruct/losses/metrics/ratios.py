@@ -32,6 +32,7 @@ class RatioMetric(Metric):
 
     average="binary" is about the second of two classes; "macro" is the mean over classes or
     labels, "weighted" the mean by how frequent they are, "micro" the ratio of pooled counts.
+    Classes that are neither true nor predicted are left out; labels of label sets never are.
     """
 
     average: Average
@@ -89,7 +90,10 @@ class RatioMetric(Metric):
         if self.average == "micro":
             return parts.mean(axis=0)[None], np.ones(1), 1.0
         if self.average == "macro":
-            return parts, np.full(len(parts), 1.0 / len(parts)), 1.0
+            found = np.ones(len(parts))
+            if table.ndim == 2:  # as scikit-learn: over classes that are true or predicted
+                found = (table.sum(axis=0) + table.sum(axis=1) > 0).astype(np.float64)
+            return parts, found / found.sum(), 1.0
         frequent = parts[:, :, 1].sum(axis=1)
         total = float(frequent.sum())
         return parts, frequent / total, total

@@ -61,9 +61,14 @@ def _decisions(change: DecisionChange) -> Section:
         )
         for number, slack in enumerate(change.slack)
     ]
+    by = "made with a single cost matrix, found on held-out rows, and the losses in this report use"
+    if change.metric.startswith("Randomised("):
+        by = (
+            "made with one cost matrix, or drawn at random between a few where that is better; "
+            "they were found on held-out rows, and the losses in this report use the mean of"
+        )
     details = (
-        "The metric is not an average over examples. Decisions are made with a single cost "
-        "matrix, found on held-out rows, and the losses in this report use these costs. The value "
+        f"The metric is not an average over examples. Decisions are {by} these costs. The value "
         "on held-out rows was computed with costs found on other rows.",
     )
     return Section(
