@@ -158,12 +158,13 @@ def with_ortools(seed: int) -> Iterator[dict[str, Any]]:
         for name in ("consistruct", "SPO+ linear"):
             begun = time.process_time()
             predicted, calls = METHODS[name](task)
+            seconds = time.process_time() - begun  # without the oracle's work on the test rows
             yield {
                 "cell": f"{cell} by OR-Tools",
                 "seed": seed,
                 "method": name,
                 "regret": task.regret(predicted),
-                "seconds": time.process_time() - begun,
+                "seconds": seconds,
                 "calls": calls,
             }
 

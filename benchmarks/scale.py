@@ -37,8 +37,8 @@ FIRST_ROWS = 65_536  # two batches: what a pass costs before it is under way
 HEAD = """# More rows than memory
 
 Processor time of processes with one BLAS thread, least of two that took turns with what they are
-compared with; the machine was shared, up to twenty processes on two cores. Dask's figure is
-wall-clock time.
+compared with. Dask's and averaged SGD's figures are wall-clock times. All but the kernels ran on two
+cores of a larger machine that nobody else used.
 
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,12 @@ def _plain(values: Any) -> Any:
     """Numbers as they are, to the last bit (Python's JSON writes shortest exact decimals)."""
     if values is None:
         return None
-    if hasattr(values, "toarray"):
-        values = values.toarray()
+    if hasattr(values, "tocsr"):  # rows as {column: value}: indices can be in the millions
+        rows = values.tocsr()
+        pairs = zip(rows.indices.tolist(), rows.data.tolist(), strict=True)
+        entries = [[str(column), value] for column, value in pairs]
+        ends = rows.indptr.tolist()
+        return [dict(entries[a:b]) for a, b in pairwise(ends)]
     return np.asarray(values).tolist()
 
 

@@ -121,8 +121,9 @@ def svmlight_changed(found: dict[str, Any], text: str) -> str | None:
         )
     shift = 0 if found["zero_based"] else 1
     for number, row in enumerate(rows):
-        for place, value in enumerate(found["X"][number]):
-            cell = row.get(place + shift, "0")
+        entries = {int(place): value for place, value in found["X"][number].items()}
+        for place in sorted({*entries, *(place - shift for place in row)}):
+            value, cell = entries.get(place, 0.0), row.get(place + shift, "0")
             if not _exact(value, cell):
                 return f"row {number}, index {place + shift}: {cell!r} was read as {value!r}"
     return None

@@ -27,7 +27,9 @@ Exact = int | float | str | Fraction  # a number without rounding: strings are "
 SCHEMA = 1
 DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python reads at any length
 # raised by a checker, or by Python on data of the wrong form
-REFUSALS = (listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError)
+REFUSALS = (
+    listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError,
+)  # fmt: skip
 
 
 class Certificate(Protocol):

@@ -29,6 +29,8 @@ def check(
     Example: consistruct check certificate.json
     """
     from consistruct.calibration.proofs import KINDS, from_json
+    from consistruct.calibration.proofs.checkers.listed import number
+    from consistruct.calibration.proofs.rounding import down, up
     from consistruct.exceptions import CertificateError
 
     try:
@@ -50,10 +52,10 @@ def check(
         result.update(verdict="refused", reason=str(error))
     else:
         result.update(
-            eps=float(found.eps),
+            eps=down(number(found.eps)),
             log_scale=found.log_scale,
-            lower=float(found.lower),
-            upper=float(found.upper),
+            lower=down(number(found.lower)),
+            upper=up(number(found.upper)),
         )
     if json_output:
         show(result, True)

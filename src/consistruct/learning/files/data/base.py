@@ -184,7 +184,7 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
         pass
     else:
         return np.array(stripped, dtype=np.str_)
-    if all(is_number(cell) for cell in stripped):
+    if all(is_number(cell) for cell in stripped) and not any(map(_loses_digits, stripped)):
         values = np.array([float(cell) for cell in stripped])
         if np.isfinite(values).all():
             whole = values == np.round(values)
@@ -193,6 +193,12 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
                 return values.astype(np.int64)
             return values
     return np.array(stripped, dtype=np.str_)
+
+
+def _loses_digits(cell: str) -> bool:
+    """Whether a whole number is too long for a float to keep it: then it is a name."""
+    digits = cell.lstrip("+-")
+    return len(digits) > 15 and digits.isdigit() and int(float(cell)) != int(cell)
 
 
 def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
