@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from typer.testing import CliRunner
@@ -80,3 +81,30 @@ def test_a_kind_that_is_no_word(certificate, tmp_path, kind):
     done = run(path)
     assert done.exit_code == 2
     assert "its kind must be one of" in done.output
+
+
+def test_ends_may_be_fractions_or_beyond_floats(certificate, tmp_path):
+    """They are told rounded outward: never tighter than what was proved."""
+    document = json.loads(certificate.to_json())
+    document.update(lower="0/1", upper=f"{10**400}/3")
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(document))
+    told = json.loads(run(path, "--json").stdout)
+    assert (told["verdict"], told["lower"], told["upper"]) == ("proved", 0.0, None)
+    done = run(path)
+    assert done.stdout == "proved: H(1.5) in [0, inf]\n"
+    document.update(upper="1/3")
+    path.write_text(json.dumps(document))
+    told = json.loads(run(path, "--json").stdout)
+    assert told["upper"] > Fraction(1, 3) > told["upper"] - 1e-16
+
+
+def test_numbers_beyond_floats_are_refused_in_one_line(certificate, tmp_path):
+    document = json.loads(certificate.to_json())
+    document["loss"] = [[10**400 * int(entry) for entry in row] for row in document["loss"]]
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(document))
+    done = run(path)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("refused: ")
+    assert len(done.stdout.splitlines()) == 1

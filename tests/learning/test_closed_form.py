@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import PolynomialFeatures
 
+from consistruct.learning import TaskLossClassifier
+from consistruct.learning.models import Ridge
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
@@ -319,3 +322,10 @@ def test_wrong_arguments(arguments, message):
             true,
             rng=np.random.default_rng(0),
         )
+
+
+def test_products_beyond_floats_are_one_clear_line():
+    X = 1e120 * np.random.default_rng(0).normal(size=(80, 3))
+    ridge = Ridge(PolynomialFeatures(2), solver="closed_form", standardize=False)
+    with pytest.raises(ValueError, match="divide the columns of X by their largest values"):
+        TaskLossClassifier("zero_one", ridge).fit(X, np.arange(80) % 2)

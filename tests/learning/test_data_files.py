@@ -451,6 +451,9 @@ def test_bad_parquet_columns(tmp_path, column, truth, fault):
         (["1.5", "2"], np.array([1.5, 2.0])),
         (["007", "8"], np.array(["007", "8"])),
         (["nan", "1"], np.array(["nan", "1"])),
+        # a float would change the first, and keeps the second
+        (["1", "12345678901234567890123"], np.array(["1", "12345678901234567890123"])),
+        (["1.5", "100000000000000000000"], np.array([1.5, 1e20])),
         ([" yes ", "no"], np.array(["yes", "no"])),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,11 @@ def check(
             eps=down(number(found.eps)),
             log_scale=found.log_scale,
             lower=down(number(found.lower)),
-            upper=up(number(found.upper)),
+            upper=up(number(found.upper)),  # infinite where it is beyond all floats
         )
     if json_output:
-        show(result, True)
+        finite = {k: None if v == math.inf else v for k, v in result.items()}  # JSON has no inf
+        show(finite, True)
     elif result["verdict"] == "proved":
         factor = "" if found.log_scale == 0 else f" · exp({found.log_scale:.6g})"
         lower, upper = result["lower"], result["upper"]

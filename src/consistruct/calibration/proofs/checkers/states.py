@@ -191,7 +191,7 @@ def main(path: str) -> int:
         return 2
     try:
         verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as reason:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
         print(f"refused: {reason}")
         return 1
     print("proved")
