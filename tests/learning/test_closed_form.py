@@ -326,6 +326,6 @@ def test_wrong_arguments(arguments, message):
 
 def test_products_beyond_floats_are_one_clear_line():
     X = 1e120 * np.random.default_rng(0).normal(size=(80, 3))
-    ridge = Ridge(PolynomialFeatures(2), solver="closed_form", standardize=False)
+    ridge = Ridge(PolynomialFeatures(2), solver="closed_form")
     with pytest.raises(ValueError, match="divide the columns of X by their largest values"):
         TaskLossClassifier("zero_one", ridge).fit(X, np.arange(80) % 2)
