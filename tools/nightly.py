@@ -152,8 +152,10 @@ def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
     cases = passed = skipped = 0
     failed = []
     for test in report.iter("testcase"):
-        if test.find("failure") is not None or test.find("error") is not None:
+        fault = test.find("failure") if test.find("failure") is not None else test.find("error")
+        if fault is not None:
             failed.append(str(test.get("name")))
+            print(f"{suite}: {test.get('name')}: {fault.get('message')}", file=sys.stderr)
         elif test.find("skipped") is not None:
             skipped += 1
         else:
