@@ -155,7 +155,7 @@ def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
         fault = test.find("failure") if test.find("failure") is not None else test.find("error")
         if fault is not None:
             failed.append(str(test.get("name")))
-            print(f"{suite}: {test.get('name')}: {fault.get('message')}", file=sys.stderr)
+            sys.stderr.write(f"{suite}: {test.get('name')}: {fault.get('message')}\n")
         elif test.find("skipped") is not None:
             skipped += 1
         else:
