@@ -222,3 +222,18 @@ def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
 def test_bad_settings(model, error, message, data):
     with pytest.raises(error, match=message):
         fitted(data, model)
+
+
+@pytest.mark.parametrize("kind", ["thresholds", "waves"])
+def test_auto_takes_trees_for_thresholds_and_kernels_for_smooth_functions(kind):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(900, 10))
+    if kind == "thresholds":
+        y = (X[:, 0] > 0.1) ^ (X[:, 1] > 0.3)
+    else:
+        waves = np.sin(1.5 * X @ np.random.default_rng(1).normal(size=(10, 2)))
+        y = (waves + 0.15 * rng.normal(size=(900, 2))).argmax(axis=1)
+    portfolio = cs.TaskLossClassifier("zero_one", random_state=0).fit(X, y).portfolio_
+    used = {entry["name"] for entry in portfolio if entry["weight"] > 0.25}
+    trees = {name for name in used if "trees" in name or "boosting" in name}
+    assert used == (trees if kind == "thresholds" else {"kernel ridge"}), portfolio
