@@ -111,7 +111,7 @@ def test_a_large_matrix_is_shared_while_the_server_runs(explorer, open_page):
 
 
 HOSTILE = {
-    "a megabyte": (b"0,1\n" * 262_144, "may have at most 500000"),
+    "a megabyte": (b"0,1\n" * 262_144, "accepts at most 500000"),
     "one cell of 400 kB": (b'0,"' + b"x" * 400_000 + b'"', "could not be read as a CSV file"),
     "a long word": (b"x" * 400_000, "is not a table: its first line has one cell"),
     "100,000 lines": (
