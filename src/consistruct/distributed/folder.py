@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.distributed.batches import Columns, batches_of
+from consistruct.distributed.hashing import text_key
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data import SUFFIXES, Layout
 from consistruct.learning.streams.sample import mixed
@@ -162,8 +163,7 @@ class Folder:
     @cached_property
     def _file_keys(self) -> list[np.uint64]:
         names = [file.relative_to(self.path).as_posix() for file in self.files]
-        digests = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names]
-        return [np.frombuffer(digest, dtype=np.uint64)[0] << np.uint64(32) for digest in digests]
+        return [text_key(name) << np.uint64(32) for name in names]
 
     def identity(self) -> dict[str, str]:
         """What each file was: size, time and a digest of both ends, by name."""

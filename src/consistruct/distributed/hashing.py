@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from consistruct.learning.streams.sample import mixed
 
-__all__ = ["BITS", "Entries", "hashed_numbers", "hashed_places", "hashed_rows", "hashed_words"]
+__all__ = [
+    "BITS",
+    "Entries",
+    "hashed_numbers",
+    "hashed_places",
+    "hashed_rows",
+    "hashed_words",
+    "text_key",
+]
 
 BITS = range(1, 31)  # places are 32-bit integers in sparse rows
 Entries = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]  # row, key, value

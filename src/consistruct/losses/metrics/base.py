@@ -20,7 +20,14 @@ from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.losses.costs.cost_matrix import CostMatrix
 from consistruct.protocols import FloatArray
 
-__all__ = ["Kind", "Metric", "check_confusion", "one_against_rest", "one_against_rest_adjoint"]
+__all__ = [
+    "Kind",
+    "Metric",
+    "OfMetric",
+    "check_confusion",
+    "one_against_rest",
+    "one_against_rest_adjoint",
+]
 
 Kind = Literal["linear", "concave", "ratio", "other"]
 
@@ -126,6 +133,48 @@ class Metric(Member, ABC):
                 "matrix of one label"
             )
         return CostMatrix(self.costs(found))
+
+
+class OfMetric(Metric):
+    """A metric with a condition or a leave around it: what it measures is the inner one's.
+
+    Members say of which `kind` they are.
+    """
+
+    metric: Metric
+
+    @property
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
+        return self.metric.value_range
+
+    @property
+    def ordered_classes(self) -> bool:
+        return self.metric.ordered_classes
+
+    @property
+    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        return self.metric.names
+
+    @property
+    def n_classes(self) -> int | None:  # type: ignore[override]
+        return self.metric.n_classes
+
+    @property
+    def worst_class(self) -> bool:  # type: ignore[override]
+        return self.metric.worst_class
+
+    @property
+    def stages(self) -> tuple[Metric, ...]:
+        return self.metric.stages
+
+    def value(self, confusion: FloatArray) -> float:
+        return self.metric.value(confusion)
+
+    def gradient(self, confusion: FloatArray) -> FloatArray:
+        return self.metric.gradient(confusion)
+
+    def majorant(self, confusion: FloatArray) -> tuple[FloatArray, float]:
+        return self.metric.majorant(confusion)
 
 
 def check_confusion(confusion: object, metric: Metric) -> FloatArray:

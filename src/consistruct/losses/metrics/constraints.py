@@ -14,7 +14,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct._validation import check_count, check_number
-from consistruct.losses.metrics.base import Kind, Metric
+from consistruct.losses.metrics.base import Kind, Metric, OfMetric
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -240,7 +240,7 @@ class EqualRecall(Constraint):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Constrained(Metric):
+class Constrained(OfMetric):
     """A metric to be made large under conditions that must hold on new rows.
 
     Parameters
@@ -289,22 +289,6 @@ class Constrained(Metric):
         return self.metric.kind
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.metric.value_range
-
-    @property
-    def ordered_classes(self) -> bool:
-        return self.metric.ordered_classes
-
-    @property
-    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return self.metric.names
-
-    @property
-    def n_classes(self) -> int | None:  # type: ignore[override]
-        return self.metric.n_classes
-
-    @property
     def labels(self) -> bool:  # type: ignore[override]
         flags = all(isinstance(part, FlaggedAtMost) for part in self.constraints)
         return self.metric.labels and flags
@@ -314,20 +298,6 @@ class Constrained(Metric):
         """The column of X whose values are the groups, or None."""
         named = [part.column for part in self.constraints if part.column is not None]
         return named[0] if named else None
-
-    @property
-    def worst_class(self) -> bool:  # type: ignore[override]
-        return self.metric.worst_class
-
-    @property
-    def stages(self) -> tuple[Metric, ...]:
-        return self.metric.stages
-
-    def value(self, confusion: FloatArray) -> float:
-        return self.metric.value(confusion)
-
-    def gradient(self, confusion: FloatArray) -> FloatArray:
-        return self.metric.gradient(confusion)
 
     # --- the conditions together ---
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consistruct.losses.metrics.base import Kind, Metric
-from consistruct.protocols import FloatArray
+from consistruct.losses.metrics.base import Kind, Metric, OfMetric
 
 __all__ = ["Randomised"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Randomised(Metric):
+class Randomised(OfMetric):
     """A concave metric whose rule may be drawn at random between a few cost matrices.
 
     Only where many rows have the same probabilities can that help: one rule has to treat them
@@ -46,36 +45,3 @@ class Randomised(Metric):
     @property
     def kind(self) -> Kind:
         return self.metric.kind
-
-    @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]
-        return self.metric.value_range
-
-    @property
-    def n_classes(self) -> int | None:  # type: ignore[override]
-        return self.metric.n_classes
-
-    @property
-    def worst_class(self) -> bool:  # type: ignore[override]
-        return self.metric.worst_class
-
-    @property
-    def ordered_classes(self) -> bool:
-        return self.metric.ordered_classes
-
-    @property
-    def names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        return self.metric.names
-
-    @property
-    def stages(self) -> tuple[Metric, ...]:
-        return self.metric.stages
-
-    def value(self, confusion: FloatArray) -> float:
-        return self.metric.value(confusion)
-
-    def gradient(self, confusion: FloatArray) -> FloatArray:
-        return self.metric.gradient(confusion)
-
-    def majorant(self, confusion: FloatArray) -> tuple[FloatArray, float]:
-        return self.metric.majorant(confusion)
