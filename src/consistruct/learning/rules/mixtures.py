@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from consistruct.learning.rules.balance import balanced_weights
 from consistruct.learning.rules.counts import Counts
+from consistruct.learning.streams.sample import mixed
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray, IntArray
 
@@ -27,6 +27,7 @@ ROUNDS = 60
 CLOSE = 1e-5
 MANY_ROWS = 10_000  # from which on the game starts from the first rule
 FEWEST = 1e-6  # shares below are left out
+STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64: zeros do not stay zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +95,12 @@ def drawn_members(shares: FloatArray, chances: FloatArray, seed: int) -> IntArra
     so do rows that are asked for one at a time, since their estimates differ.
     """
     words = np.ascontiguousarray(chances, dtype=np.float64).view(np.uint64)
-    state = _scrambled(np.arange(len(chances), dtype=np.uint64) + np.uint64(seed << 20))
+    state = mixed(np.arange(len(chances), dtype=np.uint64) + np.uint64(seed << 20) + STEP)
     for column in words.T:
-        state = _scrambled(state ^ column)
+        state = mixed((state ^ column) + STEP)
     level = (state >> np.uint64(11)) * 2.0**-53
     last = len(shares) - 1
     return np.minimum(np.searchsorted(np.cumsum(shares), level, side="right"), last)
-
-
-def _scrambled(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64: every bit of the answer depends on every bit given."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(state ^ (state >> np.uint64(31)))
 
 
 def _counted(rows: Counts, costs: FloatArray) -> FloatArray:
