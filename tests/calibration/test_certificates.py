@@ -158,6 +158,16 @@ def test_the_scale_is_no_field(certificates, name):
     )
 
 
+@pytest.mark.parametrize("name", CURVES)
+def test_files_with_other_fields_are_refused(certificates, name):
+    document = json.loads(certificates[name].to_json())
+    with pytest.raises(CertificateError, match=r"unknown fields \['log_scale'\]"):
+        from_json(json.dumps({**document, "log_scale": 0.0}))
+    del document["upper"]
+    with pytest.raises(CertificateError, match="missing or malformed data: KeyError"):
+        from_json(json.dumps(document))
+
+
 def moved(law):
     """Another law: its mass shifted by one place."""
     return [*law[1:], law[0]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
+from consistruct._fields import dump, load
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.exceptions import CertificateError
 
@@ -76,14 +78,19 @@ class PlainCertificate(ABC):
         """log of `scale`."""
         return math.log(self.scale.numerator) - math.log(self.scale.denominator)
 
-    @abstractmethod
     def document(self) -> dict[str, Any]:
-        """The data, without kind and schema."""
+        """The fields as plain JSON data, without kind and schema."""
+        found: dict[str, Any] = dump(self, encode)
+        return found
 
     @classmethod
-    @abstractmethod
-    def read(cls, document: dict[str, Any]) -> PlainCertificate:
-        """From the data."""
+    def read(cls, document: dict[str, Any]) -> Self:
+        """From what `document` gives, with or without kind and schema."""
+        names = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        if unknown := set(document) - names - {"kind", "schema"}:
+            raise CertificateError(f"unknown fields {sorted(unknown)}")
+        found: Self = load(cls, document)
+        return found
 
     @staticmethod
     @abstractmethod
@@ -93,7 +100,7 @@ class PlainCertificate(ABC):
     def check(self) -> None:
         """Recompute both ends exactly; raise CertificateError unless they are proved."""
         try:
-            self.verify({"kind": self.kind, **encode(self.document())})
+            self.verify({"kind": self.kind, **self.document()})
         except REFUSALS as reason:
             refused = type(reason).__name__ == "Refused"  # every checker has its own
             said = str(reason) if refused else f"malformed: {reason!r}"
@@ -101,13 +108,12 @@ class PlainCertificate(ABC):
 
     def to_json(self) -> str:
         """One JSON object: everything that a check needs, nothing else."""
-        return json.dumps(
-            {"schema": SCHEMA, "kind": self.kind, **encode(self.document())}, allow_nan=False
-        )
+        document = {"schema": SCHEMA, "kind": self.kind, **self.document()}
+        return json.dumps(document, allow_nan=False)
 
 
 def encode(value: Any) -> Any:
-    """Plain JSON data: fractions become strings "p/q"."""
+    """A number or text for JSON: fractions become strings "p/q"."""
     if isinstance(value, Fraction):
         if value.denominator == 1 and abs(value.numerator) < 2**53:
             return value.numerator
@@ -115,10 +121,6 @@ def encode(value: Any) -> Any:
         if max(top.bit_length(), bottom.bit_length()) > DECIMAL_BITS:
             return f"{top:#x}/{bottom:#x}"
         return f"{top}/{bottom}"
-    if isinstance(value, dict):
-        return {key: encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
     if value is None or isinstance(value, int | float | str):
         return value
     raise TypeError(f"a certificate contains plain data, not {type(value).__name__}")

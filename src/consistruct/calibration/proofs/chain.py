@@ -8,15 +8,14 @@ down (compiled here, `chain_bounds`; a second implementation in `checkers/chain.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from consistruct.calibration.proofs.base import PlainCertificate
 from consistruct.calibration.proofs.checkers import chain as checker
 from consistruct.calibration.structured.chain_bounds import chain_bounds
-from consistruct.exceptions import CertificateError
 
 __all__ = ["ChainCertificate"]
 
@@ -76,20 +75,6 @@ class ChainCertificate(PlainCertificate):
             truth = tuple(a if s >= high else b for a, b, s in zip(i, j, share, strict=True))
             found[truth] = found.get(truth, 0.0) + high - low
         return tuple(found.items())
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> Self:
-        fields: dict[str, Any] = {
-            name: document[name] for name in cls.__dataclass_fields__ if name != "kind"
-        }
-        if unknown := set(document) - set(fields) - {"kind", "schema"}:
-            raise CertificateError(f"unknown fields {sorted(unknown)}")
-        rows = ("differs", "flow", "contrast", "multipliers")
-        fields |= {name: tuple(fields[name]) for name in rows}
-        return cls(**fields)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -49,23 +49,6 @@ class HammingCertificate(PlainCertificate):
         delta = hamming.number(self.eps) * self.T / self.d
         return float((1 + delta) / 2), float((1 - delta) / 2)
 
-    def document(self) -> dict[str, Any]:
-        return {
-            "T": self.T,
-            "n_states": self.n_states,
-            "scores": self.scores,
-            "eps": self.eps,
-            "lower": self.lower,
-            "upper": self.upper,
-            "d": self.d,
-            "x": {str(d): x for d, x in self.x.items()},
-        }
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> HammingCertificate:
-        data = {name: document[name] for name in cls.__dataclass_fields__}
-        return cls(**{**data, "x": {int(d): x for d, x in document["x"].items()}})
-
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         hamming.verify(document)

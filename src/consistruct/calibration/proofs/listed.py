@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from consistruct._fields import form
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain, probabilities
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["ListedCertificate"]
 
 FILTER_FROM = 10  # labels: below, integers are as fast
+
+Points = dict[tuple[int, int], list[tuple[dict[int, Exact], Exact]]]  # {(i, j): [(w, ν)]}
+
+
+def _write_points(points: Points) -> list[dict[str, Any]]:
+    return [{"pair": pair, "w": w, "nu": nu} for pair, duals in points.items() for w, nu in duals]
+
+
+def _read_points(entries: list[dict[str, Any]]) -> Points:
+    points: Points = {}
+    for entry in entries:
+        i, j = entry["pair"]
+        w = {int(c): x for c, x in entry["w"].items()}
+        points.setdefault((i, j), []).append((w, entry["nu"]))
+    return points
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +63,7 @@ class ListedCertificate(PlainCertificate):
     law: list[Exact]
     level: Exact | None
     theta: list[Exact] | None
-    points: dict[tuple[int, int], list[tuple[dict[int, Exact], Exact]]]
+    points: Annotated[Points, form(_write_points, _read_points)]
     wins: dict[int, list[Exact]]
     excluded: dict[int, dict[int, Exact]]
 
@@ -88,49 +104,6 @@ class ListedCertificate(PlainCertificate):
     def probabilities(self) -> list[float]:
         """`law` as probabilities, rounded."""
         return probabilities(self.law)
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "loss": self.loss,
-            "scores": self.scores,
-            "measure": self.measure,
-            "eps": self.eps,
-            "lower": self.lower,
-            "upper": self.upper,
-            "pair": list(self.pair),
-            "law": self.law,
-            "level": self.level,
-            "theta": self.theta,
-            "points": [
-                {"pair": list(pair), "w": {str(c): x for c, x in w.items()}, "nu": nu}
-                for pair, points in self.points.items()
-                for w, nu in points
-            ],
-            "wins": {str(label): theta for label, theta in self.wins.items()},
-            "excluded": {
-                str(label): {str(c): x for c, x in mixture.items()}
-                for label, mixture in self.excluded.items()
-            },
-        }
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> ListedCertificate:
-        points: dict[tuple[int, int], list[tuple[dict[int, Exact], Exact]]] = {}
-        for entry in document["points"]:
-            i, j = entry["pair"]
-            w = {int(c): x for c, x in entry["w"].items()}
-            points.setdefault((i, j), []).append((w, entry["nu"]))
-        i, j = document["pair"]
-        return cls(
-            loss=document["loss"], scores=document["scores"], measure=document["measure"],
-            eps=document["eps"], lower=document["lower"], upper=document["upper"], pair=(i, j),
-            law=document["law"], level=document["level"], theta=document["theta"], points=points,
-            wins={int(c): x for c, x in document["wins"].items()},
-            excluded={
-                int(c): {int(d): x for d, x in mixture.items()}
-                for c, mixture in document["excluded"].items()
-            },
-        )  # fmt: skip
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from consistruct._fields import form
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
 from consistruct.calibration.proofs.checkers import mixed
 
 __all__ = ["MixedCertificate"]
+
+Points = dict[str, tuple[list[Exact], Exact]]  # {orbit: (w, ν)}
+
+
+def _write_points(points: Points) -> dict[str, Any]:
+    return {key: {"w": w, "nu": nu} for key, (w, nu) in points.items()}
+
+
+def _read_points(entries: dict[str, Any]) -> Points:
+    return {key: (entry["w"], entry["nu"]) for key, entry in entries.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +48,7 @@ class MixedCertificate(PlainCertificate):
     pair: tuple[int, int]
     law: list[Exact]
     level: Exact
-    points: dict[str, tuple[list[Exact], Exact]]
+    points: Annotated[Points, form(_write_points, _read_points)]
 
     @property
     def scale(self) -> Fraction:
@@ -60,28 +71,6 @@ class MixedCertificate(PlainCertificate):
     def probabilities(self) -> list[float]:
         """`law` as probabilities, rounded."""
         return probabilities(self.law)
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "sizes": list(self.sizes),
-            "assignment": self.assignment,
-            "eta": self.eta,
-            "scores": self.scores,
-            "eps": self.eps,
-            "lower": self.lower,
-            "upper": self.upper,
-            "pair": list(self.pair),
-            "law": self.law,
-            "level": self.level,
-            "points": {key: {"w": w, "nu": nu} for key, (w, nu) in self.points.items()},
-        }
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> MixedCertificate:
-        data = {name: document[name] for name in cls.__dataclass_fields__}
-        i, j = document["pair"]
-        points = {key: (entry["w"], entry["nu"]) for key, entry in document["points"].items()}
-        return cls(**{**data, "sizes": tuple(document["sizes"]), "pair": (i, j), "points": points})
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -6,9 +6,8 @@ scored pair by pair, sequences with chain scores, label sets judged by F-beta.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from consistruct.calibration.proofs.base import Exact, PlainCertificate
 from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
@@ -37,19 +36,10 @@ class OracleCertificate(PlainCertificate):
     eps: Exact
     lower: Exact
     upper: Exact
-    pair: tuple[Any, Any]
+    pair: tuple[tuple[int, ...], tuple[int, ...]]
     truths: list[Any]
     law: list[float]
     theta: list[float]
-
-    def document(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> Self:
-        data = {field.name: document[field.name] for field in dataclasses.fields(cls)}
-        i, j = (tuple(label) for label in document["pair"])
-        return cls(**{**data, "pair": (i, j)})
 
 
 @dataclass(frozen=True, eq=False)

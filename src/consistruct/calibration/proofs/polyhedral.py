@@ -77,23 +77,6 @@ class PolyhedralCertificate(PlainCertificate):
         """`law` as probabilities, rounded."""
         return probabilities(self.law)
 
-    def document(self) -> dict[str, Any]:
-        names = (
-            "surrogate", "loss", "eps", "lower", "upper", "pair", "law", "scores", "coupling",
-            "pairs", "symmetries",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> PolyhedralCertificate:
-        i, j = document["pair"]
-        return cls(
-            surrogate=document["surrogate"], loss=document["loss"], eps=document["eps"],
-            lower=document["lower"], upper=document["upper"], pair=(i, j), law=document["law"],
-            scores=document["scores"], coupling=document["coupling"], pairs=document["pairs"],
-            symmetries=document["symmetries"],
-        )  # fmt: skip
-
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         polyhedral.verify(document)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from consistruct._fields import form
 from consistruct.calibration.distributions import Distributions, restore
 from consistruct.calibration.proofs.base import Exact, PlainCertificate
 from consistruct.calibration.proofs.checkers import restricted
@@ -35,7 +36,7 @@ class RestrictedCertificate(PlainCertificate):
     kind: ClassVar[str] = "restricted"
 
     loss: list[list[float]]
-    distributions: Distributions
+    distributions: Annotated[Distributions, form(Distributions.document, restore)]
     eps: float
     lower: Exact
     upper: Exact
@@ -60,31 +61,6 @@ class RestrictedCertificate(PlainCertificate):
         shares = np.array([float(number(x)) for x in self._won.law])
         found: list[float] = (polytope.matrix() @ (shares / shares.sum())).tolist()
         return found
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "loss": self.loss,
-            "distributions": self.distributions.document(),
-            "eps": self.eps,
-            "lower": self.lower,
-            "upper": self.upper,
-            "parts": [None if part is None else part.document() for part in self.parts],
-            "winner": self.winner,
-        }
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> Self:
-        return cls(
-            loss=document["loss"],
-            distributions=restore(document["distributions"]),
-            eps=document["eps"],
-            lower=document["lower"],
-            upper=document["upper"],
-            parts=tuple(
-                None if part is None else ListedCertificate.read(part) for part in document["parts"]
-            ),
-            winner=document["winner"],
-        )
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -8,12 +8,11 @@ the pairs that Theorem 7 does not cover. Everything is a rational number.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from consistruct.calibration.proofs.base import PlainCertificate
 from consistruct.calibration.proofs.checkers import sets
-from consistruct.exceptions import CertificateError
 
 __all__ = ["SetCertificate"]
 
@@ -56,20 +55,6 @@ class SetCertificate(PlainCertificate):
         a, b, c, d = self.groups
         return (1,) * (a + b) + (0,) * (c + d), (1,) * a + (0,) * b + (1,) * c + (0,) * d
 
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> Self:
-        names = [name for name in cls.__dataclass_fields__ if name != "kind"]
-        if unknown := set(document) - set(names) - {"kind", "schema"}:
-            raise CertificateError(f"unknown fields {sorted(unknown)}")
-        return cls(**{name: _tuples(document[name]) for name in names})
-
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         sets.verify(document)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(x) for x in value) if isinstance(value, list | tuple) else value
