@@ -36,12 +36,9 @@ class Form:
     name: str = ""
 
 
-def form(write: Callable[[Any], Any], read: Callable[[Any], Any]) -> Form:
-    """A field in one entry of its own name, such as ``form(str, int)`` for integers of any size."""
-    return Form(
-        lambda name, value: {name: write(value)},
-        lambda data, name: read(data[name]),
-    )
+def form(write: Callable[[Any], Any], read: Callable[[Any], Any], name: str = "") -> Form:
+    """A field in one entry, such as ``form(str, int)`` for integers of any size."""
+    return Form(lambda name, value: {name: write(value)}, lambda data, name: read(data[name]), name)
 
 
 def finite(value: Any) -> Any:

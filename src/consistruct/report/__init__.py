@@ -7,17 +7,20 @@ from consistruct.report.calibration.charts import (
     comparison_charts,
     comparison_figures,
 )
-from consistruct.report.calibration.html import calibration_html
 from consistruct.report.calibration.model import (
     CalibrationReport,
     LawEntry,
     ReportPoint,
+    Restriction,
     SampleSize,
     SampleSizes,
     WorstCase,
 )
-from consistruct.report.calibration.restriction import Restriction
-from consistruct.report.calibration.tables import calibration_tables
+from consistruct.report.calibration.output import (
+    calibration_html,
+    calibration_tables,
+    calibration_text,
+)
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.figures import figure_charts, figure_csv, figure_picture
 from consistruct.report.forecasts import forecast_dict, forecast_text
@@ -58,7 +61,6 @@ from consistruct.report.simulation import (
     simulation_dict,
     simulation_text,
 )
-from consistruct.report.text import calibration_text
 
 __all__ = [
     "CALIBRATION_SCHEMA",

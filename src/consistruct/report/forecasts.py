@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from consistruct._fields import dump
 from consistruct.report.guarantees import plan_dict
 from consistruct.report.numbers import count_text
 from consistruct.report.schema import SCHEMA_VERSION
@@ -27,16 +28,7 @@ def forecast_dict(
     return {
         "schema_version": SCHEMA_VERSION,
         **forecast.as_dict(),
-        "rows_needed": [
-            {
-                "value": one.value,
-                "rows": one.rows,
-                "low": one.low,
-                "high": one.high,
-                "text": one.text,
-            }
-            for one in needed
-        ],
+        "rows_needed": dump(list(needed)),
         "worst_case": {"reason": worst} if isinstance(worst, str) else plan_dict(worst),
     }
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from consistruct._fields import dump
 from consistruct.exceptions import describe_count
 from consistruct.guarantees import (
     Advice,
@@ -34,7 +34,7 @@ __all__ = [
 
 def plan_dict(plan: SampleComplexity) -> dict[str, Any]:
     """JSON-ready: big integers as decimal strings, infinities and NaN as null."""
-    return {
+    found: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "loss": repr(plan.loss),
         "scores": repr(plan.scores),
@@ -44,8 +44,8 @@ def plan_dict(plan: SampleComplexity) -> dict[str, Any]:
         "eps_reason": plan.eps_reason,
         "radius": plan.radius,
         "q_bound": plan.q_bound,
-        "log_envelope": _finite(plan.log_envelope),
-        "gap": _finite(plan.gap),
+        "log_envelope": plan.log_envelope,
+        "gap": plan.gap,
         "consistency_level": plan.consistency_level,
         "approximation_error": plan.approximation_error,
         "max_eps": plan.max_eps,
@@ -53,18 +53,19 @@ def plan_dict(plan: SampleComplexity) -> dict[str, Any]:
         "paper": _column_dict(plan.paper),
         "sharp": _column_dict(plan.sharp),
     }
+    return {name: dump(value) for name, value in found.items()}
 
 
 def _column_dict(column: GuaranteeColumn) -> dict[str, Any]:
     return {
-        "D": _finite(column.D),
-        "M": _finite(column.M),
-        "DM": _finite(column.DM),
-        "step": _finite(column.step),
-        "iterations": _finite(column.iterations),
-        "log10_iterations": _finite(column.log10_iterations),
-        "log_D": _finite(column.log_D),
-        "log_M": _finite(column.log_M),
+        "D": column.D,
+        "M": column.M,
+        "DM": column.DM,
+        "step": column.step,
+        "iterations": column.iterations,
+        "log10_iterations": column.log10_iterations,
+        "log_D": column.log_D,
+        "log_M": column.log_M,
         "assumptions": dict(column.assumptions),
     }
 
@@ -188,7 +189,7 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
         "counts_approximation": advice.counts_approximation,
         "recommended": None if advice.recommended is None else advice.recommended.name,
         "reason": advice.reason,
-        "families": [_family_dict(entry) for entry in advice.families],
+        "families": [dump(_family_dict(entry)) for entry in advice.families],
         "crossings": [{"family": name, "eps": eps} for name, eps in advice.crossings],
         "skipped": [{"family": name, "reason": why} for name, why in advice.skipped],
         "surrogates": None if advice.surrogates is None else _surrogates_dict(advice.surrogates),
@@ -200,13 +201,7 @@ def _surrogates_dict(advice: SurrogateAdvice) -> dict[str, Any]:
         "eps": advice.eps,
         "recommended": None if advice.recommended is None else advice.recommended.name,
         "reason": advice.reason,
-        "entries": [
-            {
-                name: _finite(value) if isinstance(value, float) else value
-                for name, value in asdict(entry).items()
-            }
-            for entry in advice.entries
-        ],
+        "entries": dump(advice.entries),
         "refused": [{"surrogate": name, "reason": why} for name, why in advice.refused],
     }
 
@@ -221,10 +216,10 @@ def _family_dict(entry: FamilyGuarantee) -> dict[str, Any]:
         "approximation_error": entry.approximation_error,
         "eps": entry.eps,
         "total": entry.total,
-        "log_H": _finite(entry.log_H),
-        "iterations": _finite(entry.iterations),
-        "log10_iterations": _finite(entry.log_iterations / math.log(10)),
-        "gap": _finite(entry.gap),
+        "log_H": entry.log_H,
+        "iterations": entry.iterations,
+        "log10_iterations": entry.log_iterations / math.log(10),
+        "gap": entry.gap,
         "pareto": entry.on_front,
         "method": entry.method,
     }
@@ -293,7 +288,3 @@ def _magnitude(log: float) -> str:
     if abs(log) < 600:
         return f"{math.exp(log):.4g}"
     return f"10^{log / math.log(10):.1f}"
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from consistruct._fields import Form, finite, form
 
 __all__ = [
+    "Count",
+    "LogOrZero",
+    "OrInfinite",
+    "Texts",
     "count_text",
     "dump_log",
     "dump_magnitude",
-    "dump_number",
     "load_log",
     "load_magnitude",
     "log_text",
+    "null_as",
 ]
 
 LARGEST = 308.2  # 10^308.2 is still a float
@@ -51,51 +58,55 @@ def log_text(log: float) -> str:
     return f"10^{log / math.log(10):.1f}"
 
 
-# --- in JSON ---
-
-
-def dump_number(value: float | None) -> float | None:
-    """A finite number, or null for infinities and what is not known.
-
-    >>> dump_number(0.5), dump_number(math.inf), dump_number(None)
-    (0.5, None, None)
-    """
-    return None if value is None or not math.isfinite(value) else float(value)
+# --- in JSON, see consistruct._fields ---
 
 
 def dump_log(name: str, log: float | None) -> dict[str, float | None]:
     """A quantity given by its logarithm, as value and logarithm.
 
-    >>> dump_log("bound", 0.0), dump_log("bound", -math.inf)
-    ({'bound': 1.0, 'bound_log': 0.0}, {'bound': 0.0, 'bound_log': None})
-    >>> dump_log("bound", None)
-    {'bound': None, 'bound_log': None}
+    >>> dump_log("bound", 0.0), dump_log("bound", None)
+    ({'bound': 1.0, 'bound_log': 0.0}, {'bound': None, 'bound_log': None})
     """
     value = None if log is None or log > 709 else math.exp(log)
-    return {name: value, f"{name}_log": dump_number(log)}
+    return {name: value, f"{name}_log": log}
 
 
-def load_log(data: dict[str, Any], name: str) -> float | None:
-    """The inverse of `dump_log`, for quantities that are finite or not known."""
+def load_log(data: Mapping[str, Any], name: str) -> float | None:
+    """The inverse of `dump_log`, for quantities that are finite or not known; null beside 0: −inf.
+
+    >>> load_log({"bound": 0.0, "bound_log": None}, "bound")
+    -inf
+    """
     value, log = data[name], data[f"{name}_log"]
     if log is not None:
         return float(log)
     return None if value is None else -math.inf
 
 
-def dump_magnitude(name: str, log10: float) -> dict[str, float | None]:
+def dump_magnitude(name: str, log10: float | None) -> dict[str, float | None]:
     """A count given by log₁₀: 0 for −inf; null beside a logarithm if too large, beside null: inf.
 
     >>> dump_magnitude("n", 3.0), dump_magnitude("n", 1000.0)
     ({'n': 1000.0, 'n_log10': 3.0}, {'n': None, 'n_log10': 1000.0})
     """
-    value = None if log10 > LARGEST else 10.0**log10
-    return {name: value, f"{name}_log10": dump_number(log10)}
+    value = None if log10 is None or log10 > LARGEST else 10.0**log10
+    return {name: value, f"{name}_log10": log10}
 
 
-def load_magnitude(data: dict[str, Any], name: str) -> float:
+def load_magnitude(data: Mapping[str, Any], name: str) -> float:
     """The inverse of `dump_magnitude`."""
     value, log10 = data[name], data[f"{name}_log10"]
     if log10 is not None:
         return float(log10)
     return math.inf if value is None else -math.inf
+
+
+def null_as(infinity: float, name: str = "") -> Form:
+    """A number whose null stands for this infinity."""
+    return form(finite, lambda data: infinity if data is None else data, name)
+
+
+Count = Annotated[int, form(str, int)]  # of any size: a decimal string
+OrInfinite = Annotated[float, null_as(math.inf)]
+LogOrZero = Annotated[float, null_as(-math.inf)]  # log 0
+Texts = Annotated[tuple[tuple[str, str], ...], form(dict, lambda data: tuple(data.items()))]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["WORST_CASE", "Section"]
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["WORST_CASE", "Section", "sections_text"]
 
 WORST_CASE = "Worst-case guarantee, over all distributions"
 
@@ -36,3 +42,24 @@ class Section:
     facts: tuple[tuple[str, str], ...] = ()
     charts: tuple[str, ...] = ()
     fold: str = ""
+
+
+def sections_text(
+    sections: Sequence[Section], after: dict[str, RenderableType] | None = None
+) -> list[RenderableType]:
+    """For a terminal: question, answer, details, numbers; `after` adds a table to some sections."""
+    parts: list[RenderableType] = []
+    for section in sections:
+        parts.append(Text(f"\n{section.question}", style="bold"))
+        parts.append(Padding(Text(section.answer), (0, 0, 0, 2)))
+        if section.fold:  # a terminal has none: what is in it has a heading of its own
+            parts.append(Padding(Text(section.fold, style="italic"), (0, 0, 0, 2)))
+        parts += [Padding(Text(detail, style="dim"), (0, 0, 0, 2)) for detail in section.details]
+        if section.facts:
+            facts = Table.grid(padding=(0, 2))
+            for name, value in section.facts:
+                facts.add_row(Text(name), Text(value))
+            parts.append(Padding(facts, (0, 0, 0, 4)))
+        if after is not None and section.key in after:
+            parts.append(Padding(after[section.key], (0, 0, 0, 2)))
+    return parts

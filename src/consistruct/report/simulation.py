@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from consistruct._fields import dump, finite
 from consistruct.exceptions import describe_count
 from consistruct.guarantees import HardnessStudy, LearningCurve
 from consistruct.report.calibration.model import SCHEMA_VERSION
@@ -34,12 +34,12 @@ def simulation_dict(curve: LearningCurve) -> dict[str, Any]:
         "M": curve.M,
         "factor": curve.factor,
         "optimum_norm": curve.optimum_norm,
-        "effective_classes": _finite(curve.effective_classes),
+        "effective_classes": finite(curve.effective_classes),
         "surrogate_start": curve.surrogate_start,
         "task_start": curve.task_start,
         "repeats": curve.repeats,
         "holds": curve.holds,
-        "points": [asdict(point) for point in curve.points],
+        "points": dump(curve.points),
     }
 
 
@@ -101,11 +101,11 @@ def hardness_dict(study: HardnessStudy) -> dict[str, Any]:
                 "effective_classes": row.effective_classes,
                 "optimum_norm": row.optimum_norm,
                 "q_bound": row.q_bound,
-                "reached": _finite(row.reached),
+                "reached": finite(row.reached),
             }
             for row in study.rows
         ],
-        "fits": [asdict(fit) for fit in study.fits],
+        "fits": dump(study.fits),
     }
 
 
@@ -136,7 +136,3 @@ def hardness_text(study: HardnessStudy) -> Group:
             f"{fit.r_squared:.2f}",
         )
     return Group(problems, Text(""), fits)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -29,10 +29,10 @@ from consistruct.report.calibration.model import (
     CalibrationReport,
     Label,
     ReportPoint,
+    Restriction,
     SampleSize,
     SampleSizes,
 )
-from consistruct.report.calibration.restriction import Restriction
 from consistruct.report.calibration.worst_case import find_worst_case
 from consistruct.report.label_names import shown_label
 from consistruct.report.subjects import loss_title, scores_title

@@ -8,16 +8,21 @@ that was stored last year looks as it did then. The schema is ``schemas/calibrat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
 
-from consistruct.report.calibration.restriction import Restriction
+from consistruct._fields import Form, dump, load
 from consistruct.report.numbers import (
+    Count,
+    LogOrZero,
+    OrInfinite,
+    Texts,
     dump_log,
     dump_magnitude,
-    dump_number,
     load_log,
     load_magnitude,
+    null_as,
 )
 from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_document, reading
 
@@ -27,12 +32,36 @@ __all__ = [
     "Label",
     "LawEntry",
     "ReportPoint",
+    "Restriction",
     "SampleSize",
     "SampleSizes",
     "WorstCase",
 ]
 
 Label = str | int | tuple[int, ...]  # a name, a class number, or the states of all parts
+
+
+def _dump_end(name: str, log: float) -> dict[str, float]:
+    return {f"log_{name}": log}
+
+
+def _load_end(data: Mapping[str, Any], name: str) -> float:
+    """The logarithm of an end of the interval: null beside 0 is −inf, beside null (+inf) +inf."""
+    value, log = data[name], data[f"log_{name}"]
+    if log is not None:
+        return float(log)
+    return math.inf if value is None else -math.inf
+
+
+def _load_classes(data: Mapping[str, Any], name: str) -> float | None:
+    """Null is an infinite number or the logarithm of 0, unless nothing is known of it."""
+    value: float | None = data[name]
+    if value is not None or data["effective_classes_exact"] is None:
+        return value
+    return -math.inf if name.endswith("_log") else math.inf
+
+
+Classes = Annotated[float | None, Form(lambda name, value: {name: value}, _load_classes)]
 
 
 @dataclass(frozen=True)
@@ -50,13 +79,13 @@ class ReportPoint:
     """
 
     eps: float
-    lower: float
-    upper: float
-    log_lower: float
-    log_upper: float
-    log_theorem_7: float | None
-    log_theorem_8: float | None
-    log_envelope: float | None
+    lower: OrInfinite
+    upper: OrInfinite
+    log_lower: Annotated[float, Form(_dump_end, _load_end, "lower")]
+    log_upper: Annotated[float, Form(_dump_end, _load_end, "upper")]
+    log_theorem_7: Annotated[float | None, Form(dump_log, load_log, "theorem_7")]
+    log_theorem_8: Annotated[float | None, Form(dump_log, load_log, "theorem_8")]
+    log_envelope: Annotated[float | None, Form(dump_log, load_log, "envelope")]
     method: str
     status: str
     pair: tuple[Label, Label] | None
@@ -67,49 +96,6 @@ class ReportPoint:
         if self.eps == 0 or math.isinf(self.log_lower):
             return None
         return 2 * math.log(self.eps) - math.log(4) - self.log_lower
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "eps": self.eps,
-            "lower": dump_number(self.lower),
-            "upper": dump_number(self.upper),
-            "log_lower": dump_number(self.log_lower),
-            "log_upper": dump_number(self.log_upper),
-            **dump_log("theorem_7", self.log_theorem_7),
-            **dump_log("theorem_8", self.log_theorem_8),
-            **dump_log("envelope", self.log_envelope),
-            "equivalent_classes_log": self.log_equivalent_classes,
-            "method": self.method,
-            "status": self.status,
-            "pair": None if self.pair is None else [_dump_label(label) for label in self.pair],
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`."""
-        return cls(
-            eps=data["eps"],
-            lower=math.inf if data["lower"] is None else data["lower"],
-            upper=math.inf if data["upper"] is None else data["upper"],
-            log_lower=_load_end(data["lower"], data["log_lower"]),
-            log_upper=_load_end(data["upper"], data["log_upper"]),
-            log_theorem_7=load_log(data, "theorem_7"),
-            log_theorem_8=load_log(data, "theorem_8"),
-            log_envelope=load_log(data, "envelope"),
-            method=data["method"],
-            status=data["status"],
-            pair=None
-            if data["pair"] is None
-            else (_load_label(data["pair"][0]), _load_label(data["pair"][1])),
-        )
-
-
-def _load_end(value: float | None, log: float | None) -> float:
-    """The logarithm of an end of the interval: null beside 0 is −inf, beside null (+inf) +inf."""
-    if log is not None:
-        return log
-    return math.inf if value is None else -math.inf
 
 
 @dataclass(frozen=True)
@@ -147,38 +133,8 @@ class WorstCase:
     rest: float
     expected_better: float | None
     expected_predicted: float | None
-    log_surrogate_gap: float
+    log_surrogate_gap: Annotated[float, null_as(-math.inf, "surrogate_gap_log")]
     note: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "eps": self.eps,
-            "better": _dump_label(self.better),
-            "predicted": _dump_label(self.predicted),
-            "law": [{"truth": e.truth, "probability": e.probability} for e in self.law],
-            "rest": self.rest,
-            "expected_better": self.expected_better,
-            "expected_predicted": self.expected_predicted,
-            "surrogate_gap_log": dump_number(self.log_surrogate_gap),
-            "note": self.note,
-        }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`."""
-        gap = data["surrogate_gap_log"]
-        return cls(
-            eps=data["eps"],
-            better=_load_label(data["better"]),
-            predicted=_load_label(data["predicted"]),
-            law=tuple(LawEntry(e["truth"], e["probability"]) for e in data["law"]),
-            rest=data["rest"],
-            expected_better=data["expected_better"],
-            expected_predicted=data["expected_predicted"],
-            log_surrogate_gap=-math.inf if gap is None else gap,
-            note=data["note"],
-        )
 
 
 @dataclass(frozen=True)
@@ -189,9 +145,9 @@ class SampleSize:
     """
 
     eps: float
-    log10_paper: float
-    log10_sharp: float
-    gap: float
+    log10_paper: Annotated[float, Form(dump_magnitude, load_magnitude, "paper")]
+    log10_sharp: Annotated[float, Form(dump_magnitude, load_magnitude, "sharp")]
+    gap: OrInfinite
 
 
 @dataclass(frozen=True)
@@ -201,49 +157,36 @@ class SampleSizes:
     radius: float
     q_bound: float
     points: tuple[SampleSize, ...]
-    paper_assumptions: tuple[tuple[str, str], ...]
-    sharp_assumptions: tuple[tuple[str, str], ...]
+    paper_assumptions: Texts
+    sharp_assumptions: Texts
 
     def at(self, eps: float) -> SampleSize:
         """The entry of an ε of the grid."""
         return next(point for point in self.points if point.eps == eps)
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "radius": self.radius,
-            "q_bound": self.q_bound,
-            "points": [
-                {
-                    "eps": point.eps,
-                    **dump_magnitude("paper", point.log10_paper),
-                    **dump_magnitude("sharp", point.log10_sharp),
-                    "gap": point.gap if math.isfinite(point.gap) else None,
-                }
-                for point in self.points
-            ],
-            "paper_assumptions": dict(self.paper_assumptions),
-            "sharp_assumptions": dict(self.sharp_assumptions),
-        }
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`."""
-        return cls(
-            radius=data["radius"],
-            q_bound=data["q_bound"],
-            points=tuple(
-                SampleSize(
-                    p["eps"],
-                    load_magnitude(p, "paper"),
-                    load_magnitude(p, "sharp"),
-                    math.inf if p["gap"] is None else p["gap"],
-                )
-                for p in data["points"]
-            ),
-            paper_assumptions=tuple(data["paper_assumptions"].items()),
-            sharp_assumptions=tuple(data["sharp_assumptions"].items()),
-        )
+@dataclass(frozen=True)
+class Restriction:
+    """Which distributions of the truth the report is about, and what holds over all of them.
+
+    Attributes
+    ----------
+    spec, meaning : str
+        Such as ``noise:0.05``, and the same in words.
+    level : float
+        Consistency level over all distributions.
+    log_lower, log_upper : float
+        log of both ends of H over all distributions, at the ε of the report.
+    log10_sharp : float or None
+        log₁₀ of the sharp N* over all distributions there; None where the report has none.
+    """
+
+    spec: str
+    meaning: str
+    level: float
+    log_lower: LogOrZero
+    log_upper: LogOrZero
+    log10_sharp: Annotated[float | None, Form(dump_magnitude, load_magnitude, "sharp")]
 
 
 @dataclass(frozen=True)
@@ -282,13 +225,13 @@ class CalibrationReport:
     decoding: str
     measure: str
     method: str
-    n_labels: int
-    n_predictable: int
-    rank: int
-    own_rank: int
+    n_labels: Count
+    n_predictable: Count
+    rank: Count
+    own_rank: Count
     expresses: bool
-    effective_classes: float | None
-    effective_classes_log: float | None
+    effective_classes: Classes
+    effective_classes_log: Classes
     effective_classes_exact: bool | None
     rank_tolerance: float | None
     consistency_level: float | None
@@ -317,80 +260,18 @@ class CalibrationReport:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: big integers as decimal strings, infinities as null."""
-        return {
-            "schema_version": CALIBRATION_SCHEMA,
-            "kind": "calibration",
-            "loss": self.loss,
-            "scores": self.scores,
-            "loss_title": self.loss_title,
-            "scores_title": self.scores_title,
-            "surrogate": self.surrogate,
-            "decoding": self.decoding,
-            "measure": self.measure,
-            "method": self.method,
-            "n_labels": str(self.n_labels),
-            "n_predictable": str(self.n_predictable),
-            "rank": str(self.rank),
-            "own_rank": str(self.own_rank),
-            "expresses": self.expresses,
-            "effective_classes": dump_number(self.effective_classes),
-            "effective_classes_log": dump_number(self.effective_classes_log),
-            "effective_classes_exact": self.effective_classes_exact,
-            "rank_tolerance": self.rank_tolerance,
-            "consistency_level": self.consistency_level,
-            "approximation_error": self.approximation_error,
-            "max_eps": self.max_eps,
-            "at": self.at,
-            "at_reason": self.at_reason,
-            "curve": [point.as_dict() for point in self.curve],
-            "worst_case": None if self.worst_case is None else self.worst_case.as_dict(),
-            "worst_case_reason": self.worst_case_reason,
-            "sample_sizes": None if self.sample_sizes is None else self.sample_sizes.as_dict(),
-            "sample_sizes_reason": self.sample_sizes_reason,
-            "warnings": list(self.warnings),
-            "restriction": None if self.restriction is None else self.restriction.as_dict(),
-        }
+        found = {"schema_version": CALIBRATION_SCHEMA, "kind": "calibration", **dump(self)}
+        for entry, point in zip(found["curve"], self.curve, strict=True):
+            entry["equivalent_classes_log"] = point.log_equivalent_classes
+        return found
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read back what `as_dict` wrote; another kind or version raises ConsistructError."""
         check_document(data, "calibration")
         with reading("calibration"):
-            known = data["effective_classes_exact"] is not None
-            size, log = data["effective_classes"], data["effective_classes_log"]
-            fields: dict[str, Any] = {name: data[name] for name in _PLAIN}
-            fields |= {name: int(data[name]) for name in _COUNTS}
-            return cls(
-                **fields,
-                effective_classes=math.inf if known and size is None else size,
-                effective_classes_log=-math.inf if known and log is None else log,
-                curve=tuple(ReportPoint.from_dict(point) for point in data["curve"]),
-                worst_case=None
-                if data["worst_case"] is None
-                else WorstCase.from_dict(data["worst_case"]),
-                sample_sizes=None
-                if data["sample_sizes"] is None
-                else SampleSizes.from_dict(data["sample_sizes"]),
-                warnings=tuple(data["warnings"]),
-                restriction=None
-                if data["restriction"] is None
-                else Restriction.from_dict(
-                    data["restriction"], sizes=data["sample_sizes"] is not None
-                ),
-            )
-
-
-_PLAIN = (
-    "loss", "scores", "loss_title", "scores_title", "surrogate", "decoding", "measure", "method",
-    "expresses", "effective_classes_exact", "rank_tolerance", "consistency_level",
-    "approximation_error", "max_eps", "at", "at_reason", "worst_case_reason", "sample_sizes_reason",
-)  # fmt: skip
-_COUNTS = ("n_labels", "n_predictable", "rank", "own_rank")
-
-
-def _dump_label(label: Label) -> Any:
-    return list(label) if isinstance(label, tuple) else label
-
-
-def _load_label(label: Any) -> Label:
-    return tuple(label) if isinstance(label, list) else label
+            found: Self = load(cls, data)
+        if found.restriction is None or found.sample_sizes is not None:
+            return found
+        # null is no sample size here, where there are any an infinite one
+        return replace(found, restriction=replace(found.restriction, log10_sharp=None))

@@ -5,10 +5,10 @@ The schema is ``schemas/learning.json``. Losses are in the units of the task los
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, Self
 
+from consistruct._fields import dump, load
 from consistruct.report.learning.entries import (
     BandwidthPoint,
     ColumnEntry,
@@ -17,7 +17,6 @@ from consistruct.report.learning.entries import (
     CurveFit,
     CurveForecast,
     DecisionChange,
-    ForecastPoint,
     LossBin,
     Measure,
     ModelScore,
@@ -25,11 +24,9 @@ from consistruct.report.learning.entries import (
     PathPoint,
     PortfolioEntry,
     Profit,
-    ProfitPoint,
     Selective,
-    SelectivePoint,
 )
-from consistruct.report.numbers import dump_number
+from consistruct.report.numbers import Texts
 from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
 
 __all__ = ["LearningReport"]
@@ -98,7 +95,7 @@ class LearningReport:
     parts: tuple[PartErrors, ...]
     bins: tuple[LossBin, ...]
     rank_correlation: float | None
-    reasons: tuple[tuple[str, str], ...]
+    reasons: Texts
     profit: Profit | None = None
     decisions: DecisionChange | None = None
     selective: Selective | None = None
@@ -126,68 +123,12 @@ class LearningReport:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        fields: dict[str, Any] = _plain(dataclasses.asdict(self))
-        fields["reasons"] = dict(self.reasons)
-        return {"schema_version": LEARNING_SCHEMA, "kind": "learning", **fields}
+        return {"schema_version": LEARNING_SCHEMA, "kind": "learning", **dump(self)}
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Read back what `as_dict` wrote; another kind or version raises ConsistructError."""
         check_document(data, "learning")
         with reading("learning"):
-            fields = {field.name: data[field.name] for field in dataclasses.fields(cls)}
-            for name, entry in _LISTS.items():
-                fields[name] = tuple(entry(**row) for row in data[name])
-            confusion = data["confusion"]
-            fields["confusion"] = (
-                None
-                if confusion is None
-                else Confusion(
-                    tuple(confusion["predictions"]),
-                    tuple(confusion["truths"]),
-                    tuple(tuple(row) for row in confusion["counts"]),
-                    tuple(tuple(row) for row in confusion["cost"]),
-                )
-            )
-            profit = data["profit"]
-            if profit is not None:
-                points = tuple(ProfitPoint(**point) for point in profit["points"])
-                fields["profit"] = Profit(**{**profit, "points": points})
-            change = data["decisions"]
-            if change is not None:
-                rows = {n: tuple(tuple(row) for row in change[n]) for n in ("before", "after")}
-                lists = {name: tuple(change[name]) for name in ("names", "slack")}
-                fields["decisions"] = DecisionChange(**{**change, **rows, **lists})
-            selective = data["selective"]
-            if selective is not None:
-                shares = tuple(SelectivePoint(**point) for point in selective["points"])
-                fields["selective"] = Selective(**{**selective, "points": shares})
-            forecast = data["forecast"]
-            if forecast is not None:
-                ahead = tuple(ForecastPoint(**point) for point in forecast["points"])
-                fields["forecast"] = CurveForecast(**{**forecast, "points": ahead})
-            fields["reasons"] = tuple(data["reasons"].items())
-            return cls(**fields)
-
-
-_LISTS: dict[str, type[Any]] = {
-    "scores": ModelScore,
-    "portfolio": PortfolioEntry,
-    "path": PathPoint,
-    "bandwidths": BandwidthPoint,
-    "learning_curve": CurveFit,
-    "parts": PartErrors,
-    "bins": LossBin,
-    "columns": ColumnEntry,
-    "measures": Measure,
-    "costliest": CostlyExample,
-}
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists, numbers that JSON cannot hold as null."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(entry) for entry in value]
-    return dump_number(value) if isinstance(value, float) else value
+            found: Self = load(cls, data)
+            return found

@@ -17,7 +17,7 @@ from consistruct.report.learning.charts import learning_charts
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.wording import learning_sections
 from consistruct.report.page import DataFile, DataTable, report_page
-from consistruct.report.text import sections_text
+from consistruct.report.sections import sections_text
 
 __all__ = ["learning_html", "learning_tables", "learning_text"]
 
