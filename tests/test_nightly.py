@@ -45,7 +45,7 @@ def test_the_page_says_what_was_left_out():
     assert counts == "those of CI, 1 of 40 blocks"
     reduced = nightly.page([replace(outcome(), counts=counts)])
     assert "**Not everything**: reduced: certified (those of CI, 1 of 40 blocks); " in reduced
-    assert "not run: audit" in reduced
+    assert "not run: defaults" in reduced
     assert "- certified: a[1]" in reduced
     passed = "<testsuites><testcase name='b'/></testsuites>"
     everything = [outcome(passed, suite) for suite in nightly.SUITES]
@@ -55,13 +55,13 @@ def test_the_page_says_what_was_left_out():
 
 def test_suites_that_were_not_run_again_are_kept(tmp_path):
     store = tmp_path / "nightly.json"
-    old = [outcome(), replace(outcome(suite="audit"), day="2026-01-01")]
+    old = [outcome(), replace(outcome(suite="defaults"), day="2026-01-01")]
     store.write_text(json.dumps([*map(asdict, old), {**asdict(old[0]), "suite": "gone"}]))
     new = replace(outcome("<testsuites><testcase name='b'/></testsuites>"), day="2026-02-02")
     latest = nightly.merged(nightly.known(store), [new])
     assert [(one.suite, one.verdict, one.day) for one in latest] == [
-        ("audit", "FAILED", "2026-01-01"),
         ("certified", "passed", "2026-02-02"),
+        ("defaults", "FAILED", "2026-01-01"),
     ]
 
 
@@ -74,15 +74,15 @@ def test_every_suite_says_what_it_is_about(suite):
 def test_blocks_are_named_where_there_are_some():
     assert len(nightly.tests_of("random_problems", 3)) == 3
     assert nightly.tests_of("random_problems", 3)[2].endswith("_definition[2]")
-    assert nightly.tests_of("audit", 3) == nightly.tests_of("audit", None)
+    assert nightly.tests_of("defaults", 3) == nightly.tests_of("defaults", None)
 
 
 def test_one_suite_may_have_blocks_of_its_own():
     share = nightly.share_of(["2", "fuzzing=6"])
-    assert (share.of("fuzzing"), share.of("certified"), share.of("audit")) == (6, 2, None)
+    assert (share.of("fuzzing"), share.of("certified"), share.of("defaults")) == (6, 2, None)
     assert nightly.share_of(["fuzzing=20"]).of("fuzzing") is None  # all of them
     assert nightly.counts_of("fuzzing", full=True, share=share) == "6 of 20 blocks"
-    assert nightly.counts_of("audit", full=True, share=share) == "full"
-    for wrong in ("0", "x", "audit=2", "none=1", "fuzzing="):
+    assert nightly.counts_of("defaults", full=True, share=share) == "full"
+    for wrong in ("0", "x", "defaults=2", "none=1", "fuzzing="):
         with pytest.raises(ValueError, match="--blocks"):
             nightly.share_of([wrong])

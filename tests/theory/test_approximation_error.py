@@ -40,8 +40,3 @@ def test_mixed_loss_with_block_scores_loses_eta(sizes, eta):
 
 def test_one_predictable_label_of_three():
     assert calibration_function(ZeroOne(3), np.ones((3, 1))).approximation_error == 1.0
-
-
-def test_nothing_is_lost_with_full_scores():
-    loss = CostMatrix(np.random.default_rng(0).random((4, 3)))
-    assert calibration_function(loss, "full").approximation_error == 0.0

@@ -14,11 +14,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from consistruct import calibration_function
+from consistruct.audit.numerics import certified
 from consistruct.calibration.proofs import HammingCertificate
 from consistruct.losses import Hamming
 from consistruct.scores import Full
 from tests.calibration.reference import definition_value
-from tests.theory.numeric import numeric_interval
 
 
 def naive(T, eps):
@@ -49,7 +49,7 @@ def test_against_quadratic_programs_over_all_labels(T, s):
     curve = calibration_function(Hamming(T, s), "full")
     for eps in (0.1, 0.34, 0.5, 0.8, 1.0):
         low, high = curve.interval(eps)
-        numeric = numeric_interval(curve.loss, curve.scores, eps, symmetric=True)
+        numeric = certified(curve.loss, curve.scores, eps, symmetric=True)
         assert low == pytest.approx(numeric[1], rel=1e-8)
         assert high == pytest.approx(numeric[0], rel=1e-8)
         curve.certificate(eps).check()
@@ -58,7 +58,7 @@ def test_against_quadratic_programs_over_all_labels(T, s):
 def test_third_states_against_quadratic_programs():
     curve = calibration_function(Hamming(3, 3), "full")
     for eps in (0.3, 0.7, 1.0):
-        numeric = numeric_interval(curve.loss, curve.scores, eps, symmetric=True)
+        numeric = certified(curve.loss, curve.scores, eps, symmetric=True)
         assert curve(eps) == pytest.approx(numeric[1], rel=1e-8)
 
 

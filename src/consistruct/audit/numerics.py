@@ -168,15 +168,18 @@ def printed_value(L: FloatArray, F: FloatArray, eps: float) -> float:
     return min(values, default=math.inf)
 
 
-def certified(loss: Loss, space: BaseScoreSpace, eps: float) -> tuple[float, float]:
+def certified(
+    loss: Loss, space: BaseScoreSpace, eps: float, *, symmetric: bool = False
+) -> tuple[float, float]:
     """[lower, upper] of H(ε) by quadratic programs over listed labels: no closed form, no orbits.
 
-    Both ends are proved by a dual and a primal point checked in plain NumPy.
+    Both ends are proved by a dual and a primal point checked in plain NumPy; `symmetric` leaves out
+    pairs that are alike.
     """
     problem = explicit_problem(loss, space)
     if eps > problem.max_eps * problem.unit * (1 + 1e-12):
         return math.inf, math.inf
-    pool = PairPool(ExplicitPairs(problem), tolerance=1e-9)
+    pool = PairPool(ExplicitPairs(problem, symmetric=symmetric), tolerance=1e-9)
     point = pool.point(eps / problem.unit)
     scale = math.exp(problem.log_scale)
     return point.lower * scale, point.upper * scale

@@ -27,10 +27,11 @@ from consistruct.scores import Full
     covers=("th:calibrationFunction:block01loss", "th:calibrationFunction:block01loss#1"),
 )
 def block_full(effort: Effort) -> Evidence:
-    library = Worst("relative deviation of the library's curve", 1e-10)
-    numeric = Worst("relative deviation of certified programs", 1e-7)
+    library = Worst("relative deviation of the library's curve", 1e-12)
+    numeric = Worst("relative deviation of certified programs", 1e-8)
     for sizes in effort.pick(
-        [(1, 2), (2, 2), (2, 3, 2)], [(1, 2), (2, 2), (2, 3, 2), (4, 3), (3,) * 3]
+        [(1, 2), (2, 2), (2, 3, 2)],
+        [(1, 2), (2, 2), (2, 3, 2), (4, 3), (3,) * 3, (3, 5), (4, 2, 3), (1, 4)],
     ):
         k = sum(sizes)
         factor = min(2 * s / (s + 1) for s in sizes)
@@ -47,7 +48,7 @@ def block_full(effort: Effort) -> Evidence:
     one = calibration_function(Block((3,)), "full")(0.5)
     return Evidence(
         (library.deviation, numeric.deviation),
-        "two and three blocks of 1 to 4 labels",
+        "two and three blocks of 1 to 5 labels",
         edge=(
             Deviation("relative deviation for one block", relative(one, 0.03125), 1e-9, "s = 3"),
         ),
@@ -150,10 +151,11 @@ def _block_symbols(*, own: bool) -> Deviation:
     ),
 )
 def block_own(effort: Effort) -> Evidence:
-    library = Worst("relative deviation of the library's curve", 1e-10)
-    numeric = Worst("relative deviation of certified programs", 1e-7)
+    library = Worst("relative deviation of the library's curve", 1e-12)
+    numeric = Worst("relative deviation of certified programs", 1e-8)
     for sizes in effort.pick(
-        [(1, 2), (3, 3), (1, 2, 4)], [(1, 2), (3, 3), (1, 2, 4), (2,) * 4, (5, 3)]
+        [(1, 2), (3, 3), (1, 2, 4)],
+        [(1, 2), (3, 3), (1, 2, 4), (2,) * 4, (5, 3), (2,) * 3, (4, 2, 3), (1, 5), (1, 1, 6)],
     ):
         k, b = sum(sizes), len(sizes)
         factor = min(
@@ -174,7 +176,7 @@ def block_own(effort: Effort) -> Evidence:
     one = calibration_function(Block((3,)))(0.5)
     return Evidence(
         (library.deviation, numeric.deviation),
-        "two to four blocks of 1 to 5 labels",
+        "two to four blocks of 1 to 6 labels",
         edge=(Deviation("relative deviation from ε²/4b for b = 1", relative(one, 0.0625), 1e-9),),
         corrected=(library.deviation, numeric.deviation),
         correction="It fails for b = 1 alone, which nothing in the paper excludes: L = 0, and H(ε) "

@@ -268,6 +268,7 @@ def role_of_scores(effort: Effort) -> Evidence:
     for _ in range(effort.pick(4, 20)):
         loss = CostMatrix(rng.random((5, 2)) @ rng.random((2, 5)))
         error.add(calibration_function(loss).approximation_error, "rank 2, own scores")
+        error.add(calibration_function(loss, "full").approximation_error, "rank 2, full scores")
     return Evidence((worst.deviation, error.deviation), "random losses up to 6×6")
 
 

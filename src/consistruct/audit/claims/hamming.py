@@ -67,8 +67,8 @@ def decomposition(effort: Effort) -> Evidence:
     ),
 )
 def proposition(effort: Effort) -> Evidence:
-    library = Worst("relative deviation of the library's curve", 1e-10)
-    numeric = Worst("relative deviation of certified programs", 1e-7)
+    library = Worst("relative deviation of the library's curve", 1e-12)
+    numeric = Worst("relative deviation of certified programs", 1e-8)
     for T in effort.pick((1, 2, 3), (1, 2, 3, 4, 5)):
         for eps in (0.1, 0.55, 1.0):
             compare(
