@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.calibration.envelope import Envelope, as_rows
-from consistruct.calibration.refinement import envelope_from_values
+from consistruct.calibration.envelope import Envelope, as_rows, envelope_from_values
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal
 from consistruct.scores import Blocks, Dense

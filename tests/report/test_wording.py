@@ -27,7 +27,7 @@ from consistruct.report.learning.entries import ModelScore, PortfolioEntry
 from consistruct.report.learning.model_wording import _why
 from consistruct.report.learning.overlap import overlap
 from consistruct.report.learning.score_wording import verdict
-from consistruct.report.subjects import loss_title, scores_title
+from consistruct.report.names import loss_title, scores_title
 from tests.learning.estimators import classifier
 
 QUICK = {"learning_curve": False, "bandwidths": False}

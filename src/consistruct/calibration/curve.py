@@ -11,13 +11,17 @@ from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.distributions import Distributions
-from consistruct.calibration.envelope import Envelope, as_rows
+from consistruct.calibration.envelope import (
+    Envelope,
+    as_rows,
+    envelope_from_floor,
+    envelope_from_values,
+)
 from consistruct.calibration.methods import Method, Progress
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
 from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.refinement import envelope_from_floor, envelope_from_values
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss

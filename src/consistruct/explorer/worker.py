@@ -40,7 +40,7 @@ from consistruct.report import (
     calibration_report,
     calibration_sections,
 )
-from consistruct.report.label_names import label_text
+from consistruct.report.names import label_text
 from consistruct.report.numbers import log_text
 from consistruct.scores.spec import parse_scores
 

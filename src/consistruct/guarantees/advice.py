@@ -12,11 +12,9 @@ from consistruct.calibration import CalibrationFunction, LabelOrderWarning, cali
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees.complexity import envelope_at
-from consistruct.guarantees.constants import Constants, sharp_constants
+from consistruct.guarantees.constants import Constants, DataConstants, exp, sharp_constants
 from consistruct.guarantees.crossing import crossing_point
-from consistruct.guarantees.data import DataConstants
 from consistruct.guarantees.families import Family, score_families
-from consistruct.guarantees.logarithms import exp
 from consistruct.guarantees.surrogate_choice import SurrogateAdvice, choose_surrogate
 from consistruct.losses.base import Loss, as_loss
 from consistruct.scores.base import BaseScoreSpace

@@ -11,9 +11,13 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_number
 from consistruct.calibration import CalibrationFunction, Envelope, calibration_function
 from consistruct.guarantees.accuracy import default_accuracy
-from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
-from consistruct.guarantees.data import read_data_constants
-from consistruct.guarantees.logarithms import exp
+from consistruct.guarantees.constants import (
+    Constants,
+    exp,
+    paper_constants,
+    read_data_constants,
+    sharp_constants,
+)
 from consistruct.losses.base import Loss, as_loss
 from consistruct.scores.base import BaseScoreSpace
 

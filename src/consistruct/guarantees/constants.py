@@ -11,15 +11,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from consistruct.guarantees.data import DataConstants
-from consistruct.guarantees.logarithms import log_sum
-from consistruct.guarantees.target_norm import target_norm
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consistruct._validation import check_number
+from consistruct.guarantees.target_norm import squared_target_norms, target_norm
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
+from consistruct.protocols import FloatArray
 from consistruct.scores import Blocks, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["Constants", "log_gram_range", "paper_constants", "sharp_constants"]
+__all__ = [
+    "Constants",
+    "DataConstants",
+    "exp",
+    "log_gram_range",
+    "optimum_norm",
+    "paper_constants",
+    "read_data_constants",
+    "sharp_constants",
+]
+
+OVERFLOW = 709.0  # e^709 is the last power below the largest float
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,21 @@ class Constants:
         return math.log(self.factor) + self.log_D + self.log_M - 0.5 * math.log(n_steps)
 
 
+@dataclass(frozen=True)
+class DataConstants:
+    """What data say about R, D and M, measured or given; None where the worst case stays."""
+
+    radius: float | None = None
+    optimum_norm: float | None = None
+    gradient_second_moment: float | None = None
+    # √λ_max(E‖φ‖²φφᵀ) and √E‖u_y‖²‖φ‖²: by Minkowski M ≤ D·first + second for ‖W‖ ≤ D
+    sample: tuple[float, float] | None = None
+
+    @property
+    def radius_text(self) -> str:
+        return "" if self.radius is None else ", the largest norm among the given features"
+
+
 def paper_constants(
     loss: Loss, space: BaseScoreSpace, *, radius: float, q_bound: float
 ) -> Constants:
@@ -52,7 +81,7 @@ def paper_constants(
     low, high, basis = _paper_basis(loss, space)
     log_top = math.log(loss.max_value) if loss.max_value > 0 else -math.inf
     log_D = 0.5 * math.log(space.rank) - 0.5 * low + log_top + math.log(q_bound)
-    log_M = log_sum(high + log_D + 2 * math.log(radius), 0.5 * high + log_top + math.log(radius))
+    log_M = _log_sum(high + log_D + 2 * math.log(radius), 0.5 * high + log_top + math.log(radius))
     return Constants(
         log_D,
         log_M,
@@ -81,7 +110,7 @@ def sharp_constants(
     if data.optimum_norm is not None:
         log_D = math.log(data.optimum_norm) if data.optimum_norm > 0 else -math.inf
         d_text = f"given: ‖W*‖ = {data.optimum_norm:g} in the orthonormal centred basis"
-    log_M = log_sum(log_D + 2 * math.log(radius), norm.log + math.log(radius))
+    log_M = _log_sum(log_D + 2 * math.log(radius), norm.log + math.log(radius))
     m_text = "D·R² + B·R bounds the stochastic gradient in the ball"
     if data.gradient_second_moment is not None:
         moment = data.gradient_second_moment
@@ -89,7 +118,7 @@ def sharp_constants(
         m_text = f"given: E‖gradient‖² ≤ {moment:g} for every W in the ball of radius D"
     elif data.sample is not None:
         curvature, target = data.sample
-        log_M = log_sum(log_D + _log(curvature), _log(target))
+        log_M = _log_sum(log_D + _log(curvature), _log(target))
         m_text = (
             "D·√λ_max(E‖φ‖²φφᵀ) + √E‖u_y‖²‖φ‖², averages over the given sample in place of "
             "expectations"
@@ -136,5 +165,91 @@ def _paper_basis(loss: Loss, space: BaseScoreSpace) -> tuple[float, float, str]:
     return *log_gram_range(space), "the basis of the score space"
 
 
+def read_data_constants(
+    loss: Loss,
+    space: BaseScoreSpace,
+    *,
+    features: ArrayLike | None,
+    true: ArrayLike | None,
+    optimum_norm: float | None,
+    gradient_second_moment: float | None,
+) -> DataConstants:
+    """Check what was given and reduce features (n, d) and truths to a few numbers."""
+    if optimum_norm is not None:
+        optimum_norm = check_number(optimum_norm, "optimum_norm", low=0.0)
+    if gradient_second_moment is not None:
+        gradient_second_moment = check_number(
+            gradient_second_moment, "gradient_second_moment", low=0.0
+        )
+    if features is None:
+        if true is not None:
+            raise ValueError("true was given without features; pass features=(n, d) as well")
+        return DataConstants(None, optimum_norm, gradient_second_moment)
+    phi = _check_matrix(features, "features")
+    square = (phi**2).sum(axis=1)
+    if not square.any():
+        raise ValueError("features must not all be zero: their largest norm is the radius R")
+    sample = None
+    if true is not None:
+        norms = squared_target_norms(loss, space, true)
+        if len(norms) != len(phi):
+            raise ValueError(
+                f"features and true must have the same length, got {len(phi)} and {len(norms)}"
+            )
+        weighted = phi * np.sqrt(square / len(phi))[:, None]
+        curvature = float(np.linalg.svd(weighted, compute_uv=False)[0])
+        sample = (curvature, math.sqrt(float(np.mean(norms * square))))
+    return DataConstants(math.sqrt(square.max()), optimum_norm, gradient_second_moment, sample)
+
+
+def optimum_norm(space: BaseScoreSpace, weights: ArrayLike) -> float:
+    """‖W‖_HS in the orthonormal centred basis of the scores: D of a fitted model.
+
+    Parameters
+    ----------
+    space : ScoreSpace
+        The scores that were learnt.
+    weights : (d, width) array
+        θ = φ(x) @ weights, a constant feature included in φ if there is an intercept.
+
+    Examples
+    --------
+    >>> from consistruct.scores import Full
+    >>> float(optimum_norm(Full(2), [[3.0, 1.0]]))   # constants count for nothing: ±1 is left
+    1.0
+    """
+    W = _check_matrix(weights, "weights")
+    if W.shape[1] != space.width:
+        raise ValueError(
+            f"weights must have one column per score parameter, {space.width}, got {W.shape[1]}"
+        )
+    square = float((W * space.gram().apply(W)).sum())
+    if space.contains_constant:
+        square -= float(((W @ space.mean_embedding()) ** 2).sum())
+    return math.sqrt(max(square, 0.0))
+
+
+def _check_matrix(values: ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} must be a non-empty matrix of finite numbers, got shape {array.shape}"
+        )
+    return array
+
+
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+def _log_sum(one: float, other: float) -> float:
+    return float(np.logaddexp(one, other))
+
+
+def exp(log: float) -> float:
+    """e^log, +inf where that is above all floats.
+
+    >>> exp(0.0), exp(1e6), exp(-math.inf)
+    (1.0, inf, 0.0)
+    """
+    return math.exp(log) if log <= OVERFLOW else math.inf

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.structured.blocks import as_mixed
-from consistruct.guarantees.logarithms import log_fraction
+from consistruct.calibration.structured import as_mixed
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses import Decision
 from consistruct.losses.algebra import Combination
@@ -100,7 +99,7 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
         return None
     if isinstance(loss, Hamming) and loss.T is not None and expresses(loss, space):
         # T independent parts, each wrong with probability 1 − 1/s
-        return log_fraction(Fraction(loss.n_states - 1, loss.T * loss.n_states**2))
+        return _log_fraction(Fraction(loss.n_states - 1, loss.T * loss.n_states**2))
     mixed = as_mixed(loss)
     if mixed is None:
         return None
@@ -108,7 +107,7 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
     total, share = partition.n_labels, Fraction(eta)
     if isinstance(space, Blocks) and space.partition == partition:
         # averaged over the block of y the agreement is (1−η) + η/s; elsewhere it is 0
-        return log_fraction(
+        return _log_fraction(
             max(
                 ((1 - share) + share / s) ** 2 * Fraction(s, total) * (1 - Fraction(s, total))
                 for s in set(partition.block_sizes)
@@ -124,7 +123,7 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
         second = (share**2 + 2 * share * (1 - share)) * label + (1 - share) ** 2 * block
         return second - mean**2
 
-    return log_fraction(max(variance(s) for s in set(partition.block_sizes)))
+    return _log_fraction(max(variance(s) for s in set(partition.block_sizes)))
 
 
 def _listed(loss: Loss, space: BaseScoreSpace) -> FloatArray:
@@ -138,3 +137,10 @@ def _listed(loss: Loss, space: BaseScoreSpace) -> FloatArray:
     if space.contains_constant:
         L = L - mean
     return np.asarray(((basis.T @ (weights[:, None] * L)) ** 2).sum(axis=0), dtype=np.float64)
+
+
+def _log_fraction(value: Fraction) -> float:
+    """log of an exact ratio of integers of any size; −inf at 0."""
+    if value == 0:
+        return -math.inf
+    return math.log(value.numerator) - math.log(value.denominator)

@@ -14,8 +14,16 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct.calibration.exact.labels import Winners, basis_columns
-from consistruct.calibration.exact.pair import IntegerPair, Piece, Solution, lemke, trace
-from consistruct.calibration.exact.primal import best_level, feasible_law, full_value
+from consistruct.calibration.exact.pair import (
+    IntegerPair,
+    Piece,
+    Solution,
+    best_level,
+    feasible_law,
+    full_value,
+    lemke,
+    trace,
+)
 from consistruct.calibration.exact.reduced import (
     Guide,
     Reduced,

@@ -7,8 +7,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
-from consistruct.calibration.exact.pair import IntegerPair, Piece, lemke, trace
-from consistruct.calibration.exact.primal import best_level, feasible_law
+from consistruct.calibration.exact.pair import (
+    IntegerPair,
+    Piece,
+    best_level,
+    feasible_law,
+    lemke,
+    trace,
+)
 from consistruct.calibration.proofs.base import plain
 from consistruct.calibration.proofs.checkers.listed import integers
 from consistruct.calibration.proofs.checkers.mixed import Orbit, orbits

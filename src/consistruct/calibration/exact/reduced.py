@@ -9,8 +9,13 @@ from typing import Protocol
 import numpy as np
 
 from consistruct.calibration.certificate import hull_slope
-from consistruct.calibration.exact.pair import IntegerPair, Solution, active_set, lemke
-from consistruct.calibration.exact.primal import feasible_law
+from consistruct.calibration.exact.pair import (
+    IntegerPair,
+    Solution,
+    active_set,
+    feasible_law,
+    lemke,
+)
 from consistruct.calibration.proofs.checkers.listed import integers
 from consistruct.protocols import FloatArray
 

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct.calibration.certificate import Line
-from consistruct.calibration.envelope import round_down, round_up
+from consistruct.calibration.envelope import round_down, round_up, squared_lines
 from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.pool import PairPool
 from consistruct.calibration.proofs.checkers.sets import SetProblem
 from consistruct.calibration.proofs.sets import Multipliers, SetCertificate
-from consistruct.calibration.refinement import squared_lines
 from consistruct.calibration.structured.set_orbits import (
     Groups,
     SetPairs,

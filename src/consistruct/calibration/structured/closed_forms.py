@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
@@ -18,7 +19,7 @@ from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Blocks, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["ClosedForm", "Quadratic", "RationalPiece", "closed_form"]
+__all__ = ["ClosedForm", "Quadratic", "RationalPiece", "as_mixed", "closed_form"]
 
 
 @dataclass(frozen=True)
@@ -187,3 +188,14 @@ FORMS: tuple[Callable[[Loss, BaseScoreSpace], ClosedForm | None], ...] = (
     _mixed_full,
     _mixed_blocks,
 )
+
+
+def as_mixed(loss: Loss) -> tuple[Partition, float] | None:
+    """The loss as η·(0-1) + (1−η)·block, or None if it is no such loss."""
+    if isinstance(loss, ZeroOne):
+        return Partition(sizes=(loss.k,)), 1.0
+    if isinstance(loss, Block):
+        return loss.partition, 0.0
+    if isinstance(loss, Mixed):
+        return loss.partition, loss.eta
+    return None

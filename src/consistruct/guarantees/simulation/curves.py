@@ -12,9 +12,14 @@ import scipy  # its submodules are imported on use
 
 from consistruct._validation import check_count
 from consistruct.calibration import calibration_function
-from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
-from consistruct.guarantees.data import DataConstants, optimum_norm
-from consistruct.guarantees.logarithms import exp
+from consistruct.guarantees.constants import (
+    Constants,
+    DataConstants,
+    exp,
+    optimum_norm,
+    paper_constants,
+    sharp_constants,
+)
 from consistruct.guarantees.simulation.coordinates import (
     orthonormal_coordinates,
     paper_coordinates,

@@ -22,8 +22,12 @@ from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
 from consistruct.guarantees.complexity import samples_gap
-from consistruct.guarantees.constants import Constants, paper_constants, sharp_constants
-from consistruct.guarantees.data import DataConstants
+from consistruct.guarantees.constants import (
+    Constants,
+    DataConstants,
+    paper_constants,
+    sharp_constants,
+)
 from consistruct.protocols import FloatArray
 from consistruct.report.calibration.model import (
     CalibrationReport,
@@ -34,8 +38,7 @@ from consistruct.report.calibration.model import (
     SampleSizes,
 )
 from consistruct.report.calibration.worst_case import find_worst_case
-from consistruct.report.label_names import shown_label
-from consistruct.report.subjects import loss_title, scores_title
+from consistruct.report.names import loss_title, scores_title, shown_label
 from consistruct.scores import Full
 
 __all__ = ["calibration_report"]

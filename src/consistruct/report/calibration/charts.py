@@ -9,7 +9,7 @@ from typing import Any
 from consistruct.charts.model import Chart, Mark, Numbers, Series
 from consistruct.charts.plotly_figures import plotly_figure
 from consistruct.report.calibration.model import CalibrationReport, ReportPoint
-from consistruct.report.label_names import label_text
+from consistruct.report.names import label_text
 
 __all__ = [
     "calibration_charts",

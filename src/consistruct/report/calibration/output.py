@@ -14,7 +14,7 @@ from consistruct._csv import csv_text
 from consistruct.report.calibration.charts import calibration_charts
 from consistruct.report.calibration.model import CalibrationReport
 from consistruct.report.calibration.wording import calibration_sections
-from consistruct.report.label_names import label_text
+from consistruct.report.names import label_text
 from consistruct.report.numbers import count_text, log_text
 from consistruct.report.page import DataFile, DataTable, report_page
 from consistruct.report.sections import sections_text

@@ -10,7 +10,7 @@ import math
 from consistruct.exceptions import describe_count
 from consistruct.report.calibration.easier import easier
 from consistruct.report.calibration.model import CalibrationReport, WorstCase
-from consistruct.report.label_names import label_text, pair_difference
+from consistruct.report.names import label_text, pair_difference
 from consistruct.report.numbers import count_text, log_text
 from consistruct.report.sections import WORST_CASE, Section
 

@@ -42,7 +42,7 @@ from consistruct.report.learning.parts import (
 from consistruct.report.learning.profit import profit_of
 from consistruct.report.learning.refits import Refits
 from consistruct.report.learning.sequence_peers import sequence_measures, tag_confusion
-from consistruct.report.subjects import loss_title
+from consistruct.report.names import loss_title
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
