@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "CrossGram",
     "Decoder",
-    "ExplicitLoss",
     "FloatArray",
     "Gram",
     "IntArray",
@@ -31,17 +30,12 @@ __all__ = [
     "LabelSetLoss",
     "LabelTreeLoss",
     "LinearMap",
-    "LinearScoreMap",
     "ListLoss",
     "OrthonormalBasis",
     "ScoreSpace",
-    "Solver",
-    "SpanMap",
     "Surrogate",
     "Target",
-    "TargetOracle",
     "TaskLoss",
-    "TruthAsPrediction",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -200,45 +194,7 @@ class Surrogate(Protocol):
         """Values (n,) and gradients (n, width) in θ."""
 
 
-class LinearScoreMap(Protocol):
-    """θ = W φ(x): the only code that knows what x is."""
-
-    def apply(self, weights: FloatArray, inputs: Any) -> FloatArray:
-        """-> θ, (n, width)."""
-
-    def adjoint(self, grad_theta: FloatArray, inputs: Any) -> FloatArray:
-        """-> gradient in the weights, of the shape of the weights."""
-
-
-class Solver(Protocol):
-    """Minimises the surrogate risk over the weights of a score map."""
-
-    @property
-    def requires(self) -> tuple[type, ...]:
-        """Capabilities it needs; checked before work, the missing one named."""
-
-    def solve(
-        self,
-        surrogate: Surrogate,
-        score_map: LinearScoreMap,
-        inputs: Any,
-        true: ArrayLike,
-        *,
-        sample_weight: FloatArray | None = None,
-        init: FloatArray | None = None,
-        rng: np.random.Generator,
-    ) -> Any: ...
-
-
 # --- optional capabilities -----------------------------------------------------------------------
-
-
-@runtime_checkable
-class SpanMap(Protocol):
-    """A score space that can take over the parameters of another one."""
-
-    def coordinates(self, other: ScoreSpace) -> LinearMap:
-        """θ of `other` -> θ here with equal scores; raises NotInSpanError."""
 
 
 @runtime_checkable
@@ -250,32 +206,6 @@ class OrthonormalBasis(Protocol):
 
     def contract(self, theta: FloatArray) -> FloatArray:
         """Bᵀθ: (n, width) -> (n, rank)."""
-
-
-@runtime_checkable
-class ExplicitLoss(Protocol):
-    """A loss that can be written as a dense matrix."""
-
-    def matrix(self, *, limit: int = 4096) -> FloatArray:
-        """(n predictions, n truths); raises TooManyLabelsError above `limit` labels."""
-
-
-@runtime_checkable
-class TargetOracle(Protocol):
-    """Linear optimisation over conv{(target, offset)}: column generation without enumeration."""
-
-    def worst_truth(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
-        """max_y ⟨direction, u_y⟩ + offset_weight·o_y: values (n,) and truths (n, *shape)."""
-
-
-@runtime_checkable
-class TruthAsPrediction(Protocol):
-    """Truths that are predictions too, as log loss and hinge need."""
-
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        """The prediction that names the truth."""
 
 
 @runtime_checkable

@@ -113,13 +113,6 @@ class PairProblem:
         """Largest ε for which the pair is feasible."""
         return float(self.gap.max())
 
-    def expand_law(self, q: FloatArray, n_columns: int) -> FloatArray:
-        """q of the cells -> distribution over all truths, (n_columns,): uniform within a cell."""
-        full = np.zeros(n_columns)
-        for mass, cell in zip(q, self.column_cells, strict=True):
-            full[cell] = mass / len(cell)
-        return full
-
     def expand_multipliers(self, w: FloatArray, n_rows: int) -> FloatArray:
         """w of the cells -> one multiplier per row of the parent, (n_rows,)."""
         full = np.zeros(n_rows)

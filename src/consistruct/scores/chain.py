@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count
 from consistruct.decoding import Viterbi
-from consistruct.exceptions import FamilyError
-from consistruct.labels import Product
-from consistruct.protocols import Decoder, FloatArray, LabelSet, LinearMap, ScoreSpace
+from consistruct.protocols import Decoder, FloatArray, LinearMap, ScoreSpace
 from consistruct.scores.anova import ProductGram
-from consistruct.scores.base import BaseScoreSpace, Predictable
+from consistruct.scores.base import Predictable
 from consistruct.scores.linear import FunctionMap
-from consistruct.scores.separable import Separable
+from consistruct.scores.separable import PartScores, Separable
 
 __all__ = ["Chain"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chain(BaseScoreSpace):
+class Chain(PartScores):
     """One-hot parts and one-hot neighbouring pairs; decoded by Viterbi.
 
     Width T·s + (T−1)·s², true rank 1 + T(s−1) + (T−1)(s−1)².
@@ -42,26 +37,6 @@ class Chain(BaseScoreSpace):
     >>> space.width, space.rank
     (21900, 17920)
     """
-
-    T: int | None
-    n_states: int
-
-    def __post_init__(self) -> None:
-        T = None if self.T is None else check_count(self.T, "T")
-        self._set(T=T, n_states=check_count(self.n_states, "n_states", minimum=2))
-
-    def at(self, size: int) -> Self:
-        """The member of the family for sequences of length `size`."""
-        return type(self)(size, self.n_states)
-
-    def _parts(self, action: str) -> int:
-        if self.T is None:
-            raise FamilyError(self, action)
-        return self.T
-
-    @cached_property
-    def predictions(self) -> LabelSet:
-        return Product(self.T, self.n_states)
 
     @property
     def width(self) -> int:

@@ -18,30 +18,15 @@ from consistruct.protocols import Decoder, FloatArray, LabelSet
 from consistruct.scores.anova import ProductGram
 from consistruct.scores.base import BaseScoreSpace, Predictable
 
-__all__ = ["Separable"]
+__all__ = ["PartScores", "Separable"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Separable(BaseScoreSpace):
-    """One-hot parts: width T·s, rank 1 + T(s−1); decoded part by part.
-
-    Parameters
-    ----------
-    T : int or None
-        Number of parts; None is the family of all lengths, `at` gives a member.
-    n_states : int
-        States per part.
-
-    Examples
-    --------
-    >>> from consistruct.scores import Separable
-    >>> space = Separable(1000)
-    >>> space.width, space.rank, space.effective_classes()
-    (2000, 1001, 2000.0)
-    """
+class PartScores(BaseScoreSpace):
+    """Scores of labels with T parts of n_states states each; T = None is the family of all T."""
 
     T: int | None
-    n_states: int = 2
+    n_states: int
 
     def __post_init__(self) -> None:
         T = None if self.T is None else check_count(self.T, "T")
@@ -59,6 +44,28 @@ class Separable(BaseScoreSpace):
     @cached_property
     def predictions(self) -> LabelSet:
         return Product(self.T, self.n_states)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Separable(PartScores):
+    """One-hot parts: width T·s, rank 1 + T(s−1); decoded part by part.
+
+    Parameters
+    ----------
+    T : int or None
+        Number of parts; None is the family of all lengths, `at` gives a member.
+    n_states : int
+        States per part.
+
+    Examples
+    --------
+    >>> from consistruct.scores import Separable
+    >>> space = Separable(1000)
+    >>> space.width, space.rank, space.effective_classes()
+    (2000, 1001, 2000.0)
+    """
+
+    n_states: int = 2
 
     @property
     def width(self) -> int:

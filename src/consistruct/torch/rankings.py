@@ -22,7 +22,7 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.torch.truths import Truths, one_hot
 
-__all__ = ["Gains", "ItemTruths", "PairTruths", "positions_of", "ranking_truths"]
+__all__ = ["Gains", "PairTruths", "positions_of", "ranking_truths"]
 
 
 def positions_of(orders: Tensor) -> Tensor:
@@ -265,9 +265,6 @@ class RelevantPairs(_Grades):
 
     def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         return torch.where((true > 0).any(1), 1.0, self.loss.empty).to(dtype)
-
-
-ItemTruths = Gains | BinaryPairs | Rho  # one score per item: their families take masks
 
 
 def ranking_truths(loss: OrderLoss) -> Truths:

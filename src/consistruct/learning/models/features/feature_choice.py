@@ -25,14 +25,14 @@ from consistruct.learning.models.features.kernel_search import (
     SEARCH_ROWS,
     Risks,
     Trial,
-    search_kernel,
+    kernel_or_inputs,
 )
 from consistruct.learning.models.features.kernels import KERNELS, Kernel
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
 
-__all__ = ["choose_features", "prefer_first"]
+__all__ = ["choose_features"]
 
 EXACT_ROWS = 12_288  # "auto" takes the exact kernel up to here: n² numbers, n³ operations
 
@@ -91,8 +91,7 @@ def _choose_kernel(
     """Kernel, bandwidth and scaling by leave-one-out on at most `SEARCH_ROWS` rows.
 
     Whatever model is trained, least squares ranks the candidates: its closed form gives the
-    leave-one-out risks of all penalties from one decomposition. With features="auto" the inputs
-    themselves, standardised, are a candidate too: None stands for no kernel.
+    leave-one-out risks of all penalties from one decomposition.
     """
     from consistruct.learning.models.ridge.closed_form import ClosedForm
 
@@ -126,23 +125,7 @@ def _choose_kernel(
     if len(rows) > FIRST_ROWS:
         parts.insert(0, _copies(X, np.sort(rng.choice(rows, FIRST_ROWS, replace=False)), used))
     trials = [trial(part) for part in parts]
-    kernel, scaling, found = search_kernel(names, options, X, weight, X[rows], trials)
-    if options.features != "auto" or found is None:
-        return kernel, scaling
-    plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
-    risks = trials[-1].risks(LinearFeatures(X.shape[1], plain))
-    return (None, plain) if prefer_first(risks, found) else (kernel, scaling)
-
-
-def prefer_first(first: Risks, second: Risks) -> bool:
-    """By the rule of the search: within one standard error of the best, the smaller risk."""
-    best = min(first[0], second[0])
-    error = first[2] if first[0] <= second[0] else second[2]
-    if first[0] > best + error:
-        return False
-    if second[0] > best + error:
-        return True
-    return first[1] <= second[1]
+    return kernel_or_inputs(names, options, X, weight, X[rows], trials)
 
 
 def _copies(X: Any, rows: Any, used: Any) -> Any:

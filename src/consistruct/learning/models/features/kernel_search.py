@@ -16,6 +16,7 @@ from consistruct._sparse import to_dense
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
+    LinearFeatures,
     Scaling,
     dense_rows,
 )
@@ -24,7 +25,15 @@ from consistruct.learning.models.features.kernels import Kernel, distances, medi
 from consistruct.learning.models.ridge.ridge_path import LOSS_SLACK
 from consistruct.protocols import FloatArray
 
-__all__ = ["FIRST_ROWS", "SEARCH_ROWS", "Risks", "Trial", "search_kernel"]
+__all__ = [
+    "FIRST_ROWS",
+    "SEARCH_ROWS",
+    "Risks",
+    "Trial",
+    "kernel_or_inputs",
+    "prefer_first",
+    "search_kernel",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +113,38 @@ def search_kernel(
         task[best],
     )
     return kernel, scaling, (float(task[best]), float(risk[best]), float(error[best]))
+
+
+def kernel_or_inputs(
+    names: tuple[str, ...],
+    options: FeatureOptions,
+    X: Any,
+    weight: FloatArray,
+    sample: Any,
+    trials: Sequence[Trial],
+) -> tuple[Kernel | None, Scaling]:
+    """The best kernel and its scaling, by `search_kernel`.
+
+    With features="auto" the inputs themselves, standardised, are a candidate too: None stands for
+    no kernel.
+    """
+    kernel, scaling, found = search_kernel(names, options, X, weight, sample, trials)
+    if found is None or options.features != "auto":
+        return kernel, scaling
+    plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
+    inputs = trials[-1].risks(LinearFeatures(X.shape[1], plain))
+    return (None, plain) if prefer_first(inputs, found) else (kernel, scaling)
+
+
+def prefer_first(first: Risks, second: Risks) -> bool:
+    """By the rule of the search: within one standard error of the best, the smaller risk."""
+    best = min(first[0], second[0])
+    error = first[2] if first[0] <= second[0] else second[2]
+    if first[0] > best + error:
+        return False
+    if second[0] > best + error:
+        return True
+    return first[1] <= second[1]
 
 
 def _best_quarter(

@@ -6,7 +6,6 @@ import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
-from consistruct.learning.models.features.feature_choice import prefer_first
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     KernelFeatures,
@@ -24,7 +23,7 @@ from consistruct.learning.models.features.kernel_search import (
     SEARCH_ROWS,
     Risks,
     Trial,
-    search_kernel,
+    kernel_or_inputs,
 )
 from consistruct.learning.models.features.kernels import KERNELS, Kernel
 from consistruct.learning.models.items.query_ridge import (
@@ -84,10 +83,7 @@ def _choose_kernel(
     grades: Ragged,
     rng: np.random.Generator,
 ) -> tuple[Kernel | None, Scaling]:
-    """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples.
-
-    With features="auto" the items themselves, standardised, are a candidate too (None: no kernel).
-    """
+    """Kernel, bandwidth and scaling by leaving out queries, by the rule of single examples."""
 
     def trial(queries: IntArray) -> Trial:
         part = problem.take(queries)
@@ -110,9 +106,4 @@ def _choose_kernel(
     if trials[0].rows.shape[0] > FIRST_ROWS:
         trials.insert(0, trial(some_queries(problem.offsets, FIRST_ROWS, rng)))
     X, weight = problem.items, problem.item_weight
-    kernel, scaling, found = search_kernel(names, options, X, weight, sample, trials)
-    if found is None or options.features != "auto":
-        return kernel, scaling
-    plain = Scaling.standard(X, weight) if options.standardize in ("auto", True) else Scaling()
-    linear = trials[-1].risks(LinearFeatures(X.shape[1], plain))
-    return (None, plain) if prefer_first(linear, found) else (kernel, scaling)
+    return kernel_or_inputs(names, options, X, weight, sample, trials)
