@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
-from consistruct.calibration import CalibrationFunction, Envelope, calibration_function
+from consistruct.calibration import CalibrationFunction, calibration_function
 from consistruct.guarantees.accuracy import default_accuracy
 from consistruct.guarantees.constants import (
     Constants,
     exp,
     paper_constants,
     read_data_constants,
+    samples_gap,
     sharp_constants,
 )
 from consistruct.losses.base import Loss, as_loss
@@ -26,7 +26,6 @@ __all__ = [
     "SampleComplexity",
     "envelope_at",
     "sample_complexity",
-    "samples_gap",
 ]
 
 
@@ -222,11 +221,6 @@ def envelope_at(curve: CalibrationFunction, eps: float) -> tuple[float, float]:
         return -math.inf, 0.0
     envelope = curve.envelope(eps)
     return float(envelope.log(eps)), float(samples_gap(envelope, eps))
-
-
-def samples_gap(envelope: Envelope, eps: ArrayLike) -> Any:
-    """N* goes as 1/Ȟ²: what a gap in Ȟ means for it."""
-    return (1 + envelope.gap(eps)) ** 2 - 1
 
 
 def _column(constants: Constants, log_H: float) -> GuaranteeColumn:

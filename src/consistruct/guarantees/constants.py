@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
+from consistruct.calibration import Envelope
 from consistruct.guarantees.target_norm import squared_target_norms, target_norm
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
@@ -30,6 +32,7 @@ __all__ = [
     "optimum_norm",
     "paper_constants",
     "read_data_constants",
+    "samples_gap",
     "sharp_constants",
 ]
 
@@ -141,6 +144,11 @@ def sharp_constants(
             ("N", "from W = 0, step D/(M√N) and DM/√N ≤ Ȟ(ε), Ȟ convex below H; fresh examples"),
         ),
     )
+
+
+def samples_gap(envelope: Envelope, eps: ArrayLike) -> Any:
+    """N* goes as 1/Ȟ²: what a gap in Ȟ means for it."""
+    return (1 + envelope.gap(eps)) ** 2 - 1
 
 
 def log_gram_range(space: BaseScoreSpace) -> tuple[float, float]:

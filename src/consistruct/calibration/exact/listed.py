@@ -21,6 +21,7 @@ from consistruct.calibration.exact.pair import (
     best_level,
     feasible_law,
     full_value,
+    is_small,
     lemke,
     trace,
 )
@@ -28,7 +29,6 @@ from consistruct.calibration.exact.reduced import (
     Guide,
     Reduced,
     active_solution,
-    is_small,
     over_cells,
     solve_reduced,
 )

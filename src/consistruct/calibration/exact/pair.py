@@ -23,9 +23,13 @@ __all__ = [
     "best_level",
     "feasible_law",
     "full_value",
+    "is_small",
     "lemke",
     "trace",
 ]
+
+LEMKE_LIMIT = 26  # rows of the complementarity problem: about 30 ms
+LEMKE_BITS = 6_000  # rows times the length of the data, about the length of pivots
 
 Affine = tuple[Fraction, Fraction]  # value + slope · ε
 
@@ -122,6 +126,13 @@ def _sum(terms: Sequence[tuple[int, Affine]]) -> Affine:
         sum((factor * x[0] for factor, x in chosen), Fraction(0)),
         sum((factor * x[1] for factor, x in chosen), Fraction(0)),
     )
+
+
+def is_small(pair: IntegerPair, longest: int = LEMKE_BITS) -> bool:
+    """Whether Lemke's method takes milliseconds: few rows, and integers that stay short."""
+    n = len(pair.K) + len(pair.g) + 3
+    bits = max(abs(x).bit_length() for row in (*pair.K, *pair.B) for x in row)
+    return n <= LEMKE_LIMIT and n * bits <= longest
 
 
 def lemke(pair: IntegerPair, eps: Fraction) -> Solution:

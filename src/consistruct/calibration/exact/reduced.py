@@ -14,6 +14,7 @@ from consistruct.calibration.exact.pair import (
     Solution,
     active_set,
     feasible_law,
+    is_small,
     lemke,
 )
 from consistruct.calibration.proofs.checkers.listed import integers
@@ -24,13 +25,10 @@ __all__ = [
     "Guide",
     "Reduced",
     "active_solution",
-    "is_small",
     "over_cells",
     "solve_reduced",
 ]
 
-LEMKE_LIMIT = 26  # rows of the complementarity problem: about 30 ms
-LEMKE_BITS = 6_000  # rows times the length of the data, about the length of pivots
 ACTIVE_LIMIT = 60  # unknowns of an active set that is solved exactly
 FACTORS = (1, 100, 10_000, 10**6)  # ε times these: where active sets are looked for
 THRESHOLDS = (1e-6, 1e-8, 1e-4, 1e-10)  # what counts as positive in a float solution
@@ -56,13 +54,6 @@ class Guide(Protocol):
 
     def solution(self, i: int, j: int, eps: float) -> tuple[FloatArray, FloatArray] | None:
         """q over the cells of truths and w over those of labels, at ε."""
-
-
-def is_small(pair: IntegerPair, longest: int = LEMKE_BITS) -> bool:
-    """Whether Lemke's method takes milliseconds: few rows, and integers that stay short."""
-    n = len(pair.K) + len(pair.g) + 3
-    bits = max(abs(x).bit_length() for row in (*pair.K, *pair.B) for x in row)
-    return n <= LEMKE_LIMIT and n * bits <= longest
 
 
 def over_cells(pair: IntegerPair, others: list[int], cells: Cells) -> tuple[IntegerPair, int, int]:

@@ -48,9 +48,16 @@ class PoolMethod(Method):
         self._unit = self.problem.unit
         self.scale = Fraction(self._unit) ** 2
         self.log_scale = 2 * float(np.log(self._unit))
-        self._source = ExplicitPairs(self.problem)
-        self._pool = PairPool(self._source)
         self._taken = 0  # lines of the pool that the prover has
+
+    @cached_property
+    def _source(self) -> ExplicitPairs:
+        return ExplicitPairs(self.problem)
+
+    @cached_property
+    def _pool(self) -> PairPool:
+        """Pairs in floats, where there are too many for exact arithmetic on each."""
+        return PairPool(self._source)
 
     @cached_property
     def prover(self) -> ListedProver:

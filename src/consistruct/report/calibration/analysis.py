@@ -21,11 +21,11 @@ from consistruct.calibration import (
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
-from consistruct.guarantees.complexity import samples_gap
 from consistruct.guarantees.constants import (
     Constants,
     DataConstants,
     paper_constants,
+    samples_gap,
     sharp_constants,
 )
 from consistruct.protocols import FloatArray
