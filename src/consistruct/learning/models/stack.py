@@ -62,7 +62,8 @@ class Stack(TargetModel):
     ----------
     models : "auto" or list of models
         Models of `consistruct.models`. "auto" tries logistic regression, forests, boosting and
-        kernel ridge for classes, ridge and extra trees for other labels, as far as the size allows.
+        kernel ridge for classes; ridge, extra trees and boosting for other labels, as far as the
+        size allows.
     cv : int or splitter, optional
         Folds. None: five up to 5,000 rows, one split of a sample of rows above.
     combine : {"average", "best"}

@@ -14,6 +14,7 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -32,8 +33,12 @@ ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
 SAMPLE_ROWS = 6000  # above, by one split of so many rows,
 SAMPLE_SHARE = 10  # or of this share of them
 KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
+LANDMARKS = 1000  # of kernels above ALL_ROWS; other labels than classes have more to say
+LANDMARKS_OF_TARGETS = 2000
 TREES = 150  # of a forest of classes, a third above ALL_ROWS
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
+BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
+BOOSTED_ONCE = 5  # they are not fitted on every fold
 
 
 @dataclass(frozen=True)
@@ -102,22 +107,31 @@ def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
     threads = -1 if n_jobs is None else n_jobs
-    found = _ridges(columns, n)
+    trees = columns.for_trees()
+    long = f"it would take too long on {n} rows, {columns.n_columns} columns and {width} outputs"
     tried = max(1.0, columns.n_columns / 3)
     n_trees = 200
     if n * tried * width * n_trees > TREE_WORK:
-        reason = (
-            f"it would take too long on {n} rows, {columns.n_columns} columns and {width} outputs"
+        averaged = Candidate("extra trees", None, long)
+    else:
+        forest = ExtraTreesRegressor(
+            n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads
         )
-        return [*found, Candidate("extra trees", None, reason)]
-    forest = ExtraTreesRegressor(n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads)
-    return [
-        *found,
-        Candidate("extra trees", Regressor(_piped(columns.for_trees(), forest))),
-    ]
+        averaged = Candidate("extra trees", Regressor(_piped(trees, forest)))
+    most = BOOSTED_WORK if n <= ALL_ROWS else BOOSTED_WORK * BOOSTED_ONCE
+    if columns.sparse:
+        boosted = Candidate("boosting", None, "it does not support sparse inputs")
+    elif n * columns.n_columns * width > most:
+        boosted = Candidate("boosting", None, long)
+    else:
+        one = HistGradientBoostingRegressor(
+            max_iter=200, min_samples_leaf=10, l2_regularization=5.0, early_stopping=True
+        )
+        boosted = Candidate("boosting", Regressor(_piped(trees, one)))
+    return [*_ridges(columns, n, LANDMARKS_OF_TARGETS), averaged, boosted]
 
 
-def _ridges(columns: Columns, n: int) -> list[Candidate]:
+def _ridges(columns: Columns, n: int, landmarks: int = LANDMARKS) -> list[Candidate]:
     """Least squares: with kernels where they are affordable, on the inputs as they are if not."""
     if columns.sparse:  # zeros stay zeros, and narrow ones get kernels by themselves
         return [Candidate("ridge", Ridge())]
@@ -125,7 +139,7 @@ def _ridges(columns: Columns, n: int) -> list[Candidate]:
         return [
             Candidate(
                 "kernel ridge",
-                Prepared(columns.for_linear(), Ridge("nystroem", n_components=1000)),
+                Prepared(columns.for_linear(), Ridge("nystroem", n_components=landmarks)),
             )
         ]
     if columns.plain and not columns.missing:
