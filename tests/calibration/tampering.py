@@ -36,7 +36,9 @@ from consistruct.losses import (
 from consistruct.scores import Blocks, Chain, Dense
 from tests.calibration.hard_problems import problem
 from tests.calibration.rational import calibration_value
+from tests.calibration.rational_divergences import divergence_value
 from tests.calibration.rational_hinges import hinge_value
+from tests.calibration.rational_pairs import bregman_value, ties_value
 
 PARTITIONS = ((2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2))
 
@@ -91,11 +93,42 @@ def _polyhedral(rng):
     return json.loads(certificate.to_json())
 
 
+def _divergence(rng):
+    """A certificate of the log loss or of sparsemax on two or three labels."""
+    decoding = ("argmax", "bayes")[int(rng.integers(2))]
+    k = int(rng.integers(2, 4))
+    m = k if decoding == "argmax" else int(rng.integers(2, 4))
+    L = rng.integers(0, 5, (k, m)) if rng.random() < 0.7 else rng.random((k, m))
+    surrogate = ("log", "sparsemax")[int(rng.integers(2))]
+    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate, decoding=decoding)
+    if H.max_eps == 0:
+        return None
+    share = float(rng.choice([1e-6, 0.1, 0.5, 0.9, 1.0]))
+    certificate: Any = H.certificate(share * H.max_eps)
+    return json.loads(certificate.to_json())
+
+
+def _pairs(rng):
+    """A certificate of the logistic, square or linear-regret surrogate, mostly on two labels."""
+    surrogate = ("logistic", "square", "linear-regret")[int(rng.integers(3))]
+    k, m = 2, 2 if surrogate == "logistic" else int(rng.integers(2, 4))
+    if surrogate == "square":
+        k = int(rng.integers(2, 4))
+    L = rng.integers(0, 5, (k, m)) if rng.random() < 0.7 else rng.random((k, m))
+    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    if H.max_eps == 0:
+        return None
+    certificate: Any = H.certificate(float(rng.choice([1e-4, 0.1, 0.5, 1.0])) * H.max_eps)
+    return json.loads(certificate.to_json())
+
+
 def genuine(seed):
     """A certificate of some kind, as a JSON document."""
     rng = np.random.default_rng([41, seed])
-    kind = seed % 6
+    kind = seed % 7
     H: Any
+    if kind == 6:
+        return _divergence(rng) if rng.random() < 0.5 else _pairs(rng)
     if kind == 5:
         return _polyhedral(rng)
     if kind == 4:
@@ -233,6 +266,17 @@ def true_value(document):
     elif document["kind"] == "polyhedral":
         loss = tuple(tuple(row) for row in _rows(document["loss"]))
         value, scale = hinge_value(document["surrogate"], loss, eps), 1
+    elif document["kind"] == "divergence":
+        loss = tuple(tuple(row) for row in _rows(document["loss"]))
+        value = divergence_value(document["surrogate"], document["decoding"], loss, eps)
+        scale = 1
+    elif document["kind"] == "bregman":
+        loss = tuple(tuple(row) for row in _rows(document["loss"]))
+        largest = _number(document["largest"])
+        value, scale = bregman_value(document["surrogate"], largest, loss, eps), 1
+    elif document["kind"] == "ties":
+        loss = tuple(tuple(row) for row in _rows(document["loss"]))
+        value, scale = ties_value(_number(document["kappa"]), loss, eps), 1
     else:
         L, F, mu, scale = _expanded(document)
         value = calibration_value(L, F, mu, eps)

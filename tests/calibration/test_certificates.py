@@ -399,7 +399,7 @@ def test_checkers_are_short_and_need_the_standard_library_alone():
         ("[]", "not a certificate"),
         (
             '{"kind": "other"}',
-            "its kind must be one of chain, hamming, listed, mixed, orders, pairs",
+            "its kind must be one of bregman, chain, divergence, hamming, listed, mixed",
         ),
         ('{"kind": "listed"}', "certificates of schema None are not known"),
         ('{"kind": "listed", "schema": 1}', "missing or malformed data"),

@@ -11,7 +11,9 @@ from consistruct.calibration.proofs.rounding import down, log_down, log_up, up
 
 __all__ = ["CurvePoint", "Status", "status_of"]
 
-Status = Literal["exact", "certified", "rounding", "loose", "bounds", "infeasible"]
+Status = Literal[
+    "exact", "certified", "numerical", "rounding", "loose", "bounds", "infeasible"
+]
 
 TOLERANCE = 1e-6
 
@@ -23,9 +25,10 @@ class CurvePoint:
     Attributes
     ----------
     status : str
-        "exact": a closed form; "certified": relative width at most 1e-6; "rounding": zero up to
-        rounding errors; "loose": solved, but wider; "bounds": only bounds are known;
-        "infeasible": no excess risk of ε exists, H = +inf.
+        "exact": a closed form; "certified": proved, relative width at most 1e-6; "numerical": as
+        narrow, but the bounds are evaluated in floats; "rounding": zero up to rounding errors;
+        "loose": solved, but wider; "bounds": only bounds are known; "infeasible": no excess risk
+        of ε exists, H = +inf.
     method : str
         Which method answered.
     pair : tuple or None

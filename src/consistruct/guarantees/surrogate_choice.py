@@ -34,7 +34,7 @@ class SurrogateGuarantee:
     consistency_level : float
         NaN where it is not known.
     status : str
-        "exact", "certified", "loose" or "bounds".
+        "exact", "certified", "numerical", "loose" or "bounds".
     """
 
     name: str
@@ -146,4 +146,4 @@ def _recommend(
 
 
 def _tight(entry: SurrogateGuarantee) -> bool:
-    return entry.status in ("exact", "certified")
+    return entry.status in ("exact", "certified", "numerical")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import consistruct as cs
-from consistruct.calibration.nonquadratic.mixed_decision import (
-    MixedDecisionProof,
-    MixedDecisionSolver,
-)
-from consistruct.calibration.nonquadratic.pairs import PairsCertificate
+from consistruct.calibration.nonquadratic.mixed_decision import MixedDecisionSolver
+from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.ties import TiesCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.surrogates import LinearRegretSurrogate
 from tests.calibration.nonquadratic import brute_force
+from tests.calibration.rational_pairs import ties_value
 
 
 def curve(loss, **options):
@@ -152,17 +153,37 @@ def test_beyond_the_limit_a_bound_with_its_reason():
 def test_false_proofs_are_refused():
     H = curve(cs.losses.Ordinal(3))
     good = H.certificate(1.0)
-    assert isinstance(good, PairsCertificate)
+    assert isinstance(good, TiesCertificate)
     good.check()
-    with pytest.raises(CertificateError, match="lower bound"):
-        replace(good, lower=good.lower * 1.01).check()
-    with pytest.raises(CertificateError, match="upper bound"):
-        replace(good, upper=good.upper * 0.99).check()
-    proof = good.proofs[good.winner]
-    assert isinstance(proof, MixedDecisionProof)
-    proof.boxes.pop()  # sets of tied labels that nothing bounds any more
-    with pytest.raises(CertificateError, match="lower bound"):
-        good.check()
+    from_json(good.to_json()).check()
+    with pytest.raises(CertificateError, match="is bounded by"):
+        replace(good, lower=good.upper * 1.0001).check()
+    with pytest.raises(CertificateError, match="above upper"):
+        replace(good, upper=good.lower * 0.9999).check()
+    first, *others = good.pairs
+    fewer = {**first, "boxes": first["boxes"][:-1]}  # sets of tied labels that nothing bounds
+    with pytest.raises(CertificateError, match="in no box"):
+        replace(good, pairs=[fewer, *others]).check()
+    with pytest.raises(CertificateError, match="is not proved"):
+        replace(good, pairs=[]).check()
+    box = {**first["boxes"][0], "low": [0] * len(first["boxes"][0]["low"])}
+    with pytest.raises(CertificateError, match="must contain j"):
+        replace(good, pairs=[{**first, "boxes": [box]}, *others]).check()
+
+
+def test_two_labels_agree_with_the_formula_exactly():
+    rng = np.random.default_rng(31)
+    for _ in range(20):
+        L = rng.integers(0, 6, (2, 3)).astype(float) * 10.0 ** float(rng.choice([0, 3, -3]))
+        H = curve(cs.losses.CostMatrix(L))
+        if H.max_eps == 0:
+            continue
+        eps = float(rng.choice([1e-3, 0.3, 1.0])) * H.max_eps
+        found: Any = H.certificate(eps)
+        found.check()
+        loss = tuple(tuple(Fraction(x) for x in row) for row in L.tolist())
+        truth = ties_value(Fraction(found.kappa), loss, Fraction(eps))
+        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
 
 
 def test_settings():

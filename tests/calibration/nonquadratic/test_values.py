@@ -355,15 +355,14 @@ def test_a_label_that_wins_ties_only_is_handled():
 
 
 def test_false_certificates_are_refused():
-    for surrogate in ("log", "logistic"):
-        H = cs.calibration_function(zero_one(3), surrogate=surrogate)
-        good = H.certificate(0.75)
-        assert isinstance(good, PairsCertificate)
-        good.check()
-        with pytest.raises(CertificateError, match="lower bound"):
-            replace(good, lower=good.lower * 1.01).check()
-        with pytest.raises(CertificateError, match="upper bound"):
-            replace(good, upper=good.upper * 0.99).check()
+    H = cs.calibration_function(zero_one(3), surrogate="exponential")
+    good = H.certificate(0.75)
+    assert isinstance(good, PairsCertificate)  # in floats: the checker knows no such functions
+    good.check()
+    with pytest.raises(CertificateError, match="lower bound"):
+        replace(good, lower=good.lower * 1.01).check()
+    with pytest.raises(CertificateError, match="upper bound"):
+        replace(good, upper=good.upper * 0.99).check()
 
 
 # --- statuses: what is not computed says so ---

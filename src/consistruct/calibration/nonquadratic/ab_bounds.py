@@ -157,6 +157,22 @@ class ABPair:
         step = u - u_mid
         return np.asarray(value + slope * step - 0.5 * bend * step**2 - ROUNDING * size)
 
+    def plane_points(self, q: FloatArray) -> tuple[FloatArray, FloatArray, np.ndarray]:
+        """Scores and expected losses at which a plane touches, and which terms it has, (k,)."""
+        family = self.family
+        scores = np.clip(family.best_score(self.L @ q), *family.tangent_range)
+        ell = np.clip(family.level(scores), 0.0, family.l_max)
+        active = ell < optimal_threshold(ell, self.j)
+        active[self.j] = True
+        return scores, ell, active
+
+    def plane_slope(self, q: FloatArray) -> float:
+        """The multiplier of the gap in the plane at q."""
+        scores, ell, active = self.plane_points(q)
+        t = self.family.best_score(np.array([optimal_threshold(ell, self.j)]))
+        slope = (self.family.a(t) - self.family.a(scores))[active]
+        return self._multiplier(slope @ (self.L[active] - ell[active, None]))
+
     def tangent_plane(self, q: FloatArray) -> float:
         """Lower bound by one plane below the sum, where D is jointly convex in (ℓ, τ).
 
@@ -165,10 +181,8 @@ class ABPair:
         D(min(ℓ, τ), τ), which only lowers τ where D_τ ≥ 0.
         """
         family = self.family
-        scores = np.clip(family.best_score(self.L @ q), *family.tangent_range)
-        ell = np.clip(family.level(scores), 0.0, family.l_max)
+        scores, ell, active = self.plane_points(q)
         tau = optimal_threshold(ell, self.j)
-        active = (ell < tau) | (np.arange(len(ell)) == self.j)
         t = family.best_score(np.array([tau]))
         slope = (family.a(t) - family.a(scores))[active]
         rows = self.L[active] - ell[active, None]

@@ -8,6 +8,10 @@ from intervals of τ (`ab_bounds`), split until each is above what is to be show
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -21,9 +25,19 @@ from consistruct.calibration.nonquadratic.ab_bounds import (
     optimal_threshold,
 )
 from consistruct.calibration.nonquadratic.conic import solve_conic
-from consistruct.calibration.nonquadratic.pairs import PairSolver, law_with_gap
+from consistruct.calibration.nonquadratic.pairs import (
+    Pair,
+    PairProof,
+    PairSolver,
+    law_with_gap,
+    reaching,
+)
+from consistruct.calibration.proofs.base import Certificate, plain
+from consistruct.calibration.proofs.bregman import BregmanCertificate
+from consistruct.calibration.proofs.checkers.bregman import Problem
+from consistruct.calibration.proofs.rounding import down, up
 from consistruct.protocols import FloatArray
-from consistruct.surrogates import ABSurrogate, LogisticSurrogate
+from consistruct.surrogates import ABSurrogate, LogisticSurrogate, SquareSurrogate
 
 __all__ = ["ABSolver"]
 
@@ -38,6 +52,10 @@ PATIENCE, BATCH = 4, 6  # halvings before an interval gets its own dual point; h
 MAX_DUALS = 120  # problems in q solved for the lower bound of one pair
 
 
+EXACT: dict[type[ABSurrogate], str] = {LogisticSurrogate: "logistic", SquareSurrogate: "square"}
+EDGE = Fraction(1, 2**57)  # about the expected loss at the ends of the logistic window
+
+
 class ABSolver(PairSolver):
     """One score per label; bounds are k·H."""
 
@@ -48,6 +66,19 @@ class ABSolver(PairSolver):
         how = "exponential cones" if self.conic else "search over thresholds"
         self.name = f"{how}, {family.surrogate.name} (a, b)"
         self.log_scale = -math.log(len(L))
+
+    def quick_lower(self, i: int, j: int, eps: float) -> float:
+        """The terms of i and j alone, by a square below D; for planes only."""
+        if self.exact is None:
+            return 0.0
+        share = eps / float(self.exact.largest)
+        return share**2 * (1.0 if self.exact.logistic else 0.25) * (1 - 1e-12)
+
+    @cached_property
+    def exact(self) -> Problem | None:
+        """The problem over the rationals, where the surrogate is one that the checker knows."""
+        name = EXACT.get(type(self.family.surrogate))
+        return None if name is None else Problem(name, self.family.l_max, self.L.tolist())
 
     def solve(self, i: int, j: int, eps: float, incumbent: float) -> ABProof:
         pair = ABPair(self.family, self.L, i, j, eps)
@@ -70,6 +101,48 @@ class ABSolver(PairSolver):
             trial = ABProof(pair, q, tau, np.zeros(0), nothing, [])
             best = trial if trial.upper - trial.lower < best.upper - best.lower else best
         return best
+
+    # --- the certificate ---
+
+    def certificate(
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+    ) -> Certificate:
+        problem, found = self.exact, proofs[winner]
+        if problem is None:
+            return super().certificate(eps, winner, proofs)
+        assert isinstance(found, ABProof)
+        (i, j), exact = winner, Fraction(eps)
+        q = reaching([Fraction(x) for x in found.law.tolist()], problem.gap(i, j), exact)
+        threshold = Fraction(found.tau) / problem.largest
+        entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
+        plain_bound = problem.plain_bound(exact)
+        lower = min(
+            max(plain_bound, problem.bound(*pair, exact, entries[pair]))
+            if pair in entries
+            else plain_bound
+            for pair in self.lowest(eps, proofs)
+        )
+        return BregmanCertificate(
+            surrogate="logistic" if problem.logistic else "square", largest=self.family.l_max,
+            loss=self.L.tolist(), eps=eps, lower=down(lower),
+            upper=up(problem.excess(j, q, threshold)), pair=winner, law=[plain(x) for x in q],
+            threshold=plain(threshold), pairs=list(entries.values()),
+        )  # fmt: skip
+
+    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+        """The plane of a pair as plain data."""
+        assert isinstance(proof, ABProof)
+        assert self.exact is not None
+        _, ell, active = proof.pair.plane_points(proof.law)
+        points = [Fraction(x) / self.exact.largest for x in ell[active].tolist()]
+        if self.exact.logistic:  # slopes are infinite at the ends
+            points = [min(max(x, EDGE), 1 - EDGE) for x in points]
+        return {
+            "pair": list(pair),
+            "labels": np.flatnonzero(active).tolist(),
+            "points": [plain(x) for x in points],
+            "nu": max(proof.pair.plane_slope(proof.law), 0.0),
+        }
 
     # --- upper bounds ---
 

@@ -15,40 +15,59 @@ a convex program. Dual points, for any w ≥ 0, ν ≥ 0, a = wᵀA and gap = L_
 The first minimises over q exactly (a log-partition function) and takes a tangent of −log; the
 second is Fenchel's inequality at the best scale. KL with argmax decoding needs no solver (module
 `law_argmax`); else there is one conic program per pair, whose order constraints are generated where
-they are many: the program with some of them bounds H_ij from below all the same.
+they are many: the program with some of them bounds H_ij from below all the same. What is not tight
+is sharpened (`law_polish`), from the solution at a larger ε where ε² is below rounding. The ends
+of the certificate are recomputed exactly (`law_exact`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
-import clarabel
 import numpy as np
 import scipy  # its submodules are imported on use
 
 from consistruct.calibration.certificate import hull_slope
-from consistruct.calibration.lp import minimise, simplex_row
-from consistruct.calibration.nonquadratic.conic import solve_conic
 from consistruct.calibration.nonquadratic.law_argmax import largest_mean, tilted_argmax
-from consistruct.calibration.nonquadratic.law_polish import newton_dual
+from consistruct.calibration.nonquadratic.law_conic import solve_pair
+from consistruct.calibration.nonquadratic.law_exact import ExactLaws
+from consistruct.calibration.nonquadratic.law_polish import (
+    Conditions,
+    KLConditions,
+    SquaredConditions,
+    Stationary,
+)
 from consistruct.calibration.nonquadratic.law_proof import FEASIBLE, ROUNDING, Divergence, LawProof
 from consistruct.calibration.nonquadratic.pairs import (
+    Pair,
+    PairProof,
     PairSolver,
     Witness,
     law_with_gap,
 )
-from consistruct.exceptions import CertificateError
+from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.checkers.divergence import Problem, Refused
+from consistruct.calibration.proofs.divergence import DivergenceCertificate
+from consistruct.calibration.proofs.rounding import down
 from consistruct.protocols import FloatArray
 
 __all__ = ["LawSolver"]
 
-ENOUGH = 1e-9  # relative width after which nothing is polished
+ENOUGH = 1e-9  # relative width after which nothing is sharpened
 NEGLIGIBLE_LOG = 27.0  # e^−27 of a term is rounding
-STRICT = 1e-9  # margin by which a label has to win to count as predictable
 ALL_ROWS = 24  # order constraints up to which none is left out at first
 NEW_ROWS = 8  # the most violated ones that are added at a time
+SMALL = 1e-3  # of the largest ε: below, what is active is found there and carried down
+# what counts as not zero: of probabilities, and of multipliers as a share of the largest
+GUESSES = (
+    (1e-4, 1e-4), (1e-6, 1e-6), (1e-8, 1e-8), (1e-3, 1e-4), (1e-2, 1e-4), (1e-3, 1e-6),
+    (1e-6, 1e-4), (1e-4, 1e-6), (1e-2, 1e-2),
+)  # fmt: skip
+REVISIONS = 3  # of each guess
 
 
 class LawSolver(PairSolver):
@@ -63,85 +82,40 @@ class LawSolver(PairSolver):
         if divergence == "KL" and decoding == "argmax":
             kind = "one multiplier"
         self.name = f"{kind}, {decoding} decoding"
+        # H stays the same if losses and ε are divided by one number; a power of two is exact
+        size = float(np.abs(L).max(initial=0.0))
+        self.unit = 2.0 ** math.frexp(size)[1] if size > 0 else 1.0
+        self._scaled = L / self.unit
         self._orders: dict[int, FloatArray] = {}
         self._rows: dict[int, set[int]] = {}  # order constraints that mattered, by j
-        self._supports: dict[int, tuple[np.ndarray, FloatArray]] = {}
+        self._inners: dict[int, FloatArray] = {}
+        self._references: dict[Pair, LawProof] = {}
+
+    @cached_property
+    def exact(self) -> ExactLaws:
+        surrogate = "log" if self.divergence == "KL" else "sparsemax"
+        return ExactLaws(Problem(surrogate, self.decoding, self.L.tolist()))
 
     def order(self, j: int) -> FloatArray:
         """A with A p ≤ 0 iff j is decoded from p (ties included), (k − 1, m)."""
         if j not in self._orders:
-            self._orders[j] = self._make_order(j)
+            L = self._scaled
+            rows = np.eye(len(L)) - np.eye(len(L))[j] if self.decoding == "argmax" else L[j] - L
+            self._orders[j] = np.delete(rows, j, axis=0)
         return self._orders[j]
 
-    def _make_order(self, j: int) -> FloatArray:
-        if self.decoding == "argmax":
-            rows = np.eye(len(self.L)) - np.eye(len(self.L))[j]
-        else:
-            rows = self.L[j] - self.L
-        return np.delete(rows, j, axis=0)
+    def gap(self, i: int, j: int) -> FloatArray:
+        """L_j − L_i."""
+        return np.asarray(self._scaled[j] - self._scaled[i])
 
     @cached_property
     def limits(self) -> FloatArray:
-        limits = np.full((len(self.L), len(self.L)), -np.inf)
+        """As for all pairs, but −inf for labels j that no scores predict."""
+        limits = super().limits
         for j in range(len(self.L)):
-            if not self._predictable(j):
-                continue
-            support = self._support(j)[0]
-            gaps = (self.L[j] - self.L)[:, support]
-            limits[:, j] = gaps.max(axis=1)
-            limits[j, j] = -np.inf
+            if self.exact.reach(j).inner is None:
+                limits[:, j] = -np.inf
         return limits
-
-    def _predictable(self, j: int) -> bool:
-        """Whether some p decodes to j though ties go to the smallest index: a linear program."""
-        if self.decoding == "argmax" or j == 0:
-            return self.decoding == "argmax" or self._decodes(j)
-        k, m = self.L.shape
-        rows = np.column_stack([self.order(j), (np.arange(k - 1) < j).astype(float)])
-        A_eq, b_eq = np.append(np.ones(m), 0.0)[None], np.ones(1)
-        bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * m + [(None, 1.0)]
-        found = minimise(
-            np.append(np.zeros(m), -1.0),
-            A_ub=rows, b_ub=np.zeros(k - 1), A_eq=A_eq, b_eq=b_eq, bounds=bounds,
-        )  # fmt: skip
-        return found.feasible and -found.value > STRICT * max(1.0, float(self.L.max()))
-
-    def _decodes(self, j: int) -> bool:
-        A_eq, b_eq = simplex_row(self.L.shape[1])
-        order = self.order(j)
-        return minimise(
-            np.zeros(self.L.shape[1]), A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq
-        ).feasible
-
-    def _support(self, j: int) -> tuple[np.ndarray, FloatArray]:
-        if j not in self._supports:
-            self._supports[j] = self._find_support(j)
-        return self._supports[j]
-
-    def _find_support(self, j: int) -> tuple[np.ndarray, FloatArray]:
-        """Truths that a law decoded to j may have, and the w ≥ 0 that excludes all others.
-
-        wᵀA ≥ 0 with (wᵀA)_y > 0 forces p_y = 0, and then q_y = 0 if KL(q‖p) is finite. This
-        happens when j wins ties only, on a face of the simplex.
-        """
-        order = self.order(j)
-        m = self.L.shape[1]
-        everything, nothing = np.ones(m, dtype=bool), np.zeros(len(order))
-        if self.decoding == "argmax" or self.divergence == "squares" or len(order) == 0:
-            return everything, nothing
-        # max Σ r_y, r ≤ wᵀA, 0 ≤ r ≤ 1, w ≥ 0; the cone is scale-free
-        bounds: list[tuple[float | None, float | None]] = [(0.0, None)] * len(order)
-        found = minimise(
-            np.concatenate([nothing, -np.ones(m)]),
-            A_ub=np.hstack([-order.T, np.eye(m)]),
-            b_ub=np.zeros(m),
-            bounds=bounds + [(0.0, 1.0)] * m,
-        )
-        w, r = np.maximum(found.x[: len(order)], 0.0), found.x[len(order) :]
-        a = w @ order
-        if (a < -1e-9).any():
-            raise CertificateError("a linear program returned a ray that excludes no truth")
-        return (r < 0.5), w
 
     def quick_lower(self, i: int, j: int, eps: float) -> float:
         """Bayes decoding: gap·q ≥ ε and gap·p ≤ 0, so gap·(q − p) ≥ ε.
@@ -149,7 +123,7 @@ class LawSolver(PairSolver):
         KL: the two laws on the largest and the least gap, as exp is convex. Squares:
         Cauchy–Schwarz.
         """
-        gap = self.L[j] - self.L[i]
+        gap, eps = self.gap(i, j), eps / self.unit
         if self.decoding == "argmax":
             return 0.0
         if self.divergence == "KL":
@@ -160,48 +134,51 @@ class LawSolver(PairSolver):
         centred = gap - gap.mean()
         return 0.5 * eps**2 / float(centred @ centred) * (1 - ROUNDING)
 
+    # --- one pair ---
+
     def solve(self, i: int, j: int, eps: float, incumbent: float) -> LawProof:
-        order, gap = self.order(j), self.L[j] - self.L[i]
-        support, ray = self._support(j)
-        limit = float(gap[support].max())
-        tight = eps >= limit * (1 - 1e-12)
-        # at the largest ε there is no interior point: only the truths of largest gap remain
-        columns = support & (gap >= limit * (1 - 1e-12)) if tight else support
+        eps = eps / self.unit
         if self.divergence == "KL" and self.decoding == "argmax":
-            q, p, w, nu, X = tilted_argmax(gap, j, eps)
-            return LawProof("KL", order, gap, eps, q, p, w, nu, np.array([X]))
-        q, p, w, nu = self._generated(i, j, eps, columns, support, tight, incumbent)
+            q, p, w, nu, X = tilted_argmax(self.gap(i, j), j, eps)
+            return self._proof(i, j, eps, q, p, w, nu, np.array([X]))
+        found = self._carried(i, j, eps)
+        if found is None or not _settled(found, incumbent):
+            other = self._sharpened(self._solved(i, j, eps, incumbent), i, j, incumbent)
+            found = other if found is None else _tighter(found, other)
+        return found
+
+    def _proof(self, i: int, j: int, eps: float, *points: Any) -> LawProof:
+        return LawProof(self.divergence, self.order(j), self.gap(i, j), eps, *points)
+
+    def _solved(self, i: int, j: int, eps: float, incumbent: float) -> LawProof:
+        """From the interior-point solver."""
+        order, gap = self.order(j), self.gap(i, j)
+        limit, tight = float(gap.max()), self._tight(i, j, eps)
+        # at the largest ε there is no interior point: only the truths of largest gap remain
+        columns = gap >= (limit * (1 - 1e-12) if tight else -np.inf)
+        q, p, w, nu = self._generated(i, j, eps, columns, incumbent)
         raw_p, raw_z = p, q - p  # where the dual point is stationary, decoded to j or not yet
-        p = self._decoded(p, j, order, support)
-        q = law_with_gap(q, gap, eps, self._dominated(support, p, gap, eps))
+        p = self._decoded(p, j, order)
+        q = law_with_gap(q, gap, eps, self._dominated(p, gap, eps))
         if tight:  # the multiplier that makes every other truth too expensive
-            below = gap[support & ~columns]
+            below = gap[~columns]
             nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
         if self.divergence == "KL":
             tilted = np.exp(np.minimum(nu * (gap - eps), 700.0))
             free = np.array([float((p if tight else np.maximum(raw_p, 0.0)) @ tilted)])
-            w = w + ray * _ray_multiple(ray @ order, w @ order, tilted / free[0], support)
         else:
             free = q - p if tight else raw_z
             nu = nu if not tight else hull_slope(gap, free, eps)
-        proof = LawProof(self.divergence, order, gap, eps, q, p, w, nu, free)
-        if self.divergence == "KL" and not proof.upper - proof.lower <= ENOUGH * proof.upper:
-            proof = self._polish(proof, j, support, tight)
-        return proof
+        return self._proof(i, j, eps, q, p, w, nu, free)
+
+    def _tight(self, i: int, j: int, eps: float) -> bool:
+        return bool(eps >= float(self.gap(i, j).max()) * (1 - 1e-12))
 
     def _generated(
-        self,
-        i: int,
-        j: int,
-        eps: float,
-        columns: np.ndarray,
-        support: np.ndarray,
-        tight: bool,
-        incumbent: float,
+        self, i: int, j: int, eps: float, columns: np.ndarray, incumbent: float
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """q, p, w, ν of the conic program, order constraints added while they are violated."""
-        order, gap = self.order(j), self.L[j] - self.L[i]
-        scale = max(1.0, float(np.abs(order).max(initial=0.0)))
+        order, gap, tight = self.order(j), self.gap(i, j), self._tight(i, j, eps)
         rows = self._rows.setdefault(j, set())
         if len(order) <= ALL_ROWS:
             rows.update(range(len(order)))
@@ -209,13 +186,13 @@ class LawSolver(PairSolver):
             rows.add(i - (i > j))
         while True:
             used = np.array(sorted(rows), dtype=np.int64)
-            q, p, found, nu = self._conic(order[used], gap, eps, columns, support, tight)
+            q, p, found, nu = solve_pair(self.divergence, order[used], gap, eps, columns, tight)
             w = np.zeros(len(order))
             w[used] = found
             violated = order @ p
             violated[used] = -np.inf
             worst = np.argsort(-violated)[:NEW_ROWS]
-            worst = worst[violated[worst] > 0.1 * FEASIBLE * scale]
+            worst = worst[violated[worst] > 0.1 * FEASIBLE]
             if len(worst) == 0:
                 return q, p, w, nu
             if math.isfinite(incumbent) and not tight:
@@ -223,135 +200,117 @@ class LawSolver(PairSolver):
                 if self.divergence == "KL":
                     tilted = np.exp(np.minimum(nu * (gap - eps), 700.0))
                     free = np.array([float(p @ tilted)])
-                if LawProof(self.divergence, order, gap, eps, q, p, w, nu, free).lower > incumbent:
+                if self._proof(i, j, eps, q, p, w, nu, free).lower > incumbent:
                     return q, p, w, nu
             rows.update(worst.tolist())
 
-    def _dominated(
-        self, support: np.ndarray, p: FloatArray, gap: FloatArray, eps: float
-    ) -> np.ndarray:
+    def _dominated(self, p: FloatArray, gap: FloatArray, eps: float) -> np.ndarray:
         """Truths that q may have: for KL those with p > 0, if they leave q feasible."""
-        if self.divergence == "squares":
-            return support
-        positive = support & (p > 0)
-        return positive if positive.any() and gap[positive].max() >= eps else support
+        positive, every = p > 0, np.ones(len(p), dtype=bool)
+        if self.divergence == "squares" or not positive.any():
+            return every
+        return positive if gap[positive].max() >= eps else every
 
-    def _polish(self, start: LawProof, j: int, support: np.ndarray, tight: bool) -> LawProof:
-        """Newton on the optimality conditions, for several guesses of what is active."""
-        best = start
-        for threshold in (1e-4, 1e-6, 1e-8):
-            S = np.flatnonzero(support & (start.estimate > threshold))
-            scale = float(start.w.max(initial=0.0))
-            W = np.flatnonzero(start.w > threshold * scale) if scale > 0 else np.arange(0)
-            x = math.log(float(start.free[0]))
-            found = newton_dual(
-                start.order, start.gap, start.eps, start.estimate, start.w, start.nu, x,
-                (S, W), not tight,
-            )  # fmt: skip
-            if found is None:
-                continue
-            p, w, nu, x = found
-            p = self._decoded(p, j, start.order, support)
-            q = p * np.exp(np.clip(nu * (start.gap - start.eps) - x, -700.0, 700.0))
-            allowed = self._dominated(support, p, start.gap, start.eps)
-            q = law_with_gap(q, start.gap, start.eps, allowed)
-            free = np.array([math.exp(min(max(x, -700.0), 700.0))])
-            polished = LawProof(
-                "KL", start.order, start.gap, start.eps, q, p, np.maximum(w, 0.0), nu, free
-            )
-            best = _tighter(best, polished)
-            if best.upper - best.lower <= ENOUGH * best.upper:
-                break
-        return best
-
-    def _conic(
-        self,
-        order: FloatArray,
-        gap: FloatArray,
-        eps: float,
-        columns: np.ndarray,
-        support: np.ndarray,
-        tight: bool,
-    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """q, p, w, ν from the interior-point solver; q on `columns`, p on `support`."""
-        at_q, at_p = np.flatnonzero(columns), np.flatnonzero(support)
-        n_q, n_p, n_o = len(at_q), len(at_p), len(order)
-        kl = self.divergence == "KL"
-        n = n_q + n_p + (n_q if kl else 0)
-        rows = np.zeros((2, n))
-        rows[0, :n_q] = 1.0
-        rows[1, n_q : n_q + n_p] = 1.0
-        inequalities = np.zeros((n_o + n_q + n_p + 1, n))
-        # losses of any unit: rows are scaled, and their multipliers scaled back
-        units = np.maximum(np.abs(order).max(axis=1, initial=0.0), 1e-300)
-        unit = max(float(np.abs(gap).max()), 1e-300)
-        inequalities[:n_o, n_q : n_q + n_p] = order[:, at_p] / units[:, None]
-        inequalities[n_o : n_o + n_q + n_p, : n_q + n_p] = -np.eye(n_q + n_p)
-        right = np.zeros(n_o + n_q + n_p + 1)
-        if not tight:
-            inequalities[-1, :n_q] = -gap[at_q] / unit
-            right[-1] = -eps / unit
-        blocks: list[tuple[object, FloatArray, object]] = [
-            (rows, np.ones(2), clarabel.ZeroConeT(2)),
-            (inequalities, right, clarabel.NonnegativeConeT(len(right))),
-        ]
-        cost, quadratic = np.zeros(n), None
-        each = np.arange(n_q)
-        if kl:
-            # q e^{−t/q} ≤ p  ⇔  q log(q/p) ≤ t
-            cost[n_q + n_p :] = 1.0
-            same = n_q + np.searchsorted(at_p, at_q)  # p of the same truth
-            places = (
-                np.concatenate([3 * each, 3 * each + 1, 3 * each + 2]),
-                np.concatenate([n_q + n_p + each, each, same]),
-            )
-            signs = np.repeat([1.0, -1.0, -1.0], n_q)
-            cones = scipy.sparse.csc_array((signs, places), shape=(3 * n_q, n))
-            exponential = [clarabel.ExponentialConeT() for _ in range(n_q)]
-            blocks.append((cones, np.zeros(3 * n_q), exponential))
-        else:
-            difference = np.zeros((len(gap), n))
-            difference[at_q, each] = 1.0
-            difference[at_p, n_q + np.arange(n_p)] = -1.0
-            quadratic = np.triu(difference.T @ difference)
-        found = solve_conic(cost, blocks, quadratic)
-        x = found.x if found.finite else np.zeros(n)
-        z = found.z if found.finite else np.zeros(2 + len(right))
-        q, p = np.zeros(len(gap)), np.zeros(len(gap))
-        q[at_q], p[at_p] = x[:n_q], x[n_q : n_q + n_p]
-        return q, p, z[2 : 2 + n_o] / units, float(z[1 + len(right)]) / unit
-
-    def _decoded(self, p: FloatArray, j: int, order: FloatArray, support: np.ndarray) -> FloatArray:
-        """Nearest law that decodes to j: towards the law that does so by the largest margin."""
-        p = np.where(support, np.maximum(p, 0.0), 0.0)
-        p = p / p.sum() if p.sum() > 0 else support / support.sum()
+    def _decoded(self, p: FloatArray, j: int, order: FloatArray) -> FloatArray:
+        """Nearest law that decodes to j: towards one that does so by a margin."""
+        p = np.maximum(p, 0.0)
+        p = p / p.sum() if p.sum() > 0 else np.full(len(p), 1 / len(p))
         if self.decoding == "argmax":
             p[j] = p.max()
             return p / p.sum()
-        excess = float((order @ p).max(initial=-1.0))
-        if excess <= 0:
-            return p
-        inner, margin = self._centre(j)
-        if margin <= 0:
-            return p  # no interior: the check accepts what is within rounding
-        move = min(1.0, excess / (excess + margin) * (1 + 1e-12))
-        p = (1 - move) * p + move * inner
+        excess, inner = order @ p, self._inner(j)
+        pulls = order @ inner
+        wrong = (excess > 0) & (pulls < 0)
+        if not wrong.any():
+            return p  # no interior: exact numbers are found later
+        move = float((excess[wrong] / (excess[wrong] - pulls[wrong])).max()) * (1 + 1e-12)
+        p = (1 - min(move, 1.0)) * p + min(move, 1.0) * inner
         return p / p.sum()
 
-    def _centre(self, j: int) -> tuple[FloatArray, float]:
-        """The law that decodes to j by the largest margin over labels of other rows."""
-        order = self.order(j)
-        rows = order[np.abs(order).max(axis=1) > 0]
-        m = self.L.shape[1]
-        found = minimise(
-            np.append(np.zeros(m), -1.0),
-            A_ub=np.column_stack([rows, np.ones(len(rows))]),
-            b_ub=np.zeros(len(rows)),
-            A_eq=np.append(np.ones(m), 0.0)[None],
-            b_eq=np.ones(1),
-            bounds=[(0.0, None)] * m + [(None, 1e3)],
-        )
-        return np.maximum(found.x[:m], 0.0), float(found.x[-1])
+    def _inner(self, j: int) -> FloatArray:
+        if j not in self._inners:
+            inner = self.exact.reach(j).inner
+            assert inner is not None
+            self._inners[j] = np.array([float(x / sum(inner)) for x in inner])
+        return self._inners[j]
+
+    # --- more digits ---
+
+    def _carried(self, i: int, j: int, eps: float) -> LawProof | None:
+        """For small ε: the solution at a larger one, whose multipliers shrink like ε."""
+        larger = SMALL * float(self.gap(i, j).max())
+        if eps >= larger:
+            return None
+        if (i, j) not in self._references:
+            start = self._solved(i, j, larger, math.inf)
+            self._references[i, j] = self._sharpened(start, i, j, math.inf)
+        known, share = self._references[i, j], eps / larger
+        p, w, nu = known.estimate, known.w * share, known.nu * share
+        q = p + share * (known.law - p)
+        free = known.free * share
+        if self.divergence == "KL":
+            free = np.array([float(p @ np.exp(nu * (known.gap - eps)))])
+        return self._sharpened(self._proof(i, j, eps, q, p, w, nu, free), i, j, math.inf)
+
+    def _sharpened(self, start: LawProof, i: int, j: int, incumbent: float) -> LawProof:
+        """The optimality conditions, for several guesses of what is active."""
+        best = start
+        if _settled(best, incumbent) or (
+            self.divergence == "squares" and self._tight(i, j, start.eps)
+        ):
+            return best
+        tried: set[object] = set()
+        for first in self._guesses(start, i, j):
+            conditions: Conditions | None = first
+            for _ in range(REVISIONS):
+                if conditions is None or conditions.guess() in tried:
+                    break
+                tried.add(conditions.guess())
+                found = conditions.solve()
+                if found is None:
+                    break
+                best = _tighter(best, self._recomputed(found, start, i, j))
+                if _settled(best, incumbent):
+                    return best
+                conditions = found.next
+        return best
+
+    def _recomputed(self, found: Stationary, start: LawProof, i: int, j: int) -> LawProof:
+        """The bounds of a stationary point, the lower one exactly."""
+        p = self._decoded(found.estimate, j, start.order)
+        allowed = self._dominated(p, start.gap, start.eps)
+        q = law_with_gap(found.law, start.gap, start.eps, allowed)
+        proof = self._proof(i, j, start.eps, q, p, found.w, found.nu, found.free)
+        proof.sharp = found.exact
+        try:
+            entry = self._entry((i, j), proof)
+            bound = self.exact.problem.bound(i, j, Fraction(start.eps * self.unit), entry)
+        except Refused:
+            bound = Fraction(0)
+        proof.lower = down(max(bound, Fraction(0)))
+        return proof
+
+    def _guesses(self, start: LawProof, i: int, j: int) -> Iterator[Conditions]:
+        scale = float(start.w.max(initial=0.0))
+        common = start.order, start.gap, start.eps
+        for threshold, share in GUESSES:
+            active = np.flatnonzero(start.w > share * scale) if scale > 0 else np.arange(0)
+            of_p = np.flatnonzero(start.estimate > threshold)
+            if self.divergence == "KL":
+                x, free = (
+                    math.log(max(float(start.free[0]), 1e-300)),
+                    not self._tight(i, j, start.eps),
+                )
+                yield KLConditions(
+                    *common, active, start.estimate, of_p, start.w, start.nu, x, free
+                )
+            else:
+                of_q = np.flatnonzero(start.law > threshold)
+                yield SquaredConditions(
+                    *common, active, start.law, start.estimate, of_q, of_p, start.w, start.nu
+                )
+
+    # --- the consistency level ---
 
     @cached_property
     def witness(self) -> Witness:
@@ -366,26 +325,70 @@ class LawSolver(PairSolver):
             chosen = largest_mean(self.L[j] - self.L[i], j)[1]
             q = np.zeros(self.L.shape[1])
             q[chosen] = 1 / len(chosen)
-            level = float((self.L[j] - self.L[i]) @ q)
+            gap = self.exact.problem.gap(i, j)
+            level = down(sum((gap[y] for y in chosen.tolist()), Fraction(0)) / len(chosen))
             if level > best.level + 1e-12:
                 best = Witness(level, (i, j), q)
         return best
 
+    # --- the certificate ---
 
-def _ray_multiple(ray: FloatArray, a: FloatArray, tilted: FloatArray, support: np.ndarray) -> float:
-    """How often the ray must be added for truths outside the support not to matter."""
-    outside = ~support & (ray > 0)
-    if not outside.any():
-        return 0.0
-    least = float((a - tilted)[support].min())
-    return max(0.0, float(((least + tilted - a)[outside] / ray[outside]).max())) * (1 + 1e-6) + 1.0
+    def certificate(
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+    ) -> DivergenceCertificate:
+        (i, j), found = winner, proofs[winner]
+        assert isinstance(found, LawProof)
+        p = self.exact.estimate(found.estimate, j)
+        q, p = self.exact.law(found.law, p, i, j, Fraction(eps))
+        entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
+        lower = min(
+            self.exact.problem.bounded(*pair, Fraction(eps), entries.get(pair))
+            for pair in self.lowest(eps, proofs)
+        )
+        return self.exact.certificate(
+            eps, down(max(lower, Fraction(0))), winner, q, p, list(entries.values())
+        )
+
+    def certificate_of_zero(self, eps: float) -> DivergenceCertificate:
+        """Below the consistency level: the witness, as law and as estimate."""
+        witness = self.witness
+        assert witness.pair is not None
+        assert witness.law is not None
+        q = [Fraction(int(x > 0)) for x in witness.law.tolist()]
+        return self.exact.certificate(eps, 0.0, witness.pair, q, q, [])
+
+    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+        """The multipliers of a pair as plain data, for losses as they are given."""
+        assert isinstance(proof, LawProof)
+        unit = Fraction(self.unit)
+        used = np.flatnonzero(proof.w > 0).tolist()
+        nu, w = Fraction(max(proof.nu, 0.0)), [(n, Fraction(float(proof.w[n]))) for n in used]
+        if proof.sharp is not None:
+            nu, w = proof.sharp["nu"], proof.sharp["w"]
+        found: dict[str, Any] = {"pair": list(pair), "nu": plain(nu / unit)}
+        if self.divergence == "KL" and self.decoding == "argmax":
+            return found
+        rows = Fraction(1) if self.decoding == "argmax" else unit  # rows of A have the loss's unit
+        labels = np.delete(np.arange(len(self.L)), pair[1]).tolist()
+        found["w"] = [[labels[n], plain(weight / rows)] for n, weight in w]
+        name = "X" if self.divergence == "KL" else "z"
+        if proof.sharp is not None:
+            return {**found, name: proof.sharp[name]}
+        return {**found, name: proof.free.tolist() if name == "z" else float(proof.free[0])}
+
+
+def _settled(proof: LawProof, incumbent: float) -> bool:
+    tight = math.isfinite(proof.upper) and proof.upper - proof.lower <= ENOUGH * proof.upper
+    return tight or proof.lower > incumbent
 
 
 def _tighter(one: LawProof, other: LawProof) -> LawProof:
     """The laws of the lower upper bound with the multipliers of the higher lower bound."""
     primal = one if one.upper <= other.upper else other
     dual = one if one.lower >= other.lower else other
-    return LawProof(
+    found = LawProof(
         one.divergence, one.order, one.gap, one.eps,
         primal.law, primal.estimate, dual.w, dual.nu, dual.free,
     )  # fmt: skip
+    found.sharp, found.lower = dual.sharp, dual.lower
+    return found

@@ -22,10 +22,13 @@ each class it has, and pairs by the classes of i and j. So the 0-1 loss has k �
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import count
+from typing import Any
 
 import clarabel
 import numpy as np
@@ -33,12 +36,18 @@ import numpy as np
 from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.nonquadratic.conic import solve_conic
 from consistruct.calibration.nonquadratic.pairs import (
+    Pair,
     PairProof,
     PairSolver,
     label_classes,
     law_with_gap,
+    reaching,
     without_repeats,
 )
+from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.checkers.ties import Problem
+from consistruct.calibration.proofs.rounding import down, up
+from consistruct.calibration.proofs.ties import TiesCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, IntArray
 
@@ -164,6 +173,57 @@ class MixedDecisionSolver(PairSolver):
             return math.inf
         ell = self.L @ q
         return min(value for value, _ in tied_sets(ell, j, self.kappa)) * (1 + 1e-13)
+
+    # --- the certificate ---
+
+    @cached_property
+    def exact(self) -> Problem:
+        """The problem over the rationals."""
+        return Problem(self.kappa, self.L.tolist())
+
+    def certificate(
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+    ) -> TiesCertificate:
+        problem, exact, (i, j) = self.exact, Fraction(eps), winner
+        law = [Fraction(x) for x in proofs[winner].law.tolist()]
+        q = reaching(law, problem.gap(i, j), exact)
+        ell = [float(sum(x * y for x, y in zip(row, q, strict=True))) for row in problem.L]
+        points = [(tied, Fraction(tau)) for tied, tau in self._points(np.array(ell), j)]
+        value, tied, tau = min((problem.excess(q, *point), *point) for point in points)
+        entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
+        floor = problem.plain_bound(exact)
+        lower = min(
+            max(
+                floor,
+                min(problem.box_bound(*pair, exact, box) for box in entries[pair]["boxes"]),
+            )
+            if pair in entries
+            else floor
+            for pair in self.lowest(eps, proofs)
+        )
+        return TiesCertificate(
+            kappa=self.kappa, loss=self.L.tolist(), eps=eps, lower=down(lower), upper=up(value),
+            pair=winner, law=[plain(x) for x in q], tied=tied, threshold=plain(tau),
+            pairs=list(entries.values()),
+        )  # fmt: skip
+
+    def _points(self, ell: FloatArray, j: int) -> list[tuple[list[int], float]]:
+        """A = {j} and the n − 1 other labels of least ℓ, with the best τ, for every n."""
+        others = [int(c) for c in np.argsort(ell, kind="stable") if c != j]
+        sets = enumerate(tied_sets(ell, j, self.kappa))
+        return [(sorted([j, *others[:n]]), tau) for n, (_, tau) in sets]
+
+    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+        """The boxes of a pair as plain data."""
+        assert isinstance(proof, MixedDecisionProof)
+        boxes = [
+            {
+                "low": list(box.low), "high": list(box.high),
+                "z": box.z.tolist(), "rho": box.rho.tolist(), "nu": float(box.nu),
+            }
+            for box in proof.boxes
+        ]  # fmt: skip
+        return {"pair": list(pair), "boxes": boxes}
 
     # --- the search ---
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +19,8 @@ import numpy as np
 
 from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.calibration.proofs.base import Certificate, PlainCertificate
+from consistruct.calibration.proofs.rounding import down
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
@@ -28,12 +32,18 @@ __all__ = [
     "PairsMethod",
     "Witness",
     "label_classes",
+    "largest_gaps",
     "law_with_gap",
+    "reaching",
     "without_repeats",
 ]
 
+NEAR = 0.01  # of the least bound: what is further above cannot be rounding
 AGREEMENT = 1e-9  # relative difference between stored and recomputed bounds that is rounding
 NOTHING = 1e-14  # absolute: differences of numbers of order one
+
+
+Pair = tuple[int, int]
 
 
 class PairProof(ABC):
@@ -71,7 +81,7 @@ class PairSolver(ABC):
     @cached_property
     def limits(self) -> FloatArray:
         """(k, k): at [i, j] the largest ε at which the pair is feasible; −inf if it never is."""
-        limits = np.stack([(self.L - row).max(axis=1) for row in self.L])
+        limits = np.stack([largest_gaps(self.L, row) for row in self.L])
         np.fill_diagonal(limits, -np.inf)
         return limits
 
@@ -88,6 +98,37 @@ class PairSolver(ABC):
         """The consistency level sup{ε : H(ε) = 0} and what attains it."""
         return Witness(0.0, None, None)
 
+    def certificate(
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+    ) -> Certificate:
+        """What proves H(ε); in floats, where a surrogate is known by functions alone."""
+        bounds = self.bounds(eps, proofs)
+        return PairsCertificate(
+            self, eps, min(bounds.values()), proofs[winner].upper, winner, proofs, self.log_scale
+        )
+
+    def certificate_of_zero(self, eps: float) -> Certificate:
+        """What proves H(ε) = 0 up to the consistency level."""
+        raise ConsistructError(
+            f"H({eps:g}) = 0: ε is not above the consistency level {self.witness.level:g}; the "
+            "distribution that shows it is H.witness"
+        )
+
+    def bounds(self, eps: float, proofs: Mapping[Pair, PairProof]) -> dict[Pair, float]:
+        """The lower bound of every pair that is feasible at ε."""
+        pairs = [(int(i), int(j)) for i, j in np.argwhere(self.limits >= eps)]
+        quick = {pair: self.quick_lower(*pair, eps) for pair in pairs}
+        return {
+            pair: max(proofs[pair].lower, bound) if pair in proofs else bound
+            for pair, bound in quick.items()
+        }
+
+    def lowest(self, eps: float, proofs: Mapping[Pair, PairProof]) -> list[Pair]:
+        """The pairs that may decide the lower end: in exact arithmetic only they are evaluated."""
+        bounds = self.bounds(eps, proofs)
+        least = min(bounds.values())
+        return [pair for pair, bound in bounds.items() if bound <= least * (1 + NEAR)]
+
 
 @dataclass(eq=False)
 class PairsMethod(Method):
@@ -99,8 +140,8 @@ class PairsMethod(Method):
     def __post_init__(self) -> None:
         self.name = self.solver.name
         self.log_scale = self.solver.log_scale
-        self._winners: list[tuple[int, int]] = []
-        self._found: dict[float, PairsCertificate] = {}
+        self._winners: list[Pair] = []
+        self._found: dict[float, Certificate] = {}
 
     @property
     def max_eps(self) -> float:
@@ -133,15 +174,20 @@ class PairsMethod(Method):
             return CurvePoint(eps, 0.0, 0.0, self.log_scale, self.name, "certified", pair)
         found = self._solve(eps)
         status = status_of(found.lower, found.upper, 1.0)
-        pair = self._labels(found.winner)
-        return CurvePoint(eps, found.lower, found.upper, self.log_scale, self.name, status, pair)
+        pair = self._labels(found.pair)
+        exact = found.scale if isinstance(found, PlainCertificate) else None
+        if exact is None and status == "certified":
+            status = "numerical"
+        return CurvePoint(
+            eps, found.lower, found.upper, self.log_scale, self.name, status, pair, exact
+        )
 
     def _labels(self, pair: tuple[int, int]) -> tuple[Any, Any]:
         labels = self.loss.predictions.unindex(np.array(pair))
         one, other = labels.tolist()
         return (tuple(one), tuple(other)) if labels.ndim > 1 else (one, other)
 
-    def _solve(self, eps: float) -> PairsCertificate:
+    def _solve(self, eps: float) -> Certificate:
         if eps in self._found:
             return self._found[eps]
         solver = self.solver
@@ -149,7 +195,7 @@ class PairsMethod(Method):
         quick = {pair: solver.quick_lower(*pair, eps) for pair in pairs}
         recent = {pair: age for age, pair in enumerate(reversed(self._winners))}
         pairs.sort(key=lambda pair: (recent.get(pair, len(recent)), quick[pair]))
-        proofs: dict[tuple[int, int], PairProof] = {}
+        proofs: dict[Pair, PairProof] = {}
         incumbent, winner = math.inf, pairs[0]
         for pair in pairs:
             if quick[pair] >= incumbent:
@@ -157,22 +203,15 @@ class PairsMethod(Method):
             proof = proofs[pair] = solver.solve(*pair, eps, incumbent)
             if proof.upper < incumbent:
                 incumbent, winner = proof.upper, pair
-        lower = min(proofs[pair].lower if pair in proofs else quick[pair] for pair in pairs)
         if winner in self._winners:
             self._winners.remove(winner)
         self._winners.append(winner)
-        found = PairsCertificate(
-            solver, eps, lower, incumbent, self._labels(winner), winner, proofs, self.log_scale
-        )
-        self._found[eps] = found
+        found = self._found[eps] = solver.certificate(eps, winner, proofs)
         return found
 
-    def certificate(self, eps: float) -> PairsCertificate:
+    def certificate(self, eps: float) -> Certificate:
         if eps <= self.consistency_level:
-            raise ConsistructError(
-                f"H({eps:g}) = 0: ε is not above the consistency level "
-                f"{self.consistency_level:g}; the distribution that shows it is H.witness"
-            )
+            return self.solver.certificate_of_zero(eps)
         return self._solve(eps)
 
 
@@ -184,15 +223,14 @@ class PairsCertificate:
     eps: float
     lower: float
     upper: float
-    pair: tuple[Any, Any]
-    winner: tuple[int, int]
-    proofs: dict[tuple[int, int], PairProof]
+    pair: Pair
+    proofs: Mapping[Pair, PairProof]
     log_scale: float
 
     @property
     def law(self) -> FloatArray:
         """The law of the truth under which j is wrongly predicted at the least cost."""
-        return self.proofs[self.winner].law
+        return self.proofs[self.pair].law
 
     def check(self) -> None:
         """Recompute every bound in plain arithmetic; raise CertificateError if one fails."""
@@ -201,13 +239,28 @@ class PairsCertificate:
             proof = self.proofs.get((i, j))
             quick = self.solver.quick_lower(i, j, self.eps)
             lower = min(lower, quick if proof is None else max(quick, proof.recompute()[0]))
-        upper = self.proofs[self.winner].recompute()[1]
+        upper = self.proofs[self.pair].recompute()[1]
         if self.lower > lower * (1 + AGREEMENT) + NOTHING:
             raise CertificateError(f"the lower bound {self.lower!r} is not proved, only {lower!r}")
         if self.upper < upper * (1 - AGREEMENT) - NOTHING:
             raise CertificateError(
                 f"the upper bound {self.upper!r} is not attained, only {upper!r}"
             )
+
+
+def largest_gaps(L: FloatArray, row: FloatArray) -> FloatArray:
+    """max_y L(j, y) − row(y) of every j, rounded down: differences of floats are rounded.
+
+    >>> import numpy as np
+    >>> largest_gaps(np.array([[1.0, 0.3]]), np.array([0.0, 0.1])).tolist()
+    [1.0]
+    """
+    gaps = L - row
+    found = gaps.max(axis=1)
+    for j, most in enumerate(found.tolist()):
+        close = np.flatnonzero(gaps[j] >= most - 1e-15 * abs(most)).tolist()
+        found[j] = down(max(Fraction(float(L[j, y])) - Fraction(float(row[y])) for y in close))
+    return np.asarray(found)
 
 
 def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
@@ -233,6 +286,22 @@ def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
     q = (1 - move) * q
     q[top] += move
     return np.asarray(q / q.sum())
+
+
+def reaching(law: list[Fraction], gap: Sequence[Fraction], eps: Fraction) -> list[Fraction]:
+    """Probabilities with gap·q ≥ ε exactly: moved towards the truth of the largest gap.
+
+    >>> one, zero = Fraction(1), Fraction(0)
+    >>> [str(x) for x in reaching([one, one], [one, zero], one)]
+    ['1', '0']
+    """
+    law = [x / sum(law) for x in law]
+    short = eps - sum((d * x for d, x in zip(gap, law, strict=True)), Fraction(0))
+    if short <= 0:
+        return law
+    top = max(range(len(law)), key=gap.__getitem__)
+    move = short / (gap[top] - eps + short)
+    return [(1 - move) * x + (move if y == top else 0) for y, x in enumerate(law)]
 
 
 def label_classes(L: FloatArray) -> IntArray:

@@ -30,7 +30,7 @@ SCHEMA = 1
 DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python reads at any length
 # raised by a checker, or by Python on data of the wrong form
 REFUSALS = (
-    listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError,
+    listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError,
 )  # fmt: skip
 
 

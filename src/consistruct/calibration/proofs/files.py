@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from consistruct.calibration.proofs.base import REFUSALS, SCHEMA, PlainCertificate
+from consistruct.calibration.proofs.bregman import BregmanCertificate
 from consistruct.calibration.proofs.chain import ChainCertificate
+from consistruct.calibration.proofs.divergence import DivergenceCertificate
 from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.mixed import MixedCertificate
@@ -13,6 +15,7 @@ from consistruct.calibration.proofs.oracle import ORACLE_KINDS
 from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
+from consistruct.calibration.proofs.ties import TiesCertificate
 from consistruct.exceptions import CertificateError
 
 __all__ = ["KINDS", "from_json"]
@@ -26,6 +29,9 @@ CLASSES: tuple[type[PlainCertificate], ...] = (
     SetCertificate,
     RestrictedCertificate,
     PolyhedralCertificate,
+    DivergenceCertificate,
+    BregmanCertificate,
+    TiesCertificate,
 )
 KINDS: dict[str, type[PlainCertificate]] = {cls.kind: cls for cls in CLASSES}
 

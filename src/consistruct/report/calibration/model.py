@@ -73,7 +73,8 @@ class ReportPoint:
     log_theorem_7, log_theorem_8, log_envelope : float or None
         log of ε²/4k_eff, of ε²/2k and of the convex function below H; None where there is none.
     status : str
-        "exact", "certified", "rounding", "loose", "bounds" or "infeasible" (see `CurvePoint`).
+        "exact", "certified", "numerical", "rounding", "loose", "bounds" or "infeasible" (see
+        `CurvePoint`).
     pair : (Label, Label) or None
         (better, predicted): the second is predicted though the first is better.
     """

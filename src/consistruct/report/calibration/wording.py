@@ -16,7 +16,7 @@ from consistruct.report.sections import WORST_CASE, Section
 
 __all__ = ["calibration_sections"]
 
-PROVED = ("exact", "certified", "rounding")
+KNOWN = ("exact", "certified", "numerical", "rounding")
 MANY_CLASSES = 100
 
 
@@ -173,6 +173,11 @@ def _curve(report: CalibrationReport) -> Section:
         answer = "Known exactly, by a formula."
     elif statuses <= {"exact", "certified", "rounding", "infeasible"}:
         answer = "Known to six digits at every ε shown, with a proof that anyone can check."
+    elif statuses <= {*KNOWN, "infeasible"}:
+        answer = (
+            "Known to six digits at every ε shown, by bounds evaluated in floating point: the "
+            "functions of this surrogate cannot be checked exactly."
+        )
     elif "bounds" in statuses:
         answer = "Only bounds are known; where the band has no upper edge, only a lower bound."
     else:
@@ -210,7 +215,7 @@ def _worst_case(report: CalibrationReport) -> Section:
         f"When the truth is {_mixture(case)}: answering “{predicted}” costs {costs:.4g} more "
         f"than answering “{better}”, and the scores can hardly tell the two apart."
     )
-    proved = any(p.eps == case.eps and p.status in PROVED for p in report.curve)
+    proved = any(p.eps == case.eps and p.status in KNOWN for p in report.curve)
     gap = (
         "at no distance at all from the optimum"
         if case.log_surrogate_gap == -math.inf

@@ -19,9 +19,12 @@ from consistruct.calibration.proofs import (
     PolyhedralCertificate,
 )
 from consistruct.calibration.proofs.base import probabilities
+from consistruct.calibration.proofs.bregman import BregmanCertificate
 from consistruct.calibration.proofs.chain import ChainCertificate
+from consistruct.calibration.proofs.divergence import DivergenceCertificate
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.sets import SetCertificate
+from consistruct.calibration.proofs.ties import TiesCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray, LabelArray
@@ -32,6 +35,16 @@ __all__ = ["find_worst_case"]
 
 N_SHOWN = 12  # truths that a report lists; the rest is one number
 NEGLIGIBLE = 1e-9  # probabilities that are rounding of a solver
+
+# certificates whose pair and law are numbers of listed labels
+LISTED = (
+    ListedCertificate,
+    RestrictedCertificate,
+    PolyhedralCertificate,
+    DivergenceCertificate,
+    BregmanCertificate,
+    TiesCertificate,
+)
 
 # truths as text, and as labels where they are listed one by one
 Truths = tuple[Sequence[str], LabelArray | None, FloatArray]
@@ -80,11 +93,12 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
         return (0, 1), (names, np.array([0, 1]), law), "proof of the closed form"
     found = curve.certificate(eps)
     note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
-    if isinstance(found, ListedCertificate | RestrictedCertificate | PolyhedralCertificate):
+    if isinstance(found, LISTED):
         pair = loss.predictions.unindex(np.array(found.pair)).tolist()
         return (pair[0], pair[1]), _listed(curve, np.array(probabilities(found.law))), note
     if isinstance(found, PairsCertificate):
-        return found.pair, _listed(curve, found.law), note
+        pair = loss.predictions.unindex(np.array(found.pair)).tolist()
+        return (pair[0], pair[1]), _listed(curve, found.law), note
     if isinstance(found, OracleCertificate):
         # column generation may hold a truth twice
         truths, where = np.unique(np.array(found.truths), axis=0, return_inverse=True)

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Check a certificate of the logistic or the square surrogate. Python's standard library alone.
+
+    python bregman.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
+
+The claim: lower <= k H(eps) <= upper for a loss matrix L (k predictions, m truths) and one score
+per prediction; the label of the largest score is predicted. Under a distribution q of the truth,
+label c has the expected loss p_c = (L q)_c, for the logistic surrogate in units of `largest` and so
+at most 1. Its score stands for a number s_c of the same range, larger scores for smaller numbers,
+and the excess of the surrogate is sum_c D(p_c, s_c) / k:
+
+    logistic:  D(p, s) = p log(p/s) + (1 - p) log((1 - p)/(1 - s)),
+    square:    D(p, s) = (p - s)^2 / 2.
+
+    k H(eps) = inf over i, j, q, s of sum_c D(p_c, s_c)  s.t.  s_j <= s_c,  (L_j - L_i) q >= eps.
+
+* Upper end: q and a number t give s_j = t and s_c = max(p_c, t), which predicts j, or others tie.
+* Lower end, every pair with max (L_j - L_i) >= eps: a set of labels that contains j, with any
+  numbers r_c; t is their mean, and r_c <= t for c != j. D is jointly convex, so it is at least its
+  plane at (r_c, t). The slopes in s, multiples of t - r_c, are not negative but for j and sum to
+  zero: with s_c >= s_j they add nothing. What is left is linear in q. With slopes g_c in p and
+  nu >= 0:
+
+    k H_ij >= sum_c [D(r_c, t) - g_c r_c] + min_y [sum_c g_c L(c, y) + nu (eps - L_j + L_i)]_y,
+
+  where D(r, t) - g r is log((1 - r)/(1 - t)) for the logistic and (t^2 - r^2) / 2 for the square.
+
+Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. Logarithms are those of
+`decimal`, correctly rounded to 60 digits and then moved outward by one.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import re
+import sys
+from fractions import Fraction
+from typing import Any
+
+RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+CONTEXT = decimal.Context(prec=60, Emax=10**9, Emin=-(10**9))
+
+
+class Refused(ValueError):
+    """The certificate does not prove its claim."""
+
+
+def number(value: Any, name: str = "a number") -> Fraction:
+    """The exact value of an integer, a finite float or a string "p/q"."""
+    try:
+        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
+            top, _, bottom = value.partition("/")
+            return Fraction(int(top, 0), int(bottom or "1", 0))
+        if type(value) in (int, float, Fraction):
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise Refused(f"{name} must be a finite number, got {value!r}")
+
+
+def vector(values: Any, size: int, name: str) -> list[Fraction]:
+    """Exact numbers."""
+    if not isinstance(values, (list, tuple)) or len(values) != size:
+        raise Refused(f"{name} must be a list of {size} numbers")
+    return [number(value, name) for value in values]
+
+
+def integer(value: Any, high: int) -> int:
+    """The number of a label."""
+    if type(value) is not int or not 0 <= value < high:
+        raise Refused(f"an integer from 0 to {high - 1} is needed, got {value!r}")
+    return value
+
+
+def dot(a: Any, b: Any) -> Fraction:
+    """The sum of products."""
+    return sum((x * y for x, y in zip(a, b)), Fraction(0))
+
+
+def rounded(x: Fraction, up: bool) -> decimal.Decimal:
+    """A decimal of 60 digits at or above x, or at or below it."""
+    context = CONTEXT.copy()
+    context.rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    return context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator))
+
+
+def log_up(x: Fraction) -> Fraction:
+    """Above log(x), x > 0; log(1) is zero."""
+    if x == 1:
+        return Fraction(0)
+    return Fraction(CONTEXT.next_plus(CONTEXT.ln(rounded(x, True))))
+
+
+def log_down(x: Fraction) -> Fraction:
+    """Below log(x), x > 0."""
+    return -log_up(1 / x)
+
+
+class Problem:
+    """The loss and the surrogate; expected losses are in units of `largest`."""
+
+    def __init__(self, surrogate: Any, largest: Any, loss: Any) -> None:
+        if surrogate not in ("logistic", "square"):
+            raise Refused("surrogates are logistic and square")
+        if not isinstance(loss, (list, tuple)) or not loss:
+            raise Refused("loss must be a list of rows")
+        self.logistic = surrogate == "logistic"
+        self.k, self.m = len(loss), len(loss[0])
+        self.L = [vector(row, self.m, "loss") for row in loss]
+        self.largest = number(largest, "largest") if self.logistic else Fraction(1)
+        if self.largest <= 0:
+            raise Refused("largest must be positive")
+        if self.logistic and not all(0 <= x <= self.largest for row in self.L for x in row):
+            raise Refused("the logistic surrogate needs losses from 0 to largest")
+        self.shares = [[x / self.largest for x in row] for row in self.L]
+
+    def gap(self, i: int, j: int) -> list[Fraction]:
+        """L_j - L_i."""
+        return [a - b for a, b in zip(self.L[j], self.L[i])]
+
+    def inside(self, x: Fraction) -> bool:
+        """Whether D is finite and smooth there."""
+        return 0 < x < 1 or not self.logistic
+
+    # --- lower ends ---
+
+    def slope_down(self, r: Fraction, t: Fraction) -> Fraction:
+        """Below the derivative of D(p, t) in p at r."""
+        if not self.logistic:
+            return r - t
+        return log_down(r * (1 - t) / (t * (1 - r)))
+
+    def bound(self, i: int, j: int, eps: Fraction, proof: Any) -> Fraction:
+        """A lower bound on k H_ij from the numbers of a proof."""
+        labels = [integer(c, self.k) for c in proof["labels"]]
+        points = vector(proof["points"], len(labels), "points")
+        if j not in labels or len(set(labels)) < len(labels):
+            raise Refused("labels must be distinct and contain j")
+        t, nu = sum(points, Fraction(0)) / len(points), number(proof["nu"], "nu")
+        if nu < 0 or any(r > t for c, r in zip(labels, points) if c != j):
+            raise Refused("nu must not be negative, nor points above their mean but for j")
+        if not all(self.inside(r) for r in [t, *points]):
+            raise Refused("points must lie strictly between 0 and 1")
+        total = Fraction(0)
+        planes = [nu * (eps - d) for d in self.gap(i, j)]
+        for c, r in zip(labels, points):
+            total += log_down((1 - r) / (1 - t)) if self.logistic else (t**2 - r**2) / 2
+            slope = self.slope_down(r, t)  # losses of the logistic are not negative
+            planes = [x + slope * y for x, y in zip(planes, self.shares[c])]
+        return total + min(planes)
+
+    def plain_bound(self, eps: Fraction) -> Fraction:
+        """D is at least twice (p - s)^2, or half of it, and p_j - p_i >= eps lies on one s."""
+        share = eps / self.largest
+        return share**2 if self.logistic else share**2 / 4
+
+    # --- the upper end ---
+
+    def divergence(self, p: Fraction, s: Fraction) -> Fraction:
+        """D(p, s), rounded up."""
+        if not self.logistic:
+            return (p - s) ** 2 / 2
+        parts = ((p, s), (1 - p, 1 - s))
+        if any(a and not b for a, b in parts):
+            raise Refused("the divergence is infinite")
+        return sum((a * log_up(a / b) for a, b in parts if a), Fraction(0))
+
+    def excess(self, j: int, q: list[Fraction], t: Fraction) -> Fraction:
+        """k times the excess at scores that predict j, rounded up."""
+        if self.logistic and not 0 <= t <= 1:
+            raise Refused("threshold must lie between 0 and 1")
+        p = [dot(row, q) for row in self.shares]
+        raised = [t if c == j else max(x, t) for c, x in enumerate(p)]
+        return sum((self.divergence(x, s) for x, s in zip(p, raised)), Fraction(0))
+
+
+def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
+    """A distribution, and scores that predict j though i is better by eps."""
+    i, j = (integer(c, problem.k) for c in document["pair"])
+    weights = vector(document["law"], problem.m, "law")
+    if min(weights) < 0 or not any(weights):
+        raise Refused("law is not a probability distribution")
+    q = [x / sum(weights) for x in weights]
+    if dot(problem.gap(i, j), q) < eps:
+        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
+    value = problem.excess(j, q, number(document["threshold"], "threshold"))
+    if value > upper:
+        raise Refused(f"the point has the value {float(value)!r}, above upper")
+
+
+def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
+    """Every pair that reaches eps is bounded."""
+    proofs = {}
+    for proof in document["pairs"]:
+        i, j = (integer(c, problem.k) for c in proof["pair"])
+        proofs[i, j] = proof
+    for j in range(problem.k):
+        for i in range(problem.k):
+            if max(problem.gap(i, j)) < eps:
+                continue
+            found = problem.plain_bound(eps)
+            if found < lower and (i, j) in proofs:
+                found = problem.bound(i, j, eps, proofs[i, j])
+            if found < lower:
+                raise Refused(f"pair ({i}, {j}) is bounded by {float(found)!r} only")
+
+
+def verify(document: dict[str, Any]) -> None:
+    """Raise Refused unless the document proves its claim."""
+    if document["kind"] != "bregman":
+        raise Refused("its kind is not 'bregman'")
+    problem = Problem(document["surrogate"], document["largest"], document["loss"])
+    eps, lower, upper = (number(document[name], name) for name in ("eps", "lower", "upper"))
+    if eps <= 0:
+        raise Refused("eps must be positive")
+    check_upper(problem, document, eps, upper)
+    if lower > 0:
+        check_lower(problem, document, eps, lower)
+
+
+def main(path: str) -> int:
+    """Read a certificate, print the verdict, return the exit code."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except (OSError, ValueError) as reason:
+        print(f"unreadable: {reason}")
+        return 2
+    try:
+        verify(document)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
+        print(f"refused: {reason}")
+        return 1
+    print("proved")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
