@@ -11,9 +11,7 @@ from consistruct.calibration.proofs.rounding import down, log_down, log_up, up
 
 __all__ = ["CurvePoint", "Status", "status_of"]
 
-Status = Literal[
-    "exact", "certified", "numerical", "rounding", "loose", "bounds", "infeasible"
-]
+Status = Literal["exact", "certified", "numerical", "rounding", "loose", "bounds", "infeasible"]
 
 TOLERANCE = 1e-6
 
