@@ -24,6 +24,7 @@ from consistruct.calibration.nonquadratic.ab_bounds import (
     Slopes,
     optimal_threshold,
 )
+from consistruct.calibration.nonquadratic.ab_polish import stationary_laws
 from consistruct.calibration.nonquadratic.conic import solve_conic
 from consistruct.calibration.nonquadratic.pairs import (
     Pair,
@@ -98,8 +99,12 @@ class ABSolver(PairSolver):
             if best.upper - best.lower <= GOAL * best.upper:
                 break
             q, tau = self._refined(pair, q, columns)
-            trial = ABProof(pair, q, tau, np.zeros(0), nothing, [])
-            best = trial if trial.upper - trial.lower < best.upper - best.lower else best
+            best = _narrower(best, ABProof(pair, q, tau, np.zeros(0), nothing, []))
+        if best.upper - best.lower > GOAL * best.upper and len(columns) == len(pair.gap):
+            for law in stationary_laws(pair, best.law):
+                q = self._feasible(pair, law, columns)
+                tau = optimal_threshold(self.L @ q, pair.j)
+                best = _narrower(best, ABProof(pair, q, tau, np.zeros(0), nothing, []))
         return best
 
     # --- the certificate ---
@@ -369,6 +374,10 @@ class ABSolver(PairSolver):
         done.sort()
         cuts = np.array([low for low, _, _ in done] + [done[-1][1]])
         return ABProof(pair, q, tau, cuts, np.array([which for _, _, which in done]), duals)
+
+
+def _narrower(one: ABProof, other: ABProof) -> ABProof:
+    return other if other.upper - other.lower < one.upper - one.lower else one
 
 
 def _boundary(ruled_out: object, start: float, stop: float) -> float:
