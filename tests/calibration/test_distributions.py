@@ -20,7 +20,8 @@ from consistruct.calibration.distributions import parse_distributions
 from consistruct.calibration.proofs import from_json
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
-from consistruct.report import CalibrationReport, calibration_report, calibration_sections
+from consistruct.report import CalibrationReport, calibration_report
+from consistruct.report.calibration.wording import calibration_sections
 from consistruct.scores import Blocks, Dense, Full
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from consistruct import cli
 from consistruct.guarantees import FIGURES, figure_data
-from consistruct.report import figure_csv
+from consistruct.report.figures import figure_csv
 
 # the study takes half a minute; its picture is drawn from a small one in test_simulation.py
 DRAWN = [name for name in FIGURES if name != "who_is_hard"]

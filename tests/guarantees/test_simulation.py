@@ -30,7 +30,7 @@ from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
-from consistruct.report import figure_csv, figure_picture
+from consistruct.report.figures import figure_csv, figure_picture
 from consistruct.scores import Blocks, Dense, Full
 from consistruct.surrogates import QuadraticSurrogate
 

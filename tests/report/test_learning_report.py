@@ -29,12 +29,12 @@ from consistruct.report import (
     learning_charts,
     learning_html,
     learning_report,
-    learning_sections,
     learning_tables,
     learning_text,
     report_schema,
 )
 from consistruct.report.learning.baselines import LogisticLaw, constant_decision
+from consistruct.report.learning.wording import learning_sections
 from consistruct.report.names import label_text
 from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report

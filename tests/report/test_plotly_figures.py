@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from consistruct.charts import THEME_COLOURS, Chart, HeatMap, Mark, Series, plotly_figure, themed
-from consistruct.report import calibration_charts, calibration_figures, comparison_figures
+from consistruct.report import calibration_charts
+from consistruct.report.calibration.charts import calibration_figures, comparison_figures
 from tests.report.settings import HOSTILE, SETTINGS, report_of
 
 

@@ -17,10 +17,10 @@ from consistruct.report import (
     learning_charts,
     learning_html,
     learning_report,
-    learning_sections,
     learning_text,
     report_schema,
 )
+from consistruct.report.learning.wording import learning_sections
 
 QUICK = {"learning_curve": False, "bandwidths": False}
 TOWNS, NAMES = ["Paris", "Ulm", "Bonn"], ["Ada Lovelace", "Alan Turing", "Emmy Noether"]

@@ -1,6 +1,6 @@
 """Closed forms beside their formulas: pieces, certificates, sizes beyond listing, more states.
 
-That the formulas are H is checked by the audit (`test_claims.py`).
+That the formulas are H is checked by the audit (`tests/long/test_claims.py`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from rich.text import Text
 from consistruct.audit.inventory import NOT_CLAIMS
 from consistruct.audit.model import Deviation, Result
 from consistruct.audit.runner import AuditReport
-from consistruct.report import SCHEMA_VERSION
+from consistruct.report.schema import SCHEMA_VERSION
 
 __all__ = ["audit_dict", "audit_pages", "audit_text"]
 

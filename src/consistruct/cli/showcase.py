@@ -22,12 +22,12 @@ from consistruct.report import (
     calibration_charts,
     calibration_html,
     calibration_report,
-    calibration_sections,
     learning_charts,
     learning_html,
     learning_report,
-    learning_sections,
 )
+from consistruct.report.calibration.wording import calibration_sections
+from consistruct.report.learning.wording import learning_sections
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["show"]

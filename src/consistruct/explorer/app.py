@@ -32,7 +32,8 @@ from consistruct.explorer.messages import page_message
 from consistruct.explorer.pool import WorkerError, WorkerPool
 from consistruct.explorer.security import ALLOWED_HOSTS, HEADERS, OriginCheck, SecurityHeaders
 from consistruct.explorer.settings import Setting
-from consistruct.report import CalibrationReport, comparison_figures
+from consistruct.report import CalibrationReport
+from consistruct.report.calibration.charts import comparison_figures
 
 __all__ = ["create_app"]
 

@@ -33,13 +33,9 @@ from consistruct.explorer.messages import menu_words, page_message
 from consistruct.explorer.settings import Setting
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
-from consistruct.report import (
-    CalibrationReport,
-    Section,
-    calibration_figures,
-    calibration_report,
-    calibration_sections,
-)
+from consistruct.report import CalibrationReport, Section, calibration_report
+from consistruct.report.calibration.charts import calibration_figures
+from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.names import label_text
 from consistruct.report.numbers import log_text
 from consistruct.scores.spec import parse_scores

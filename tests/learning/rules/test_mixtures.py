@@ -22,7 +22,8 @@ from consistruct.losses.metrics import (
     RecallMean,
     parse_metric,
 )
-from consistruct.report import learning_report, learning_sections
+from consistruct.report import learning_report
+from consistruct.report.learning.wording import learning_sections
 
 TENTHS = np.array([[5, 3, 2], [2, 6, 2], [4, 4, 2], [1, 2, 7], [8, 1, 1], [3, 3, 4]])
 

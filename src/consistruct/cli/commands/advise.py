@@ -36,7 +36,7 @@ def advise(
     Example: consistruct advise mixed:20x5:0.1 --eps 0.3
     """
     from consistruct.guarantees import advise as find_advice
-    from consistruct.report import advice_dict, advice_text
+    from consistruct.report.guarantees import advice_dict, advice_text
     from consistruct.scores.spec import parse_scores
 
     task = read_loss(loss, rows)

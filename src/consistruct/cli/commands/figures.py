@@ -29,7 +29,7 @@ def figures(
     Example: consistruct figures --folder figures
     """
     from consistruct.guarantees import FIGURES, figure_data
-    from consistruct.report import figure_csv, figure_picture
+    from consistruct.report.figures import figure_csv, figure_picture
 
     unknown = sorted(set(only) - set(FIGURES))
     if unknown:

@@ -123,7 +123,7 @@ def plan(
             "--loss zero-one, and --target to say which column is predicted"
         )
     from consistruct.guarantees import plan_table, sample_complexity
-    from consistruct.report import plan_dict, plan_table_dict, plan_table_text, plan_text
+    from consistruct.report.guarantees import plan_dict, plan_table_dict, plan_table_text, plan_text
     from consistruct.scores.spec import parse_scores
 
     if table:
@@ -147,7 +147,7 @@ def _plan_data(
     **options: Any,
 ) -> None:
     from consistruct.cli.pilot import forecast_of, read_pilot, worst_case_of
-    from consistruct.report import forecast_dict, forecast_text
+    from consistruct.report.forecasts import forecast_dict, forecast_text
 
     pilot = read_pilot(data, **options)
     found = forecast_of(pilot, confidence, options["seed"])

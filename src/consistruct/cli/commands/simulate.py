@@ -45,7 +45,12 @@ def simulate(
         raise LossSpecError("pass a loss, for example hamming:20, or --study for a comparison")
     from consistruct.guarantees import hardness_study, learning_curve, synthetic_problem
     from consistruct.guarantees.simulation.curves import Variant
-    from consistruct.report import hardness_dict, hardness_text, simulation_dict, simulation_text
+    from consistruct.report.simulation import (
+        hardness_dict,
+        hardness_text,
+        simulation_dict,
+        simulation_text,
+    )
     from consistruct.scores.spec import parse_scores
 
     variant = cast(Variant, constants.replace("-", " "))
