@@ -45,7 +45,7 @@ def test_the_page_says_what_was_left_out():
     assert counts == "those of CI, 1 of 40 blocks"
     reduced = nightly.page([replace(outcome(), counts=counts)])
     assert "**Not everything**: reduced: certified (those of CI, 1 of 40 blocks); " in reduced
-    assert "not run: defaults" in reduced
+    assert "not run: claims" in reduced
     assert "- certified: a[1]" in reduced
     passed = "<testsuites><testcase name='b'/></testsuites>"
     everything = [outcome(passed, suite) for suite in nightly.SUITES]
