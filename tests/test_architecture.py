@@ -83,7 +83,7 @@ def violations(package, source):
     for target in imported_packages(source):
         if target == package:
             continue
-        assert target in LEVEL, f"pass {target} its place in LEVEL (DESIGN section 2)"
+        assert target in LEVEL, f"pass {target} its place in LEVEL (docs/design/architecture.md)"
         both_bottom = package in BOTTOM and target in BOTTOM
         allowed = both_bottom or LEVEL[target] < LEVEL[package]
         if not allowed or target in NOBODY_IMPORTS:
@@ -99,7 +99,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py") if path not in ENTRANCES)
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_import_direction(path):
     package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    assert package in LEVEL, f"pass {package} its place in LEVEL (DESIGN section 2)"
+    assert package in LEVEL, f"pass {package} its place in LEVEL (docs/design/architecture.md)"
     wrong = violations(package, path.read_text(encoding="utf-8"))
     wrong -= LATE.get(path.relative_to(SOURCE).as_posix(), set())
     assert not wrong, f"{package} must not import {sorted(wrong)}"

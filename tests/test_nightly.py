@@ -86,3 +86,19 @@ def test_one_suite_may_have_blocks_of_its_own():
     for wrong in ("0", "x", "defaults=2", "none=1", "fuzzing="):
         with pytest.raises(ValueError, match="--blocks"):
             nightly.share_of([wrong])
+
+
+def test_tests_that_failed_are_run_again_and_count_then():
+    last = replace(outcome(), version="1", day="2026-01-01")
+    now = replace(
+        outcome("<testsuites><testcase name='a[1]'/><testcase name='d'/></testsuites>"),
+        version="2", day="2026-01-02",
+    )  # fmt: skip
+    found = nightly.again(last, now)
+    assert found.verdict == "passed"
+    assert found.passed == last.passed + 2
+    assert found.cases == last.cases + 2
+    assert found.seconds == last.seconds + now.seconds
+    assert found.version == "1; 2 tests that failed: 2"
+    still = nightly.again(last, replace(now, failed=("d",)))
+    assert still.verdict == "FAILED"

@@ -4,6 +4,7 @@
     python tools/nightly.py certified tampered       # some of them
     python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
     python tools/nightly.py --blocks 2 --blocks fuzzing=6      # one suite otherwise
+    python tools/nightly.py --failed fuzzing         # only the tests that failed in its last run
 
 Writes benchmarks/results/nightly.md, which is committed, and beside it nightly.json: the latest
 outcome of every suite, so that some of them can be run again without the others being forgotten.
@@ -123,8 +124,9 @@ def tests_of(suite: str, blocks: int | None) -> list[str]:
     return [f"{path}::{name}[{block}]" for block in range(blocks)]
 
 
-def run(suite: str, *, full: bool, blocks: int | None) -> Outcome:
-    """Run one suite in a process of its own and read what pytest reports."""
+def run(suite: str, *, full: bool, blocks: int | None, names: tuple[str, ...] = ()) -> Outcome:
+    """Run one suite in a process of its own, or tests of it, and read what pytest reports."""
+    tests = [f"{SUITES[suite]}::{name}" for name in names] or tests_of(suite, blocks)
     environment = {**os.environ, "CONSISTRUCT_NIGHTLY": "1" if full else "0"}
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +135,7 @@ def run(suite: str, *, full: bool, blocks: int | None) -> Outcome:
         command = [sys.executable, "-m", "pytest", "-q", "-o", "junit_family=xunit1"]
         command.append(f"--junitxml={report}")
         done = subprocess.run(
-            [*command, *tests_of(suite, blocks)],
+            [*command, *tests],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -189,6 +191,20 @@ def merged(old: list[Outcome], new: list[Outcome]) -> list[Outcome]:
     return [latest[suite] for suite in SUITES if suite in latest]
 
 
+def again(last: Outcome, now: Outcome) -> Outcome:
+    """An earlier outcome with the tests that had failed replaced by their repetition."""
+    return replace(
+        last,
+        cases=last.cases + now.cases,
+        passed=last.passed + now.passed,
+        skipped=last.skipped + now.skipped,
+        failed=now.failed,
+        seconds=last.seconds + now.seconds,
+        day=now.day,
+        version=f"{last.version}; {len(last.failed)} tests that failed: {now.version}",
+    )
+
+
 def page(outcomes: list[Outcome]) -> str:
     """The results page."""
     reduced = [f"{one.suite} ({one.counts})" for one in outcomes if one.counts != FULL]
@@ -240,6 +256,9 @@ def main() -> None:
     parser.add_argument(
         "--blocks", action="append", default=[], help="only so many blocks: number, suite=number"
     )
+    parser.add_argument(
+        "--failed", action="store_true", help="only the tests that failed in the last run"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="suites at a time")
     parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
     options = parser.parse_args()
@@ -255,15 +274,21 @@ def main() -> None:
     store = options.out.with_suffix(".json")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
 
+    before = {one.suite: one for one in known(store) if one.failed} if options.failed else {}
+    if options.failed and not set(options.suite or before) <= set(before):
+        parser.error(f"--failed: nothing failed in {', '.join(set(options.suite) - set(before))}")
+
     def report(suite: str) -> Outcome:
-        last = run(suite, full=full, blocks=share.of(suite))
+        names = before[suite].failed if options.failed else ()
+        last = run(suite, full=full, blocks=share.of(suite), names=names)
         sys.stdout.write(f"{suite}: {last.cases} cases, {last.verdict}, {last.seconds:.0f} s\n")
         sys.stdout.flush()
         counts = counts_of(suite, full=full, share=share)
-        return replace(last, counts=counts, day=today, version=__version__)
+        done = replace(last, counts=counts, day=today, version=__version__)
+        return again(before[suite], done) if options.failed else done
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(report, options.suite or SUITES))
+        outcomes = list(pool.map(report, options.suite or (before if options.failed else SUITES)))
     everything = merged(known(store), outcomes)
     entries = [asdict(one) for one in everything]
     store.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")

@@ -453,6 +453,8 @@ def test_bad_parquet_columns(tmp_path, column, truth, fault):
         (["nan", "1"], np.array(["nan", "1"])),
         # a float would change the first, and keeps the second
         (["1", "12345678901234567890123"], np.array(["1", "12345678901234567890123"])),
+        (["1", "1" * 400], np.array(["1", "1" * 400])),
+        (["-7", "9" * 5000], np.array(["-7", "9" * 5000])),
         (["1.5", "100000000000000000000"], np.array([1.5, 1e20])),
         ([" yes ", "no"], np.array(["yes", "no"])),
     ],

@@ -28,6 +28,7 @@ from consistruct.learning.files.persistence import read_model
 from consistruct.learning.models import Linear, Ridge
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
+from consistruct.losses.metrics import METRICS
 from consistruct.surrogates import SURROGATES, BaseSurrogate, QuadraticSurrogate
 
 RNG = np.random.default_rng(0)
@@ -341,3 +342,10 @@ def test_shared_arrays_stay_shared():
     assert len(encoder.arrays) == 1
     one, two = Decoder(model_types(), encoder.arrays, 2**20).decode(node)
     assert one is two
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_model_files_know_every_metric(name):
+    """A metric that is missing there would be found out by the first user who saves."""
+    for metric in METRICS[name].examples:
+        assert model_types().of_class(type(metric), name).cls is type(metric)

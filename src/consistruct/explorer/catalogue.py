@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from consistruct import __version__
 from consistruct.charts import PLOTLY_CONFIG, THEME_COLOURS
@@ -12,94 +11,9 @@ from consistruct.explorer.limits import Limits
 from consistruct.losses import LOSSES
 from consistruct.surrogates import SURROGATES
 
-__all__ = ["OFFERS", "Field", "Offer", "catalogue"]
+__all__ = ["OFFERS", "catalogue"]
 
-
-@dataclass(frozen=True)
-class Field:
-    """A parameter of a loss: how it is called on the page, and what it starts with."""
-
-    label: str
-    default: str
-    kind: Literal["integer", "number", "sizes"] = "integer"
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A loss that the page offers.
-
-    Attributes
-    ----------
-    spec : str
-        The spec with ``{}`` for each field, such as ``hamming:{}x{}``.
-    """
-
-    title: str
-    spec: str
-    fields: tuple[Field, ...]
-
-    @property
-    def default(self) -> str:
-        return self.spec.format(*(field.default for field in self.fields))
-
-
-# By the name in the registry. Sizes to start with are answered in a moment.
-OFFERS: dict[str, Offer] = {
-    "zero-one": Offer("0-1: right or wrong", "zero-one:{}", (Field("classes", "10"),)),
-    "block": Offer(
-        "Block: wrong group of classes", "block:{}", (Field("group sizes", "4x25", "sizes"),)
-    ),
-    "mixed": Offer(
-        "Mixed: a wrong group is worse than a wrong class",
-        "mixed:{}:{}",
-        (Field("group sizes", "4x5", "sizes"), Field("share η of the 0-1 loss", "0.4", "number")),
-    ),
-    "hamming": Offer(
-        "Hamming: share of wrong parts",
-        "hamming:{}x{}",
-        (Field("parts", "10"), Field("states per part", "2")),
-    ),
-    "label-costs": Offer(
-        "Label costs: a missed label costs more than a false one",
-        "label-costs:{}:{}",
-        (Field("labels", "10"), Field("cost of a missed label", "2", "number")),
-    ),
-    "ordinal": Offer(
-        "Ordinal: distance between levels",
-        "ordinal:{}:{}",
-        (Field("levels", "5"), Field("power", "1", "number")),
-    ),
-    "abstain": Offer(
-        "Abstain: an answer “don't know”",
-        "abstain:{}:{}",
-        (Field("classes", "5"), Field("cost of abstaining", "0.3", "number")),
-    ),
-    "fbeta": Offer(
-        "F-beta on label sets",
-        "fbeta:{}:{}",
-        (Field("labels", "4"), Field("beta", "1", "number")),
-    ),
-    "precision-at": Offer(
-        "Precision at q", "precision-at:{}:{}", (Field("items", "4"), Field("q", "2"))
-    ),
-    "ndcg": Offer(
-        "NDCG: gain of a ranking", "ndcg:{}:{}", (Field("items", "4"), Field("cut-off", "4"))
-    ),
-    "eru": Offer("Expected rank utility", "eru:{}", (Field("items", "4"),)),
-    "pairwise": Offer("Pairwise disagreement", "pairwise:{}", (Field("items", "4"),)),
-    "map": Offer("Mean average precision", "map:{}", (Field("items", "3"),)),
-    "kendall": Offer("Kendall: swapped pairs", "kendall:{}", (Field("items", "3"),)),
-    "footrule": Offer("Spearman's footrule", "footrule:{}", (Field("items", "3"),)),
-    "spearman-rho": Offer("Spearman's rho", "spearman-rho:{}", (Field("items", "3"),)),
-    "matching": Offer("Matching: wrong partners", "matching:{}", (Field("pairs", "3"),)),
-    "partial-labels": Offer(
-        "Partial labels: a set of candidates",
-        "partial-labels:infimum:zero-one:{}",
-        (Field("classes", "4"),),
-    ),
-}
-# files are not read for a page, and cost vectors have no finite set of truths to analyse
-NOT_OFFERED = ("cost", "tree", "cost-vectors", "decision")
+OFFERS = {name: entry.offer for name, entry in LOSSES.items() if entry.offer is not None}
 
 # by the name in the registry; constraints on recall or groups need more than a confusion
 METRIC_TITLES = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from consistruct.charts.model import shortened
 from consistruct.exceptions import describe_count
+from consistruct.losses.registry import LOSSES
 from consistruct.report.calibration.model import Label
 
 __all__ = [
@@ -90,7 +91,8 @@ def loss_title(loss: Any) -> str:
     >>> loss_title(losses.Ordinal(5)), loss_title(losses.Hamming(None, 23))
     ('distance between 5 ordered classes', 'share of wrong tags, of 23')
     """
-    words = _LOSSES.get(type(loss).__name__)
+    titles = {entry.cls: entry.title for entry in LOSSES.values()}
+    words = _LOSSES.get(type(loss).__name__) or titles.get(type(loss))
     return label_text(repr(loss), LENGTH) if words is None else words(loss)
 
 
@@ -121,61 +123,10 @@ def _listed(names: Any) -> str:
     return shown if len(names) <= N_NAMES else f"{shown}, …"
 
 
-def _count(number: int | None, what: str) -> str:
-    return what if number is None else f"{describe_count(number)} {what}"
-
-
-def _hamming(loss: Any) -> str:
-    if loss.T is None:
-        return f"share of wrong tags, of {loss.n_states}"
-    states = "" if loss.n_states == 2 else f" with {loss.n_states} states each"
-    return f"share of wrong labels, of {describe_count(loss.T)}{states}"
-
-
-def _tree(loss: Any) -> str:
-    kind = "distance in a label tree" if loss.kind == "path" else "height of the common ancestor"
-    return f"{kind} with {len(loss.parents)} nodes"
-
-
-def _top(loss: Any, name: str) -> str:
-    items = "items of a query" if loss.n is None else f"{loss.n} items"
-    q = getattr(loss, "q", None)
-    return f"{name} of a ranking of {items}" + ("" if q is None else f", first {q}")
-
-
+# losses around others, and names that are cut one by one
 _LOSSES: dict[str, Callable[[Any], str]] = {
-    "ZeroOne": lambda loss: f"share of errors over {describe_count(loss.k)} classes",
-    "Block": lambda loss: (
-        f"share of errors between blocks of {describe_count(loss.n_labels)} classes"
-    ),
-    "Mixed": lambda loss: (
-        f"errors between blocks and, at {loss.eta:g}, all errors over "
-        f"{describe_count(loss.n_labels)} classes"
-    ),
-    "Hamming": _hamming,
-    "LabelCosts": lambda loss: f"costs of missed and spurious labels, of {len(loss.miss)}",
-    "Ordinal": lambda loss: (
-        f"distance between {describe_count(loss.k)} ordered classes"
-        + ("" if loss.power == 1 else f", to the power {loss.power:g}")
-    ),
-    "Abstain": lambda loss: (
-        f"errors over {describe_count(loss.k)} classes; no answer costs {loss.cost:g}"
-    ),
     "CostMatrix": _costs,
-    "CostVectors": lambda loss: f"costs of each example for {describe_count(loss.k)} decisions",
-    "Decision": lambda loss: f"regret of {loss.name}" if loss.name else "regret of decisions",
-    "FBeta": lambda loss: f"1 − F{loss.beta:g} of sets of {describe_count(loss.T)} labels",
-    "PrecisionAt": lambda loss: _top(loss, "1 − precision"),
-    "NDCG": lambda loss: _top(loss, "1 − NDCG"),
-    "ExpectedRankUtility": lambda loss: _top(loss, "lost expected rank utility"),
-    "PairwiseDisagreement": lambda loss: _top(loss, "share of wrong pairs"),
-    "MeanAveragePrecision": lambda loss: _top(loss, "1 − average precision"),
-    "Kendall": lambda loss: _top(loss, "Kendall's distance"),
-    "SpearmanFootrule": lambda loss: _top(loss, "Spearman's footrule"),
-    "SpearmanRho": lambda loss: _top(loss, "Spearman's squared distance"),
-    "Matching": lambda loss: f"share of wrong pairs in a matching of {_count(loss.n, 'items')}",
     "PartialLabels": lambda loss: f"{loss_title(loss.loss)}; truths are sets of candidates",
-    "Tree": _tree,
     "Combination": lambda loss: " + ".join(
         f"{weight:g} · ({loss_title(part)})" for weight, part in loss.terms
     ),

@@ -84,7 +84,7 @@ class LawSolver(PairSolver):
         self.name = f"{kind}, {decoding} decoding"
         # H stays the same if losses and ε are divided by one number; a power of two is exact
         size = float(np.abs(L).max(initial=0.0))
-        self.unit = 2.0 ** math.frexp(size)[1] if size > 0 else 1.0
+        self.unit = math.ldexp(1.0, min(math.frexp(size)[1], 1023)) if size > 0 else 1.0
         self._scaled = L / self.unit
         self._orders: dict[int, FloatArray] = {}
         self._rows: dict[int, set[int]] = {}  # order constraints that mattered, by j

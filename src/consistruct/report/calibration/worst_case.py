@@ -117,7 +117,10 @@ def _law(curve: CalibrationFunction, point: ReportPoint) -> tuple[tuple[Any, Any
     if isinstance(found, HammingCertificate):
         names = [label_text(shown_label(loss.truths, label)) for label in found.pair]
         return found.pair, (names, np.array(found.pair), np.array(found.law)), note
-    assert isinstance(found, MixedCertificate)
+    if not isinstance(found, MixedCertificate):
+        raise ConsistructError(
+            f"a {type(found).__name__} does not say under which distribution of the truth it holds"
+        )
     return found.pair, (_cell_names(curve, found), None, np.array(found.probabilities)), note
 
 

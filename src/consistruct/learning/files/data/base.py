@@ -198,7 +198,10 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
 def _loses_digits(cell: str) -> bool:
     """Whether a whole number is too long for a float to keep it: then it is a name."""
     digits = cell.lstrip("+-")
-    return len(digits) > 15 and digits.isdigit() and int(float(cell)) != int(cell)
+    if len(digits) <= 15 or not digits.isdigit():
+        return False
+    # no float has more than 309 digits, and Python reads no integer of more than 4,300
+    return len(digits) > 300 or int(float(cell)) != int(cell)
 
 
 def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:

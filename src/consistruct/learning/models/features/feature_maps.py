@@ -206,10 +206,10 @@ class RandomFeatures(FeatureMap):
         scaling: Scaling | None = None,
         dtype: Any = np.float64,
     ) -> None:
-        if kernel.name == "poly":
+        if kernel.name not in ("rbf", "laplace"):
             raise ValueError(
-                "random features exist only for the kernels 'rbf' and 'laplace', got 'poly'; use "
-                "features='nystroem' for it"
+                f"random features exist only for the kernels 'rbf' and 'laplace', got "
+                f"{kernel.name!r}; use features='nystroem' for it"
             )
         self.kernel = kernel
         self.scaling = scaling or Scaling()

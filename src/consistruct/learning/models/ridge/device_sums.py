@@ -99,6 +99,8 @@ class DeviceFeatures:
             return found.pow_(kernel.degree)
         if kernel.name == "laplace":
             return torch.cdist(x, z, p=1.0).div_(-h).exp_()
+        if kernel.name != "rbf":
+            raise ValueError(f"the kernel {kernel.name!r} runs on the CPU only; omit device")
         # −‖x−z‖²/2h² = (⟨x,z⟩ − ‖x‖²/2 − ‖z‖²/2)/h²
         norms = z.square().sum(1).mul_(-0.5 / h**2)
         found = torch.addmm(norms, x, z.T, alpha=1.0 / h**2)
