@@ -500,7 +500,7 @@ def _checkpoint(rng: Rng) -> Case:
 def _certificates() -> tuple[Any, ...]:
     from tests.calibration.tampering import genuine
 
-    found = [genuine(seed) for seed in range(12)]
+    found = [genuine(seed) for seed in range(14)]
     return tuple(document for document in found if document is not None)
 
 

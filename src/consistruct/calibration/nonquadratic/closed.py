@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 
 from consistruct.calibration.methods.base import Method, Progress, at_each
 from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs.rounding import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
@@ -18,25 +21,39 @@ from consistruct.surrogates import SURROGATES, BaseSurrogate
 
 __all__ = ["FormulaMethod", "bracket", "closed_form"]
 
-SERIES_BELOW = 0.1
-SERIES_TERMS = 12  # ε²ⁿ/(n(2n−1)) at ε = 0.1 is below rounding from n = 9 on
+DIGITS = 60  # of decimal arithmetic, more where ε² is small
+SAFE = Fraction(1, 10**25)  # relative: far more than what is lost
 
 
-def bracket(eps: float) -> float:
-    """(1+ε)log(1+ε) + (1−ε)log(1−ε) = Σ_n ε²ⁿ/(n(2n−1)), without cancellation.
+def _context(eps: float) -> Context:
+    return Context(prec=DIGITS + 2 * max(0, -Decimal(eps).adjusted()))
 
-    >>> bracket(1.0) == 2 * math.log(2), bracket(1e-9)
+
+def bracket(eps: float) -> Decimal:
+    """(1+ε)log(1+ε) + (1−ε)log(1−ε), to more than thirty digits.
+
+    >>> float(bracket(1.0)) == 2 * math.log(2), float(bracket(1e-9))
     (True, 1e-18)
     """
-    if eps < SERIES_BELOW:
-        terms = range(SERIES_TERMS, 0, -1)
-        return math.fsum(eps ** (2 * n) / (n * (2 * n - 1)) for n in terms)
-    rest = (1 - eps) * math.log1p(-eps) if eps < 1 else 0.0
-    return (1 + eps) * math.log1p(eps) + rest
+    with localcontext(_context(eps)):
+        e = Decimal(eps)
+        rest = (1 - e) * (1 - e).ln() if e < 1 else Decimal(0)
+        return (1 + e) * (1 + e).ln() + rest
 
 
-def _exponential(eps: float) -> float:
-    return 2 * eps**2 / (1 + math.sqrt(max(1 - eps**2, 0.0)))  # = 2(1 − √(1−ε²))
+def _half(eps: float) -> Decimal:
+    with localcontext(_context(eps)):
+        return bracket(eps) / 2
+
+
+def _exponential(eps: float) -> Decimal:
+    with localcontext(_context(eps)):
+        return 2 * (1 - (1 - Decimal(eps) ** 2).sqrt())
+
+
+def _quarter(eps: float) -> Decimal:
+    with localcontext(_context(eps)):
+        return Decimal(eps) ** 2 / 4
 
 
 @dataclass(eq=False)
@@ -44,12 +61,13 @@ class FormulaMethod(Method):
     """H from a formula, for 0 < ε ≤ 1."""
 
     formula: str
-    value: Callable[[float], float]
-    log_scale: float = 0.0
+    value: Callable[[float], Decimal]
+    scale: Fraction = Fraction(1)
     compare_with: str = ""
 
     def __post_init__(self) -> None:
         self.name = f"closed form {self.formula}"
+        self.log_scale = math.log(self.scale.numerator) - math.log(self.scale.denominator)
 
     @property
     def max_eps(self) -> float:
@@ -57,8 +75,9 @@ class FormulaMethod(Method):
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         def point(value: float) -> CurvePoint:
-            found = self.value(value)
-            return CurvePoint(value, found, found, self.log_scale, self.name, "exact")
+            found = Fraction(self.value(value))
+            ends = down(found * (1 - SAFE)), up(found * (1 + SAFE))
+            return CurvePoint(value, *ends, self.log_scale, self.name, "exact", scale=self.scale)
 
         return at_each(eps, point, progress)
 
@@ -71,11 +90,11 @@ class FormulaMethod(Method):
 
 # Two labels i, j carry the law (1+ε)/2, (1−ε)/2 and share their scores; with the others at zero
 # probability nothing else can be cheaper.
-_ZERO_ONE: dict[str, tuple[str, Callable[[float], float], bool]] = {
+_ZERO_ONE: dict[str, tuple[str, Callable[[float], Decimal], bool]] = {
     "logistic": ("(1/k)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]", bracket, True),
     "exponential": ("(2/k)(1−√(1−ε²))", _exponential, True),
-    "log": ("½[(1+ε)log(1+ε)+(1−ε)log(1−ε)]", lambda eps: bracket(eps) / 2, False),
-    "sparsemax": ("ε²/4", lambda eps: eps**2 / 4, False),
+    "log": ("½[(1+ε)log(1+ε)+(1−ε)log(1−ε)]", _half, False),
+    "sparsemax": ("ε²/4", _quarter, False),
 }
 
 
@@ -89,13 +108,11 @@ def closed_form(surrogate: BaseSurrogate) -> FormulaMethod | None:
         # is convex and does not depend on the number of states. So all δ_t = ε.
         assert loss.T is not None
         formula = "(T/2)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]"
-        return FormulaMethod(
-            formula, lambda eps: bracket(eps) / 2, math.log(loss.T), "ZeroOne(s) for one part"
-        )
+        return FormulaMethod(formula, _half, Fraction(loss.T), "ZeroOne(s) for one part")
     if isinstance(loss, ZeroOne) and loss.n_labels and loss.n_labels >= 2:
         found = _ZERO_ONE.get(name)
         if found is not None and space.rank == loss.n_labels and space.measure == "uniform":
             formula, value, per_label = found
-            scale = -math.log(loss.n_labels) if per_label else 0.0
+            scale = Fraction(1, loss.n_labels) if per_label else Fraction(1)
             return FormulaMethod(formula, value, scale, "CostMatrix(1 - np.eye(k)) for a small k")
     return None
