@@ -85,3 +85,9 @@ def test_losses_above_the_largest_are_refused():
     document = json.loads(good.to_json())
     with pytest.raises(CertificateError, match="losses from 0 to largest"):
         from_json(json.dumps({**document, "largest": 1.5})).check()
+
+
+def test_a_number_that_is_not_used_is_read_all_the_same():
+    _, good, _ = certified([[0.0, 1.0], [2.0, 0.0]], "square", 0.5)
+    with pytest.raises(CertificateError, match="largest must be a finite number"):
+        from_json(json.dumps({**json.loads(good.to_json()), "largest": {}})).check()

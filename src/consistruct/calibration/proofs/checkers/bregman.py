@@ -108,9 +108,11 @@ class Problem:
         self.logistic = surrogate == "logistic"
         self.k, self.m = len(loss), len(loss[0])
         self.L = [vector(row, self.m, "loss") for row in loss]
-        self.largest = number(largest, "largest") if self.logistic else Fraction(1)
+        self.largest = number(largest, "largest")
         if self.largest <= 0:
             raise Refused("largest must be positive")
+        if not self.logistic:
+            self.largest = Fraction(1)
         if self.logistic and not all(0 <= x <= self.largest for row in self.L for x in row):
             raise Refused("the logistic surrogate needs losses from 0 to largest")
         self.shares = [[x / self.largest for x in row] for row in self.L]
