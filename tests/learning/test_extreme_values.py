@@ -51,8 +51,8 @@ def test_costs_beyond_get_one_line(scale):
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e150])
 def test_costs_of_examples_in_any_unit(scale):
-    usual = cs.TaskLossClassifier(loss="zero_one").fit(X, Y, costs=COSTS.T[Y])
-    model = cs.TaskLossClassifier(loss="zero_one").fit(X, Y, costs=scale * COSTS.T[Y])
+    usual = cs.TaskLossClassifier("zero_one", random_state=0).fit(X, Y, costs=COSTS.T[Y])
+    model = cs.TaskLossClassifier("zero_one", random_state=0).fit(X, Y, costs=scale * COSTS.T[Y])
     np.testing.assert_array_equal(model.predict(X), usual.predict(X))
 
 

@@ -39,6 +39,7 @@ TREES = 150  # of a forest of classes, a third above ALL_ROWS
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
 BOOSTED_ONCE = 5  # they are not fitted on every fold
+BOOSTED_ROWS = 300  # fewer say too little to leaves of ten rows
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     most = BOOSTED_WORK if n <= ALL_ROWS else BOOSTED_WORK * BOOSTED_ONCE
     if columns.sparse:
         boosted = Candidate("boosting", None, "it does not support sparse inputs")
+    elif n < BOOSTED_ROWS:
+        boosted = Candidate("boosting", None, f"{n} rows are too few for it")
     elif n * columns.n_columns * width > most:
         boosted = Candidate("boosting", None, long)
     else:
