@@ -56,15 +56,12 @@ def _newton(
     q[at] = np.maximum(start[at], 1e-12)
     q /= q.sum()
     nu, lam = 0.0, 0.0
+    constant = np.ptp(pair.L, axis=1) == 0  # rows that no law changes may be 0 or the largest
     for step in range(STEPS):
         ell = pair.L @ q
-        constant = np.ptp(pair.L, axis=1) == 0  # rows that no law changes may be 0 or the largest
         if not (np.isfinite(q).all() and (((ell > 0) & (ell < unit)) | constant).all()):
             return None
-        tau = optimal_threshold(ell, pair.j)
-        active = ell < tau
-        active[pair.j] = True
-        slope, bend, top = _slopes(pair, ell, tau, active)
+        slope, bend, top, active = _slopes(pair, ell)
         base = slope @ L
         if step == 0:
             known = np.linalg.lstsq(np.column_stack([gap, np.ones(n)]), base, rcond=None)[0]
@@ -90,26 +87,23 @@ def _newton(
         nu, lam = nu + length * float(move[n]), lam + length * float(move[n + 1])
         if np.abs(move[:n]).max() <= 1e-16:
             break
-    ell = np.clip(pair.L @ q, 0.0, unit)
-    tau = optimal_threshold(ell, pair.j)
-    active = ell < tau
-    active[pair.j] = True
-    slope = _slopes(pair, ell, tau, active)[0]
+    slope = _slopes(pair, np.clip(pair.L @ q, 0.0, unit))[0]
     reduced = slope @ (pair.L / unit) - nu * pair.gap / unit - lam
     return q, nu, reduced
 
 
-def _slopes(
-    pair: ABPair, ell: FloatArray, tau: float, active: np.ndarray
-) -> tuple[FloatArray, FloatArray, float]:
-    """g and its derivatives, in units of the largest loss: at the labels, and at τ."""
+def _slopes(pair: ABPair, ell: FloatArray) -> tuple[FloatArray, FloatArray, float, np.ndarray]:
+    """g, its derivatives at the labels and at τ in units of the largest loss, and who is in A."""
     family, unit = pair.family, pair.family.l_max
+    tau = optimal_threshold(ell, pair.j)
+    active = ell < tau
+    active[pair.j] = True
     ell = np.clip(ell, 1e-16 * unit, (1 - 1e-16) * unit)
     a = family.a(family.best_score(ell))
     u = float(family.a(family.best_score(np.array([tau])))[0])
     slope = np.where(active, u - a, 0.0) * unit
     bend = np.where(active, family.curvature(ell), 0.0) * unit**2
-    return slope, bend, float(family.curvature(np.array([tau]))[0]) * unit**2
+    return slope, bend, float(family.curvature(np.array([tau]))[0]) * unit**2, active
 
 
 def _room(ell: FloatArray, change: FloatArray, unit: float) -> float:

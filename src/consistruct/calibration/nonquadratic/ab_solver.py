@@ -28,7 +28,6 @@ from consistruct.calibration.nonquadratic.ab_polish import stationary_laws
 from consistruct.calibration.nonquadratic.conic import solve_conic
 from consistruct.calibration.nonquadratic.pairs import (
     Pair,
-    PairProof,
     PairSolver,
     law_with_gap,
     reaching,
@@ -57,7 +56,7 @@ EXACT: dict[type[ABSurrogate], str] = {LogisticSurrogate: "logistic", SquareSurr
 EDGE = Fraction(1, 2**57)  # about the expected loss at the ends of the logistic window
 
 
-class ABSolver(PairSolver):
+class ABSolver(PairSolver[ABProof]):
     """One score per label; bounds are k·H."""
 
     def __init__(self, L: FloatArray, surrogate: ABSurrogate) -> None:
@@ -109,13 +108,10 @@ class ABSolver(PairSolver):
 
     # --- the certificate ---
 
-    def certificate(
-        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
-    ) -> Certificate:
+    def certificate(self, eps: float, winner: Pair, proofs: Mapping[Pair, ABProof]) -> Certificate:
         problem, found = self.exact, proofs[winner]
         if problem is None:
             return super().certificate(eps, winner, proofs)
-        assert isinstance(found, ABProof)
         (i, j), exact = winner, Fraction(eps)
         q = reaching([Fraction(x) for x in found.law.tolist()], problem.gap(i, j), exact)
         threshold = Fraction(found.tau) / problem.largest
@@ -134,9 +130,8 @@ class ABSolver(PairSolver):
             threshold=plain(threshold), pairs=list(entries.values()),
         )  # fmt: skip
 
-    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+    def _entry(self, pair: Pair, proof: ABProof) -> dict[str, Any]:
         """The plane of a pair as plain data."""
-        assert isinstance(proof, ABProof)
         assert self.exact is not None
         _, ell, active = proof.pair.plane_points(proof.law)
         points = [Fraction(x) / self.exact.largest for x in ell[active].tolist()]

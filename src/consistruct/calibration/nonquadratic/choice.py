@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -115,7 +115,7 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     return None
 
 
-def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver:
+def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver[Any]:
     L: FloatArray = np.asarray(surrogate.loss.matrix(), dtype=np.float64)
     if isinstance(surrogate, ABSurrogate):
         return ABSolver(L, surrogate)

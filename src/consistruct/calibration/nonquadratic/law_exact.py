@@ -7,7 +7,6 @@ enough. Nothing rests on it: the checker evaluates whatever comes out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +20,7 @@ from consistruct.calibration.lp import minimise
 from consistruct.calibration.nonquadratic.polyhedral.snapping import snapped
 from consistruct.calibration.proofs.base import plain
 from consistruct.calibration.proofs.checkers.divergence import Problem, dot
+from consistruct.calibration.proofs.checkers.polyhedral import integers
 from consistruct.calibration.proofs.divergence import DivergenceCertificate
 from consistruct.calibration.proofs.rounding import up
 from consistruct.protocols import FloatArray
@@ -114,7 +114,7 @@ class ExactLaws:
         """Exactly one of the two holds; a linear program over the integers says which."""
         problem = self.problem
         labels = list(self.rows(j))
-        table = [whole(row) for row in self.rows(j).values()]
+        table = [list(integers(row)) for row in self.rows(j).values()]
         strict = [c < j for c in labels]
         table += [[-int(x == y) for x in range(problem.m)] for y in range(problem.m)]
         strict += [problem.log] * problem.m
@@ -207,12 +207,6 @@ class ExactLaws:
             pairs=entries if lower else [],
             excluded=[{"label": c, "w": self.reach(c).excluded} for c in never],
         )  # fmt: skip
-
-
-def whole(row: Sequence[Fraction]) -> list[int]:
-    """A row times its common denominator."""
-    common = math.lcm(*(x.denominator for x in row))
-    return [int(x * common) for x in row]
 
 
 def _unit(scaled: Sequence[int], row: Sequence[Fraction]) -> Fraction:

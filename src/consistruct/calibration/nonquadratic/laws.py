@@ -44,7 +44,6 @@ from consistruct.calibration.nonquadratic.law_polish import (
 from consistruct.calibration.nonquadratic.law_proof import FEASIBLE, ROUNDING, Divergence, LawProof
 from consistruct.calibration.nonquadratic.pairs import (
     Pair,
-    PairProof,
     PairSolver,
     Witness,
     law_with_gap,
@@ -70,7 +69,7 @@ GUESSES = (
 REVISIONS = 3  # of each guess
 
 
-class LawSolver(PairSolver):
+class LawSolver(PairSolver[LawProof]):
     """Log loss or sparsemax with one score per truth; argmax or Bayes decoding."""
 
     def __init__(
@@ -334,10 +333,9 @@ class LawSolver(PairSolver):
     # --- the certificate ---
 
     def certificate(
-        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, LawProof]
     ) -> DivergenceCertificate:
         (i, j), found = winner, proofs[winner]
-        assert isinstance(found, LawProof)
         p = self.exact.estimate(found.estimate, j)
         q, p = self.exact.law(found.law, p, i, j, Fraction(eps))
         entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
@@ -357,9 +355,8 @@ class LawSolver(PairSolver):
         q = [Fraction(int(x > 0)) for x in witness.law.tolist()]
         return self.exact.certificate(eps, 0.0, witness.pair, q, q, [])
 
-    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+    def _entry(self, pair: Pair, proof: LawProof) -> dict[str, Any]:
         """The multipliers of a pair as plain data, for losses as they are given."""
-        assert isinstance(proof, LawProof)
         unit = Fraction(self.unit)
         used = np.flatnonzero(proof.w > 0).tolist()
         nu, w = Fraction(max(proof.nu, 0.0)), [(n, Fraction(float(proof.w[n]))) for n in used]

@@ -98,7 +98,7 @@ class MixedDecisionProof(PairProof):
         return lower, solver.excess(self.law, i, j, self.eps)
 
 
-class MixedDecisionSolver(PairSolver):
+class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
     """One score per label; argmax decoding."""
 
     name = "quadratic programs over sets of tied labels"
@@ -182,7 +182,7 @@ class MixedDecisionSolver(PairSolver):
         return Problem(self.kappa, self.L.tolist())
 
     def certificate(
-        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, MixedDecisionProof]
     ) -> TiesCertificate:
         problem, exact, (i, j) = self.exact, Fraction(eps), winner
         law = [Fraction(x) for x in proofs[winner].law.tolist()]
@@ -213,9 +213,8 @@ class MixedDecisionSolver(PairSolver):
         sets = enumerate(tied_sets(ell, j, self.kappa))
         return [(sorted([j, *others[:n]]), tau) for n, (_, tau) in sets]
 
-    def _entry(self, pair: Pair, proof: PairProof) -> dict[str, Any]:
+    def _entry(self, pair: Pair, proof: MixedDecisionProof) -> dict[str, Any]:
         """The boxes of a pair as plain data."""
-        assert isinstance(proof, MixedDecisionProof)
         boxes = [
             {
                 "low": list(box.low), "high": list(box.high),

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class PairProof(ABC):
         """(lower, upper) from the stored points and the loss, in plain arithmetic."""
 
 
+Proof = TypeVar("Proof", bound=PairProof)
+
+
 @dataclass(frozen=True, eq=False)
 class Witness:
     """A law under which the surrogate's optimum predicts j though i is better by `level`."""
@@ -69,7 +72,7 @@ class Witness:
     reason: str | None = None  # why it may be
 
 
-class PairSolver(ABC):
+class PairSolver(ABC, Generic[Proof]):
     """Bounds H_ij for one surrogate and one loss matrix (k, m)."""
 
     name: str
@@ -90,7 +93,7 @@ class PairSolver(ABC):
         return 0.0
 
     @abstractmethod
-    def solve(self, i: int, j: int, eps: float, incumbent: float) -> PairProof:
+    def solve(self, i: int, j: int, eps: float, incumbent: float) -> Proof:
         """Bound H_ij(ε); the work may stop once the lower bound passes `incumbent`."""
 
     @cached_property
@@ -98,9 +101,7 @@ class PairSolver(ABC):
         """The consistency level sup{ε : H(ε) = 0} and what attains it."""
         return Witness(0.0, None, None)
 
-    def certificate(
-        self, eps: float, winner: Pair, proofs: Mapping[Pair, PairProof]
-    ) -> Certificate:
+    def certificate(self, eps: float, winner: Pair, proofs: Mapping[Pair, Proof]) -> Certificate:
         """What proves H(ε); in floats, where a surrogate is known by functions alone."""
         bounds = self.bounds(eps, proofs)
         return PairsCertificate(
@@ -114,7 +115,7 @@ class PairSolver(ABC):
             "distribution that shows it is H.witness"
         )
 
-    def bounds(self, eps: float, proofs: Mapping[Pair, PairProof]) -> dict[Pair, float]:
+    def bounds(self, eps: float, proofs: Mapping[Pair, Proof]) -> dict[Pair, float]:
         """The lower bound of every pair that is feasible at ε."""
         pairs = [(int(i), int(j)) for i, j in np.argwhere(self.limits >= eps)]
         quick = {pair: self.quick_lower(*pair, eps) for pair in pairs}
@@ -123,7 +124,7 @@ class PairSolver(ABC):
             for pair, bound in quick.items()
         }
 
-    def lowest(self, eps: float, proofs: Mapping[Pair, PairProof]) -> list[Pair]:
+    def lowest(self, eps: float, proofs: Mapping[Pair, Proof]) -> list[Pair]:
         """The pairs that may decide the lower end: in exact arithmetic only they are evaluated."""
         bounds = self.bounds(eps, proofs)
         least = min(bounds.values())
@@ -135,7 +136,7 @@ class PairsMethod(Method):
     """All pairs of listed labels, one convex problem (or search) each."""
 
     loss: Loss
-    solver: PairSolver
+    solver: PairSolver[Any]
 
     def __post_init__(self) -> None:
         self.name = self.solver.name
@@ -219,7 +220,7 @@ class PairsMethod(Method):
 class PairsCertificate:
     """One proof per feasible pair; bounds are H·exp(−log_scale)."""
 
-    solver: PairSolver
+    solver: PairSolver[Any]
     eps: float
     lower: float
     upper: float
@@ -288,7 +289,7 @@ def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
     return np.asarray(q / q.sum())
 
 
-def reaching(law: list[Fraction], gap: Sequence[Fraction], eps: Fraction) -> list[Fraction]:
+def reaching(law: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction) -> list[Fraction]:
     """Probabilities with gap·q ≥ ε exactly: moved towards the truth of the largest gap.
 
     >>> one, zero = Fraction(1), Fraction(0)
@@ -300,7 +301,8 @@ def reaching(law: list[Fraction], gap: Sequence[Fraction], eps: Fraction) -> lis
     if short <= 0:
         return law
     top = max(range(len(law)), key=gap.__getitem__)
-    move = short / (gap[top] - eps + short)
+    room = gap[top] - eps + short
+    move = min(short / room, Fraction(1)) if room > 0 else Fraction(1)
     return [(1 - move) * x + (move if y == top else 0) for y, x in enumerate(law)]
 
 

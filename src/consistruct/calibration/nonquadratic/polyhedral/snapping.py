@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.nonquadratic.pairs import reaching
 from consistruct.calibration.nonquadratic.polyhedral.hinges import Piece, Polyhedral
 from consistruct.calibration.proofs.checkers.polyhedral import Problem, Refused, dot
 from consistruct.protocols import FloatArray
@@ -75,7 +76,7 @@ def _nearby(
     for law in (snapped(q, equations), snapped(q, _zeros(q)), snapped(q, [])):
         if min(law) < 0 or not sum(law):
             continue
-        law = _reaching([x / sum(law) for x in law], gap, eps)
+        law = reaching(law, gap, eps)
         for scores in _scores(problem, model, j, piece):
             try:
                 risks = problem.risks(scores, j)
@@ -189,17 +190,6 @@ def _scores(problem: Problem, model: Polyhedral, j: int, piece: Piece) -> list[l
     equations += [*_zeros(piece.scores), ([Fraction(1)] * k, Fraction(1))]
     options = [snapped(piece.scores, equations), snapped(piece.scores, _zeros(piece.scores))]
     return [one for one in options if min(one) >= 0]
-
-
-def _reaching(law: list[Fraction], gap: Sequence[Any], eps: Fraction) -> list[Fraction]:
-    """The law moved towards the truth of the largest gap until gap·q ≥ ε."""
-    short = eps - dot(gap, law)
-    if short <= 0:
-        return law
-    top = max(range(len(law)), key=lambda y: gap[y])
-    room = gap[top] - dot(gap, law)
-    move = min(short / Fraction(room), Fraction(1)) if room > 0 else Fraction(1)
-    return [(1 - move) * x + (move if y == top else 0) for y, x in enumerate(law)]
 
 
 def _peeled(law: list[Fraction], coupling: FloatArray) -> list[list[Any]]:
