@@ -22,19 +22,14 @@ from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
-from consistruct.learning.selection.portfolio import (
-    ALL_ROWS,
-    SAMPLE_ROWS,
-    SAMPLE_SHARE,
-    Candidate,
-    portfolio,
-)
+from consistruct.learning.selection.portfolio import ALL_ROWS, Candidate, portfolio
 from consistruct.learning.selection.trials import (
     Sample,
     Trial,
     fit_given,
     fit_model,
     leaves_out_exactly,
+    one_split,
     translate,
 )
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
@@ -45,7 +40,6 @@ __all__ = ["Stack"]
 logger = logging.getLogger(__name__)
 
 FOLDS = 5
-HELD_OUT = 3  # above ALL_ROWS one part of so many is judged
 FEW_MEMBERS = 2  # above ALL_ROWS
 LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
 
@@ -65,7 +59,8 @@ class Stack(TargetModel):
         kernel ridge for classes; ridge, extra trees and boosting for other labels, as far as the
         size allows.
     cv : int or splitter, optional
-        Folds. None: five up to 5,000 rows, one split of a sample of rows above.
+        Folds. None: five up to 5,000 rows, one split above: models are fitted on some thousand
+        rows and compared on up to 20,000 others.
     combine : {"average", "best"}
         Average, or only the best single model.
     weights : list of float, optional
@@ -143,7 +138,7 @@ class Stack(TargetModel):
         examples = Examples(Rows(statistic.loss, None), X, truths, weight, groups)  # type: ignore[arg-type]
         if self.weights is not None:
             return self._fit_given(examples, statistic, rng)
-        sample, splits = self._splits(examples, rng)
+        sample, splits = self._splits(examples, statistic.width, rng)
         candidates = self._candidates(statistic, X, len(examples))
         trials = self._trials(candidates, sample, splits, statistic, started, rng)
         self._combine(trials, sample, statistic)
@@ -211,7 +206,9 @@ class Stack(TargetModel):
             return portfolio(statistic, Columns.of(X), n, n_jobs=self.n_jobs)
         return [Candidate(type(model).__name__, model) for model in self.models]
 
-    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[Sample, list[Fold]]:
+    def _splits(
+        self, examples: Examples, width: int, rng: np.random.Generator
+    ) -> tuple[Sample, list[Fold]]:
         """The rows on which models are compared, and their folds."""
         n = len(examples)
         everyone = np.arange(n)
@@ -222,11 +219,7 @@ class Stack(TargetModel):
         if n <= ALL_ROWS:
             exact = examples.groups is None
             return Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
-        rows, most = everyone, max(SAMPLE_ROWS, n // SAMPLE_SHARE)
-        if n > most:
-            rows = np.sort(rng.choice(n, most, replace=False))
-        part = examples.take(rows)
-        return Sample(rows, part, whole=False, exact=False), folds(part, HELD_OUT, rng)[:1]
+        return one_split(examples, width, rng)
 
     def _trials(
         self,

@@ -90,7 +90,7 @@ def _rules(
         if metric.worst_class and near is not None:  # the game goes on, which is enough
             yield start, None
             continue
-        yield from ((costs, None) for costs in climb(metric, rows, start))
+        yield from climb(metric, rows, start)
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
         settling = list(balanced_weights(rows, near))
@@ -136,16 +136,18 @@ def starts(rows: Counts, rng: np.random.Generator) -> list[FloatArray]:
     return [((1.0 - np.eye(k)) * (w / w.max()))[None] for w in weights]
 
 
-def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[FloatArray]:
-    """Costs on the way up from one start, (1, k, k) each."""
-    yield costs
-    mixture = rows.confusion(rows.decide(costs)).sum(axis=0)
+def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[Tried]:
+    """Costs (1, k, k) on the way up from one start, and their confusions."""
+    counted = rows.confusion(rows.decide(costs))
+    yield costs, counted
+    mixture = counted.sum(axis=0)
     for stage in (*metric.stages, metric):
         value = stage.value(mixture)
         for _ in range(ROUNDS):
             costs = stage.costs(mixture)[None]
-            yield costs
-            corner = rows.confusion(rows.decide(costs)).sum(axis=0)
+            counted = rows.confusion(rows.decide(costs))
+            yield costs, counted
+            corner = counted.sum(axis=0)
             trials = [(1.0 - step) * mixture + step * corner for step in STEPS]
             values = [stage.value(trial) for trial in trials]
             best = int(np.argmax(values))

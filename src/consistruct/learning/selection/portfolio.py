@@ -1,8 +1,8 @@
 """What model="auto" tries: a few models that fail on different data, within a budget of time.
 
 The rule is a function of the sizes alone, never of the clock, so that the same data and seed give
-the same choices on any machine. Above `ALL_ROWS` rows candidates are compared on one split of a
-sample, and what is too slow for the size is left out, with the reason.
+the same choices on any machine. Above `ALL_ROWS` rows candidates are compared on one split (see
+`trials.one_split`), and what is too slow for the size is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.features.feature_choice import EXACT_ROWS
 from consistruct.learning.models.prepared import Prepared
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.regressor import Regressor
@@ -27,14 +28,13 @@ from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 
-__all__ = ["ALL_ROWS", "SAMPLE_ROWS", "Candidate", "portfolio"]
+__all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
-SAMPLE_ROWS = 6000  # above, by one split of so many rows,
-SAMPLE_SHARE = 10  # or of this share of them
 KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
 LANDMARKS = 1000  # of kernels above ALL_ROWS; other labels than classes have more to say
 LANDMARKS_OF_TARGETS = 2000
+EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
 TREES = 150  # of a forest of classes, a third above ALL_ROWS
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
@@ -65,14 +65,19 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     linear, trees = columns.for_linear(), columns.for_trees()
     few = n <= ALL_ROWS
     n_trees = TREES if few else TREES // 3
-    larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5, n_jobs=threads)
+    boosted = 1 if k == 2 else k  # trees per round
+    faster = f"boosting is much faster on {n} rows"
     found = [
         Candidate(
             "logistic regression",
             Probabilities(make_pipeline(linear, LogisticRegression(max_iter=2000))),
-        ),
-        Candidate("extra trees, larger leaves", Probabilities(_piped(trees, larger))),
+        )
     ]
+    if few or boosted > 1 or columns.sparse:
+        larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5, n_jobs=threads)
+        found.append(Candidate("extra trees, larger leaves", Probabilities(_piped(trees, larger))))
+    else:  # five times its time, and no better on any of three tables
+        found.append(Candidate("extra trees, larger leaves", None, faster))
     if few:
         forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
@@ -96,10 +101,9 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
                 ),
             ),
         ]
-    boosted = 1 if k == 2 else k
     if few or n * columns.n_columns * boosted >= KERNEL_WORK:
         return [*found, *_ridges(columns, n)]
-    return [*found, Candidate("kernel ridge", None, f"boosting is much faster on {n} rows")]
+    return [*found, Candidate("kernel ridge", None, faster)]
 
 
 def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
@@ -131,14 +135,17 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
             max_iter=200, min_samples_leaf=10, l2_regularization=5.0, early_stopping=True
         )
         boosted = Candidate("boosting", Regressor(_piped(trees, one)))
-    return [*_ridges(columns, n, LANDMARKS_OF_TARGETS), averaged, boosted]
+    exact = n <= EXACT_ROWS and n * n <= EXACT_WORK * columns.n_columns * width
+    return [*_ridges(columns, n, LANDMARKS_OF_TARGETS, exact=exact), averaged, boosted]
 
 
-def _ridges(columns: Columns, n: int, landmarks: int = LANDMARKS) -> list[Candidate]:
+def _ridges(
+    columns: Columns, n: int, landmarks: int = LANDMARKS, *, exact: bool = False
+) -> list[Candidate]:
     """Least squares: with kernels where they are affordable, on the inputs as they are if not."""
     if columns.sparse:  # zeros stay zeros, and narrow ones get kernels by themselves
         return [Candidate("ridge", Ridge())]
-    if n > ALL_ROWS:
+    if n > ALL_ROWS and not exact:
         return [
             Candidate(
                 "kernel ridge",
