@@ -30,7 +30,7 @@ from consistruct.learning.models.features.feature_maps import KernelCentres, Ran
 from consistruct.learning.models.features.kernels import Kernel
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.torch import TaskLoss, chain_log_partition, chain_marginals
 

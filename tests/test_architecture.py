@@ -176,8 +176,8 @@ def test_every_member_is_exported(package, base):
 
 def test_every_model_is_registered_and_exported():
     from consistruct.learning import models
+    from consistruct.learning.models import MODELS, model_class
     from consistruct.learning.models.base import TargetModel
-    from consistruct.learning.models.choice import MODELS, model_class
 
     found = set()
     for module in pkgutil.walk_packages(models.__path__, "consistruct.learning.models."):
@@ -185,7 +185,7 @@ def test_every_model_is_registered_and_exported():
             if issubclass(value, TargetModel) and not inspect.isabstract(value):
                 found.add(value)
     registered = {model_class(name) for name in MODELS}
-    assert found == registered, "one line in learning/models/choice.py for each model"
+    assert found == registered, "one line in learning/models/__init__.py for each model"
     assert {cls.__name__ for cls in found} <= set(models.__all__)
 
 

@@ -18,6 +18,7 @@ from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.encoding.rankings import read_queries
 from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.models import (
+    MODELS,
     Chain,
     Costs,
     Items,
@@ -29,7 +30,6 @@ from consistruct.learning.models import (
     Stack,
     Torch,
 )
-from consistruct.learning.models.choice import MODELS
 from consistruct.losses import CostMatrix, Decision, FBeta, Hamming, Kendall, Ordinal, ZeroOne
 from consistruct.oracles import GridPath, TopK
 from consistruct.scores import Dense

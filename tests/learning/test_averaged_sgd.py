@@ -14,9 +14,9 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import NDCG, Abstain, Hamming, Mixed, Ordinal, ZeroOne
@@ -286,7 +286,7 @@ PROGRAM = """
     from consistruct.learning.models.features.feature_maps import LinearFeatures
     from consistruct.learning.models.solvers import sgd_loop
     from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-    from consistruct.learning.models.solvers.score_map import ScoreMap
+    from consistruct.learning.models.solvers.base import ScoreMap
     from consistruct.learning.statistics import TargetValues
     from consistruct.losses import Hamming
 

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from consistruct.learning.models.features import feature_choice, feature_options
+from consistruct.learning.models.features import feature_choice, feature_maps
 from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.features.kernels import Kernel
 from consistruct.learning.models.ridge import closed_form
-from consistruct.learning.models.ridge.dual_ridge import DualRidge
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.models.ridge.ridge_path import JudgedRows, OutputPenalty, left_out_share
-from consistruct.learning.models.ridge.selection import Selection
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.ridge.selection import JudgedRows, Selection, left_out_share
+from consistruct.learning.models.ridge.spectrum import DualRidge, OutputPenalty
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target
@@ -215,7 +214,7 @@ def test_outputs_with_different_penalties_are_refused():
 
 
 def test_auto_features_are_exact_above_the_number_of_landmarks(monkeypatch):
-    monkeypatch.setattr(feature_options, "DEFAULT_COMPONENTS", 20)
+    monkeypatch.setattr(feature_maps, "DEFAULT_COMPONENTS", 20)
     monkeypatch.setattr(feature_choice, "EXACT_ROWS", 50)
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 30)
     X, true, _ = problem(ZeroOne(3), n=60)

@@ -6,8 +6,8 @@ import pytest
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.features.feature_maps import KernelFeatures, LinearFeatures
 from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import Hamming, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target

@@ -13,7 +13,7 @@ from consistruct.learning.models.ridge.penalty_search import (
     selection_rows,
     valley_search,
 )
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import FBeta
 from consistruct.surrogates import QuadraticSurrogate

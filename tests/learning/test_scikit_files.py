@@ -68,6 +68,7 @@ from consistruct.learning import TaskLossClassifier, load, register_type, save
 from consistruct.learning.files.scikit_checks import check_content
 from consistruct.learning.files.scikit_parts import join_parts, split_parts
 from consistruct.learning.models import (
+    MODELS,
     Chain,
     Costs,
     Items,
@@ -79,7 +80,6 @@ from consistruct.learning.models import (
     Stack,
     Torch,
 )
-from consistruct.learning.models.choice import MODELS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

@@ -24,7 +24,7 @@ from consistruct.learning.models.ridge import device, device_sums
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import FBeta, ZeroOne
 

@@ -126,7 +126,7 @@ def choose_model(
                 "example --learner ridge"
             )
         return "auto"
-    from consistruct.learning.models.choice import make_model, model_class, set_names
+    from consistruct.learning.models import make_model, model_class, set_names
 
     if learner not in set_names():
         make_model(learner, "rows")  # raises, with the names

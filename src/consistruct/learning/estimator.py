@@ -21,8 +21,8 @@ from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
 from consistruct.learning.encoding.labels import check_same_classes, loss_class
 from consistruct.learning.encoding.weights import generator
 from consistruct.learning.from_batches import FromBatches, lazily
+from consistruct.learning.models import make_model
 from consistruct.learning.models.base import TargetModel
-from consistruct.learning.models.choice import make_model
 from consistruct.learning.parameters import LossParameters
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows

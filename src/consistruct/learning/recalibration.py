@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import ArrayField, Member, frozen_array
-from consistruct.learning.models.ridge.ridge_path import left_out_share
+from consistruct.learning.models.ridge.selection import left_out_share
 from consistruct.learning.statistics import ClassProbabilities, Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray

@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import PackedTokens
+from consistruct.learning.models.base import refuse_idle
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear
-from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import CostMatrix, Hamming
 

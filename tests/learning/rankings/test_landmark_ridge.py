@@ -5,8 +5,11 @@ import pytest
 
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.queries import pack_queries
-from consistruct.learning.models.features.feature_maps import KernelFeatures, Scaling
-from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.features.feature_maps import (
+    FeatureOptions,
+    KernelFeatures,
+    Scaling,
+)
 from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
 from consistruct.learning.models.items import landmark_ridge
 from consistruct.learning.models.items.landmark_ridge import LandmarkRidge

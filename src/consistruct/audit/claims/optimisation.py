@@ -14,8 +14,8 @@ from consistruct.audit.model import Effort, Evidence, claim
 from consistruct.audit.numerics import Worst
 from consistruct.calibration import calibration_function
 from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray

@@ -73,7 +73,7 @@ PLAIN = [
         ),
     ),
     ("consistruct.learning.models.solvers.sgd_state", ("SGDState",)),
-    ("consistruct.learning.models.solvers.score_map", ("ScoreMap",)),
+    ("consistruct.learning.models.solvers.base", ("ScoreMap",)),
     ("consistruct.learning.encoding.labels", ("ClassLabels", "PartLabels", "RawLabels")),
     ("consistruct.learning.encoding.costs", ("CostLabels",)),
     ("consistruct.learning.encoding.sets", ("SetLabels",)),
@@ -110,7 +110,7 @@ def model_types() -> TypeTable:
     from consistruct import decoding, labels, learning, losses, scores
     from consistruct.decoding.oracles import ORACLES
     from consistruct.learning.files.sequence_types import sequence_types
-    from consistruct.learning.models.choice import MODELS, model_class
+    from consistruct.learning.models import MODELS, model_class
     from consistruct.learning.models.solvers.choice import SOLVERS
     from consistruct.surrogates import SURROGATES
 

@@ -7,7 +7,9 @@ estimators decode, recalibrate and report, once for all models.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,7 +20,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["LeftOut", "TargetModel"]
+__all__ = ["LeftOut", "TargetModel", "refuse_idle"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +131,24 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
             "held-out estimates without refitting",
             "pass cv= to the estimator, which then fits on folds",
         )
+
+
+def refuse_idle(model: BaseEstimator, where: str, used: bool, names: Iterable[str]) -> None:
+    """Raise if settings differ from their defaults though nothing uses them: none is ignored.
+
+    Parameters
+    ----------
+    model : estimator
+    where : str
+        When they have an effect, as a user would write it: "solver='sgd'".
+    used : bool
+        Whether that is the case.
+    names : names of the settings
+    """
+    if used:
+        return
+    parameters = inspect.signature(type(model)).parameters
+    for name in names:
+        given, default = getattr(model, name), parameters[name].default
+        if given is not default and given != default:
+            raise ValueError(f"{name}={given!r} has an effect only with {where}; omit it")

@@ -10,12 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
-from consistruct.learning.models.features.feature_options import FeatureOptions
-from consistruct.learning.models.settings import refuse_idle_features
+from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import single_alpha
+from consistruct.learning.models.solvers.base import ScoreMap, single_alpha
 from consistruct.learning.models.solvers.choice import make_solver
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues

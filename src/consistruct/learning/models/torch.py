@@ -15,11 +15,10 @@ from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
-from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.base import TargetModel, refuse_idle
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
 from consistruct.learning.models.network_training import Training, seeded, train
-from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses.base import Loss
 from consistruct.losses.partial_labels import PartialLabels

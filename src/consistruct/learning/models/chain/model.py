@@ -17,6 +17,7 @@ from consistruct.learning.encoding.tokens import (
     PackedTokens,
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
+from consistruct.learning.models.base import refuse_idle
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.constraints import (
     refuse_broken_constraints,
@@ -29,7 +30,6 @@ from consistruct.learning.models.chain.risk import ChainRisk, minimise
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet, fit_identity, hold_out
-from consistruct.learning.models.settings import refuse_idle
 from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs

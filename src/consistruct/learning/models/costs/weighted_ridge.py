@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.models.features.eigen import symmetric_eigen
-from consistruct.learning.models.ridge.ridge_path import (
-    OutputPenalty,
-    Spectrum,
-    left_out_share,
-    relative_grid,
-)
+from consistruct.learning.models.features.kernels import symmetric_eigen
+from consistruct.learning.models.ridge.selection import left_out_share, relative_grid
+from consistruct.learning.models.ridge.spectrum import OutputPenalty, Spectrum
 from consistruct.protocols import FloatArray
 
 __all__ = ["WeightedFit", "fit_weighted", "output_sketch", "solve_in_parts"]

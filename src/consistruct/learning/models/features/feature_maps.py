@@ -1,4 +1,4 @@
-"""Feature maps φ: the only code that knows what an input x is.
+"""Feature maps φ: the only code that knows what an input x is; and what estimators say of them.
 
 A fitted map holds arrays, numbers, strings and kernels only, so that it can be written to a file.
 """
@@ -6,20 +6,25 @@ A fitted map holds arrays, numbers, strings and kernels only, so that it can be 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count
 from consistruct.learning.encoding.magnitudes import column_units
-from consistruct.learning.models.features.eigen import symmetric_eigen
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.base import refuse_idle
+from consistruct.learning.models.features.kernels import KERNELS, Kernel, symmetric_eigen
 from consistruct.protocols import FloatArray
 
 __all__ = [
+    "DEFAULT_COMPONENTS",
+    "FEATURES",
     "FeatureMap",
+    "FeatureOptions",
     "KernelCentres",
     "KernelFeatures",
     "LinearFeatures",
@@ -27,8 +32,14 @@ __all__ = [
     "RandomFeatures",
     "Scaling",
     "TransformerFeatures",
+    "refuse_idle_features",
+    "transformer_features",
 ]
 
+FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
+WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
+WIDE_SPARSE = 1024  # sparse inputs with fewer columns are narrow enough for kernels
+DEFAULT_COMPONENTS = 3072
 DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as an array
 # Smallest eigenvalue of K_mm, of the largest, down to which sums of kernel values are whitened
 # instead of rows: rounding ε of the sums grows by its inverse, the sums fall with it.
@@ -251,3 +262,90 @@ def dense_rows(X: Any) -> FloatArray:
         )
     rows = to_dense(X)
     return np.array(rows, dtype=np.float64, order="C")
+
+
+# --- what an estimator says about features ---
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """The estimator's arguments about features, unchecked."""
+
+    features: Any = "auto"
+    kernel: str = "auto"
+    bandwidth: Any = "auto"
+    degree: int = 3
+    coef0: float = 1.0
+    n_components: int | None = None
+    standardize: Any = "auto"
+    fit_intercept: bool = True
+    n_jobs: int | None = None
+
+    def name(self, X: Any) -> str:
+        """`features` where it is a name: "auto" is "linear" for very wide inputs."""
+        self._check_names()
+        if self.features != "auto":
+            return str(self.features)
+        return "linear" if X.shape[1] > (WIDE_SPARSE if is_sparse(X) else WIDE) else "nystroem"
+
+    def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
+        """The inputs themselves, standardised only if that was asked for."""
+        scaled = self.standardize != "auto" and bool(self.standardize)
+        return LinearFeatures(X.shape[1], Scaling.standard(X, weight) if scaled else None)
+
+    def _check_names(self) -> None:
+        """Raise if `features` (a name) or `standardize` is none of the allowed values."""
+        if self.features not in FEATURES:
+            raise ValueError(
+                f"features must be one of {', '.join(FEATURES)} or a scikit-learn transformer, "
+                f"got {self.features!r}"
+            )
+        if self.standardize not in ("auto", True, False):
+            raise ValueError(f"standardize must be 'auto', True or False, got {self.standardize!r}")
+
+    def kernels(self, features: str, X: Any) -> tuple[str, ...]:
+        """Names of the kernels to choose from; `features` may be one itself.
+
+        Smooth functions (RBF) or rough ones (Laplace, a product over the columns): neither is
+        better in general, and rows left out tell. Laplace would make sparse inputs dense, and a
+        bandwidth that is given as a number is one of RBF: the distances are not the same.
+        """
+        if features in KERNELS:
+            return (features,)
+        if self.kernel == "auto":
+            both = isinstance(self.bandwidth, str) and not is_sparse(X)
+            return ("rbf", "laplace") if both else ("rbf",)
+        if self.kernel not in KERNELS:
+            raise ValueError(
+                f"kernel must be one of auto, {', '.join(KERNELS)}, got {self.kernel!r}"
+            )
+        return (self.kernel,)
+
+    def components(self) -> int:
+        """Number of landmarks or random features."""
+        if self.n_components is None:
+            return DEFAULT_COMPONENTS
+        return check_count(self.n_components, "n_components")
+
+
+def transformer_features(transformer: Any, X: Any, y: Any = None) -> FeatureMap:
+    """Features that a transformer of one's own makes, fitted on a clone of it."""
+    if not hasattr(transformer, "fit") or not hasattr(transformer, "transform"):
+        raise TypeError(
+            f"features must be one of {', '.join(FEATURES)} or a scikit-learn transformer, "
+            f"got {type(transformer).__name__}"
+        )
+    fitted = clone(transformer).fit(X, y)
+    return TransformerFeatures(fitted, fitted.transform(X[:1]).shape[1])
+
+
+def refuse_idle_features(model: BaseEstimator) -> None:
+    """Refuse settings of kernels where there is none; the model has those of `FeatureOptions`."""
+    name = model.features if isinstance(model.features, str) else "transformer"
+    chosen = name in ("auto", "nystroem", "random")
+    poly = name == "poly" or (chosen and model.kernel == "poly")
+    approximated = "features 'auto', 'nystroem' or 'random'"
+    refuse_idle(model, approximated, chosen, ("kernel", "n_components"))
+    refuse_idle(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+    refuse_idle(model, "the polynomial kernel", poly, ("degree", "coef0"))
+    refuse_idle(model, "built-in features", name != "transformer", ("standardize",))

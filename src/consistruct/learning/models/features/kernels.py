@@ -1,23 +1,40 @@
-"""Kernels on inputs: RBF, Laplace and polynomial, and the median heuristic for their width."""
+"""Kernels on inputs: RBF, Laplace and polynomial, and the median heuristic for their width.
+
+Symmetric matrices such as theirs are decomposed with a sensible number of threads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+from threadpoolctl import ThreadpoolController
 
 from consistruct._members import Member
 from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.protocols import FloatArray
 
-__all__ = ["KERNELS", "Kernel", "KernelName", "distances", "median_bandwidth"]
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "KernelName",
+    "distances",
+    "median_bandwidth",
+    "one_thread_if",
+    "symmetric_eigen",
+]
 
 KernelName = Literal["rbf", "laplace", "poly"]
 KERNELS: tuple[str, ...] = ("rbf", "laplace", "poly")
+SINGLE_THREAD_SIZES = range(128, 2049)  # of matrices that one thread decomposes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,3 +130,31 @@ def median_bandwidth(X: FloatArray, name: str) -> float:
         distances = np.sqrt(np.maximum(norms[:, None] + norms - 2.0 * X @ X.T, 0.0))[upper]
     distances = distances[distances > 0]
     return float(np.median(distances)) if len(distances) else 1.0
+
+
+def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, ascending, and eigenvectors; `matrix` is overwritten.
+
+    Half of the work is bound by memory and split into thousands of short parallel pieces. At
+    moderate sizes threads gain little, and on a busy machine waiting for each other costs them a
+    multiple of the work itself.
+    """
+    with one_thread_if(len(matrix) in SINGLE_THREAD_SIZES):
+        values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
+    return values, vectors
+
+
+@contextmanager
+def one_thread_if(small: bool) -> Iterator[None]:
+    """Products and decompositions of the body by one thread, where threads would only wait."""
+    if not small:
+        yield
+        return
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes longer than a small problem."""
+    return ThreadpoolController()

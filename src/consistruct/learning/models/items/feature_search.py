@@ -6,24 +6,22 @@ import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
-from consistruct.learning.models.features.feature_maps import (
-    FeatureMap,
-    KernelFeatures,
-    LinearFeatures,
-    NystroemFeatures,
-    RandomFeatures,
-    Scaling,
-)
-from consistruct.learning.models.features.feature_options import (
-    FeatureOptions,
-    transformer_features,
-)
-from consistruct.learning.models.features.kernel_search import (
+from consistruct.learning.models.features.feature_choice import (
     FIRST_ROWS,
     SEARCH_ROWS,
     Risks,
     Trial,
     kernel_or_inputs,
+)
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    FeatureOptions,
+    KernelFeatures,
+    LinearFeatures,
+    NystroemFeatures,
+    RandomFeatures,
+    Scaling,
+    transformer_features,
 )
 from consistruct.learning.models.features.kernels import KERNELS, Kernel
 from consistruct.learning.models.items.query_ridge import (

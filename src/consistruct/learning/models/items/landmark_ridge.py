@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.learning.models.features.feature_choice import prefer_first
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
     NystroemFeatures,
     Scaling,
 )
-from consistruct.learning.models.features.kernel_search import prefer_first
 from consistruct.learning.models.features.kernels import (
     Kernel,
     distances,

@@ -15,8 +15,8 @@ from consistruct._validation import check_number
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centred
-from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.models.features.feature_options import FeatureOptions
+from consistruct.learning.models.base import LeftOut, TargetModel, refuse_idle
+from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
 from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge
 from consistruct.learning.models.items.learners import (
@@ -33,7 +33,6 @@ from consistruct.learning.models.items.left_out import (
 from consistruct.learning.models.items.portfolio import entry, fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
-from consistruct.learning.models.settings import refuse_idle, refuse_idle_features
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.models.features.feature_maps import FeatureMap
-from consistruct.learning.models.features.feature_options import FeatureOptions
-from consistruct.learning.models.features.kernel_search import Risks
+from consistruct.learning.models.features.feature_choice import Risks
+from consistruct.learning.models.features.feature_maps import FeatureMap, FeatureOptions
 from consistruct.learning.models.items.feature_search import choose_item_features, some_queries
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores

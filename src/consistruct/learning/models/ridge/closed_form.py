@@ -9,23 +9,26 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct.learning.models.base import LeftOut
-from consistruct.learning.models.features.eigen import symmetric_eigen
 from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.ridge.dual_ridge import DualRidge, inner_products
+from consistruct.learning.models.features.kernels import symmetric_eigen
 from consistruct.learning.models.ridge.gcv_path import fit_from_moments
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.models.ridge.moment_sums import accumulate
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.penalty_search import fit_by_search, selection_rows
-from consistruct.learning.models.ridge.ridge_path import (
+from consistruct.learning.models.ridge.selection import (
+    SELECTION_ROWS,
     Choice,
     JudgedRows,
+    Selection,
+)
+from consistruct.learning.models.ridge.spectrum import (
+    DualRidge,
     OutputPenalty,
     Spectrum,
+    inner_products,
 )
-from consistruct.learning.models.ridge.selection import SELECTION_ROWS, Selection
-from consistruct.learning.models.solvers.base import check_alpha
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 

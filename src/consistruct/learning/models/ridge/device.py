@@ -26,15 +26,14 @@ from consistruct.learning.models.ridge.device_sums import (
     as_tensor,
     single_products,
 )
-from consistruct.learning.models.ridge.ridge_path import (
-    LEVERAGE_LIMIT,
+from consistruct.learning.models.ridge.selection import (
+    SELECTION_ROWS,
     JudgedRows,
     left_out_share,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.models.solvers.base import check_alpha
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
+from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 

@@ -19,17 +19,16 @@ from scipy.linalg import lapack
 
 from consistruct._members import frozen_array
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.ridge.ridge_path import (
-    LEVERAGE_LIMIT,
+from consistruct.learning.models.ridge.selection import (
     Choice,
     JudgedRows,
-    OutputPenalty,
-    Spectrum,
+    least_penalty,
     penalty_grid,
 )
+from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT, OutputPenalty
 from consistruct.protocols import FloatArray
 
-__all__ = ["TridiagonalPath", "fit_from_moments", "generalised_cross_validation", "least_penalty"]
+__all__ = ["TridiagonalPath", "fit_from_moments"]
 
 logger = logging.getLogger(__name__)
 
@@ -169,23 +168,3 @@ def fit_from_moments(
     rows = np.asarray(kept_rows, dtype=np.float64)
     estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
     return problem.coefficients(choice.alpha), choice, sums.mean_target + estimates
-
-
-def generalised_cross_validation(
-    spectrum: Spectrum, target_squares: float, alphas: FloatArray
-) -> FloatArray:
-    """N·RSS/(N − df)² of each penalty, summed over the outputs; needs no pass over the data."""
-    values, total = spectrum.eigenvalues[:, None], spectrum.total_weight
-    scores = np.empty(len(alphas))
-    for position, alpha in enumerate(alphas):
-        denominators = spectrum._denominators(float(alpha), spectrum.penalty.factor)
-        explained = spectrum.moments**2 * (2.0 / denominators - values / denominators**2)
-        freedom = float((values / denominators).sum(axis=0).mean()) + spectrum.fit_intercept
-        remaining = max(1.0 - freedom / total, 1e-10)
-        scores[position] = (target_squares - float(explained.sum())) / total / remaining**2
-    return scores
-
-
-def least_penalty(alphas: FloatArray, scores: FloatArray) -> float:
-    """The penalty with the least score, the largest of several."""
-    return float(alphas[int(np.lexsort((-alphas, scores))[0])])

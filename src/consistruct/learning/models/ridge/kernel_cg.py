@@ -25,8 +25,7 @@ from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_count, check_number
 from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.models.solvers.base import check_alpha
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 

@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from consistruct.learning.models.ridge.ridge_path import (
-    LEVERAGE_LIMIT,
+from consistruct.learning.models.ridge.selection import (
     SINGLE_PRECISION_MARGIN,
     Choice,
     JudgedRows,
-    OutputPenalty,
+    KeptPredictions,
     PathScores,
+    Selection,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.selection import KeptPredictions, Selection
+from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT, OutputPenalty
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
 

@@ -12,7 +12,7 @@ from scipy.linalg import blas
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray, Target
 

@@ -19,15 +19,16 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.ridge.ridge_path import (
-    LEVERAGE_LIMIT,
+from consistruct.learning.models.ridge.selection import (
     SINGLE_PRECISION_MARGIN,
     Choice,
     JudgedRows,
+    KeptPredictions,
     PathScores,
+    Selection,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.selection import KeptPredictions, Selection
+from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
 from consistruct.protocols import FloatArray
 
 __all__ = ["FactoredRidge", "fit_by_search", "selection_rows"]

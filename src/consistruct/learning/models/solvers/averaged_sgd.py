@@ -13,11 +13,15 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, single_alpha
+from consistruct.learning.models.solvers.base import (
+    BaseSolver,
+    ScoreMap,
+    SolverResult,
+    single_alpha,
+)
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
 from consistruct.learning.models.solvers.objectives import objective_of
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.protocols import FloatArray, IntArray, LabelArray

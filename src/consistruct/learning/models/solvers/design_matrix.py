@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from consistruct._sparse import is_sparse
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.score_map import ScoreMap
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.protocols import FloatArray
 
 __all__ = ["DesignMatrix"]

@@ -15,11 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, single_alpha
+from consistruct.learning.models.solvers.base import (
+    BaseSolver,
+    ScoreMap,
+    SolverResult,
+    single_alpha,
+)
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
 from consistruct.learning.models.solvers.objectives import Objective, objective_of
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.surrogates import BaseSurrogate
 

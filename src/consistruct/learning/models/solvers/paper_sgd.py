@@ -16,11 +16,11 @@ from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.features.kernels import squared_norms
 from consistruct.learning.models.solvers.base import (
     BaseSolver,
+    ScoreMap,
     SolverResult,
     require,
     single_alpha,
 )
-from consistruct.learning.models.solvers.score_map import ScoreMap
 from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
