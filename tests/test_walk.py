@@ -68,7 +68,7 @@ def test_tables_sequences_and_rankings_share_the_estimator(walks):
     assert {
         "learning/estimator.py",
         "learning/encoding/kinds.py",
-        "learning/encoding/weights.py",
+        "learning/methods.py",
         "learning/models/__init__.py",
     } <= shared
 

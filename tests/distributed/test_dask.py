@@ -11,7 +11,7 @@ import pytest
 import consistruct as cs
 from consistruct.distributed import fit_averaged
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.encoding.weights import generator
+from consistruct.learning.encoding.kinds import generator
 from consistruct.learning.models import Probabilities, Ridge
 
 dask = pytest.importorskip("dask", reason="the extra 'dask' is not installed")

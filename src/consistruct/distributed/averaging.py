@@ -15,7 +15,7 @@ import numpy as np
 
 from consistruct._validation import check_count
 from consistruct.distributed.dask import added_surveys, dask_module, partitions, tree_reduced
-from consistruct.learning.encoding.weights import generator
+from consistruct.learning.encoding.kinds import generator
 from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.learning.streams.fit import Steps
 from consistruct.learning.streams.plan import stream_model

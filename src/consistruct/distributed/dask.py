@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.encoding.weights import generator
+from consistruct.learning.encoding.kinds import generator
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
 from consistruct.learning.streams.source import Batch
 from consistruct.learning.streams.summary import Summary

@@ -12,29 +12,30 @@ from sklearn.utils.validation import _check_y, check_consistent_length, column_o
 
 from consistruct._validation import on_host
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.availability import has_probabilities, streams
 from consistruct.learning.encoding.costs import (
     CostLabels,
     cost_tensor,
     example_costs,
     loss_with_rows,
 )
-from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
-from consistruct.learning.encoding.labels import (
-    encode_again,
-    over_parts,
-    prepare_labels,
+from consistruct.learning.encoding.kinds import (
+    Examples,
+    Rows,
+    checked_groups,
+    combined_weight,
+    table_inputs,
 )
+from consistruct.learning.encoding.labels import encode_again, over_parts, prepare_labels
 from consistruct.learning.encoding.names import order_of
-from consistruct.learning.encoding.weights import combined_weight
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.example_costs import ExampleCosts, checked_groups
-from consistruct.learning.from_batches import engine_of, lazily, refuse_without_engine
+from consistruct.learning.example_costs import ExampleCosts
+from consistruct.learning.methods import has_probabilities, lazily, streams
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
-from consistruct.losses.metrics import asked_metric
+from consistruct.losses.base import Loss
+from consistruct.losses.metrics import Metric, asked_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
@@ -176,14 +177,15 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         -------
         self
         """
-        engine = engine_of(X)
-        if engine is not None:
-            refuse_without_engine(costs=costs, groups=groups)
-            engine.fit(self, X, y, sample_weight)
+        if self._fit_partitions(X, y, sample_weight, costs=costs, groups=groups):
             return self
         model, examples = self._training(X, y, sample_weight, costs, groups)
-        self._fit_model(model, examples, asked_metric(self.loss))
+        self._fit_model(model, examples, self._metric())
         return self
+
+    def _metric(self) -> Metric | None:
+        """The metric that the parameter `loss` names, unless it is a loss."""
+        return None if isinstance(self.loss, Loss) else asked_metric(self.loss)
 
     def _training(
         self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None
@@ -201,11 +203,11 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             return self._cost_vectors(X, y, sample_weight, costs, groups)
         order = order_of(y)
         y = self._checked_labels(X, y)
-        metric = asked_metric(self.loss)
-        if metric is None:
-            loss = loss_with_rows(self.loss, self.rows)
-        else:
+        loss, metric = self.loss, self._metric()
+        if metric is not None:
             loss = loss_to_fit(metric, y)
+        elif self.rows is not None:
+            loss = loss_with_rows(loss, self.rows)
         if costs is not None:
             self._refuse_two_losses()
             classes = np.unique(y)
@@ -218,7 +220,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         )
         self.classes_ = encoding.class_names(found)
         weight = combined_weight(sample_weight, self.class_weight, y)
-        return Examples(Rows(found, encoding), X, codes, weight, checked_groups(groups, X))
+        return Examples(Rows(found, encoding), X, codes, weight, checked_groups(groups, len(codes)))
 
     @streams  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -236,7 +238,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         -------
         self
         """
-        if asked_metric(self.loss) is not None:
+        if self._metric() is not None:
             raise ValueError(
                 f"{self.loss!r} needs held-out rows, and partial_fit has none; use fit"
             )

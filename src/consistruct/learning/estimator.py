@@ -15,12 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct._progress import showing
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.availability import verbosity
 from consistruct.learning.encoding.costs import loss_with_rows
-from consistruct.learning.encoding.kinds import Examples, Kind, take_truths
+from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_truths
 from consistruct.learning.encoding.labels import check_same_classes, loss_class
-from consistruct.learning.encoding.weights import generator
-from consistruct.learning.from_batches import FromBatches, lazily
+from consistruct.learning.methods import FromBatches, lazily, verbosity
 from consistruct.learning.models import make_model
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.parameters import LossParameters

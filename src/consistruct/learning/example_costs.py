@@ -8,13 +8,18 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from consistruct.learning.encoding.costs import CostLabels, cost_tensor, example_costs
-from consistruct.learning.encoding.kinds import Examples, Rows
+from consistruct.learning.encoding.kinds import (
+    Examples,
+    Rows,
+    check_sample_weight,
+    checked_groups,
+    combined_weight,
+)
 from consistruct.learning.encoding.labels import loss_class
-from consistruct.learning.encoding.weights import check_sample_weight, combined_weight
 from consistruct.losses import CostVectors, ZeroOne
 from consistruct.protocols import FloatArray
 
-__all__ = ["ExampleCosts", "checked_groups"]
+__all__ = ["ExampleCosts"]
 
 
 class ExampleCosts:
@@ -44,7 +49,7 @@ class ExampleCosts:
             weight = check_sample_weight(sample_weight, len(codes))
         else:
             weight = combined_weight(sample_weight, self.class_weight, y)
-        return Examples(Rows(loss, encoding), X, codes, weight, checked_groups(groups, X))
+        return Examples(Rows(loss, encoding), X, codes, weight, checked_groups(groups, len(codes)))
 
     def _refuse_two_losses(self) -> None:
         if loss_class(self.loss) not in (ZeroOne, CostVectors):
@@ -62,14 +67,3 @@ class ExampleCosts:
         probabilities = self.predict_proba(X)
         tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
         return np.einsum("nkm,nm->nk", tensor, probabilities)
-
-
-def checked_groups(groups: Any, X: Any) -> Any:
-    """Groups of the rows, (n,), or None."""
-    if groups is None:
-        return None
-    array = np.asarray(groups)
-    n = X.shape[0]
-    if array.shape != (n,):
-        raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
-    return array

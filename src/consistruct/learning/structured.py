@@ -9,8 +9,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from consistruct._validation import on_host
-from consistruct.learning.availability import streams
-from consistruct.learning.encoding.kinds import Examples, Rows, refuse_groups, table_inputs
+from consistruct.learning.encoding.kinds import (
+    Examples,
+    Rows,
+    check_sample_weight,
+    checked_groups,
+    refuse_groups,
+    table_inputs,
+)
 from consistruct.learning.encoding.labels import (
     encode_again,
     over_classes,
@@ -24,9 +30,8 @@ from consistruct.learning.encoding.sequences import (
     read_sequences,
     takes_sequences,
 )
-from consistruct.learning.encoding.weights import check_sample_weight
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.from_batches import engine_of, refuse_without_engine
+from consistruct.learning.methods import streams
 from consistruct.learning.models.base import TargetModel
 
 __all__ = ["StructuredPredictor"]
@@ -131,10 +136,7 @@ class StructuredPredictor(TargetEstimator):
         -------
         self
         """
-        engine = engine_of(X)
-        if engine is not None:
-            refuse_without_engine(groups=groups)
-            engine.fit(self, X, y, sample_weight)
+        if self._fit_partitions(X, y, sample_weight, groups=groups):
             return self
         model, examples = self._training(X, y, sample_weight, groups=groups)
         self._fit_model(model, examples)
@@ -160,12 +162,7 @@ class StructuredPredictor(TargetEstimator):
         y = self._checked_labels(X, y)
         loss, encoding, codes = prepare_labels(self.loss, y, structured=True, order=order)
         weight = check_sample_weight(sample_weight, len(codes))
-        if groups is not None:
-            groups = np.asarray(groups)
-            if groups.shape != (len(codes),):
-                raise ValueError(
-                    f"groups must have shape ({len(codes)},), one per row, got {groups.shape}"
-                )
+        groups = checked_groups(groups, len(codes))
         return Examples(Rows(loss, encoding), X, codes, weight, groups)
 
     @streams  # type: ignore[untyped-decorator]

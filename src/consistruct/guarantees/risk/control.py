@@ -29,7 +29,7 @@ from consistruct.guarantees.risk.thresholds import (
     choose_method,
 )
 from consistruct.guarantees.risk.views import View, check_estimator, fitted
-from consistruct.learning.encoding.weights import generator
+from consistruct.learning.encoding.kinds import generator
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray

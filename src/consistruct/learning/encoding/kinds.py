@@ -1,7 +1,8 @@
 """What an example is: a row of a table, a sequence of tokens, a query with its items.
 
 A kind turns what users hold (X, y, groups) into packed inputs and codes of truths, and codes of
-predictions back into what users expect. Estimators ask it; models never see raw labels.
+predictions back into what users expect. Estimators ask it; models never see raw labels. Weights,
+groups and random states are checked here too, as scikit-learn users give them.
 """
 
 from __future__ import annotations
@@ -12,18 +13,29 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import validate_data
 
 from consistruct._validation import is_tensor, on_host
-from consistruct.learning.encoding.finite_inputs import known_finite
 from consistruct.learning.encoding.labels import LabelEncoding
-from consistruct.learning.encoding.magnitudes import input_scale, scaled_inputs
+from consistruct.learning.encoding.magnitudes import input_scale, known_finite, scaled_inputs
 from consistruct.learning.statistics import Statistic, finest_statistic
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
-__all__ = ["Examples", "Kind", "Rows"]
+__all__ = [
+    "Examples",
+    "Kind",
+    "Rows",
+    "check_sample_weight",
+    "checked_groups",
+    "combined_weight",
+    "generator",
+    "refuse_groups",
+    "table_inputs",
+    "take_truths",
+]
 
 
 class Kind(ABC):
@@ -181,6 +193,16 @@ def _is_table(X: Any) -> bool:
     return X.dtype.kind in "US"
 
 
+def checked_groups(groups: Any, n: int) -> Any:
+    """Groups of the rows, (n,), or None."""
+    if groups is None:
+        return None
+    array = np.asarray(groups)
+    if array.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
+    return array
+
+
 def refuse_groups(groups: Any) -> None:
     """Raise if groups are given where rows are predicted one by one."""
     if groups is not None:
@@ -189,3 +211,41 @@ def refuse_groups(groups: Any) -> None:
             "or Hamming(None, n_states)) or the queries of a ranking loss (loss='ndcg'); omit "
             "groups when predicting single rows"
         )
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
+    """Weights (n,) of float64: finite, non-negative, not all zero; ones if None."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n, float(weight))
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weight.ndim} dimensions")
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one per row, got {weight.shape}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must be finite and non-negative")
+    if not weight.any():
+        raise ValueError("sample_weight is zero on every row; at least one weight must be positive")
+    return weight
+
+
+def combined_weight(sample_weight: Any, class_weight: Any, y: Any) -> FloatArray:
+    """Sample weights times class weights."""
+    weight = check_sample_weight(sample_weight, len(y))
+    if class_weight is None:
+        return weight
+    weight = weight * compute_sample_weight(class_weight, y)
+    if not weight.any():
+        raise ValueError("class_weight leaves no row with a positive weight")
+    return weight
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A NumPy generator from None, an int, a RandomState or a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

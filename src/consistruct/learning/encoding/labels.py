@@ -34,7 +34,7 @@ from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.costs.names import loss_name
-from consistruct.losses.metrics import Metric, is_metric, parse_metric
+from consistruct.losses.metrics import Metric, asked_metric
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -180,9 +180,11 @@ def over_parts(loss: Any) -> bool:
     >>> over_parts("hamming"), over_parts("zero_one")
     (True, False)
     """
-    if is_metric(loss):
-        return parse_metric(loss).labels if isinstance(loss, str) else bool(loss.labels)
-    return written_as(loss) in ("parts", "sets")
+    written = written_as(loss)
+    if written is not None:
+        return written in ("parts", "sets")
+    metric = asked_metric(loss)
+    return metric is not None and metric.labels
 
 
 def over_classes(loss: Any) -> bool:
@@ -249,8 +251,8 @@ def prepare_labels(
     asked : Metric, optional
         What the decisions are for, where the loss only serves the fit.
     """
-    if is_cost_table(loss):
-        loss = cost_table(loss)
+    if not isinstance(loss, str | Loss):
+        loss = _loss_of_costs(loss)
     written = written_as(loss)
     if written == "candidates":
         return _prepare_candidates(loss, y)
@@ -261,13 +263,8 @@ def prepare_labels(
     if isinstance(loss, str):
         distinct = distinct_labels(labels if classes is None else classes)
         found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
-    elif isinstance(loss, Loss):
-        found = loss
     else:
-        raise TypeError(
-            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
-            f"got {type(loss).__name__}"
-        )
+        found = loss
     found = found.learnt_from(labels)
     if written == "classes":
         if labels.ndim != 1:
@@ -299,6 +296,15 @@ def prepare_labels(
         known = encoding.classes if isinstance(encoding, ClassLabels) else encoding.states
         raise ValueError(f"y contains {shown(unknown)}, which is not one of {listed(known)}")
     return found, encoding, codes
+
+
+def _loss_of_costs(table: Any) -> Loss:
+    if not is_cost_table(table):
+        raise TypeError(
+            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
+            f"got {type(table).__name__}"
+        )
+    return cost_table(table)
 
 
 def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArray]:

@@ -1,4 +1,7 @@
-"""Inputs of any magnitude: extreme ones are divided by a power of two before they are squared."""
+"""Inputs of any magnitude: known to be finite, and extreme ones divided by a power of two.
+
+Long inputs are judged by sums, which take all cores.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,40 @@ import numpy as np
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.protocols import FloatArray
 
-__all__ = ["check_magnitude", "column_units", "input_scale", "scale_for", "scaled_inputs"]
+__all__ = [
+    "check_magnitude",
+    "column_units",
+    "input_scale",
+    "known_finite",
+    "scale_for",
+    "scaled_inputs",
+]
 
 SMALLEST, LARGEST = 1e-150, 1e150  # of the entry with the greatest magnitude
 ORDINARY = 2.0**300  # up to here, and from its inverse, squares and their sums are safe
-LONG = 2**22  # entries; above, a product of the library is faster than a search
+LONG = 2**22  # entries; above, a product of the library is faster than a serial pass
+
+
+def known_finite(X: Any) -> bool:
+    """Whether X is certainly finite; False only says that scikit-learn has to look.
+
+    NaN and infinities stay in a sum. That pass is serial, and on a long array takes a tenth of the
+    time of all products.
+
+    >>> X = np.ones((2**20, 4))
+    >>> known_finite(X)
+    True
+    >>> X[5, 1] = np.inf
+    >>> known_finite(X)
+    False
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.size < LONG:
+        return False
+    if X.dtype not in (np.float32, np.float64):
+        return False
+    values = np.asarray(X)  # not a masked array, whose products are not
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.ones(len(values), values.dtype) @ values).all())
 
 
 def input_scale(X: Any) -> float:

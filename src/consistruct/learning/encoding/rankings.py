@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets
-from consistruct.learning.encoding.kinds import Examples, Kind
+from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
 from consistruct.learning.encoding.queries import QueryBatch, pack_queries
 from consistruct.learning.encoding.relevance import (
     RelevanceLabels,
@@ -18,7 +18,6 @@ from consistruct.learning.encoding.relevance import (
     ranks_of_orders,
     takes_queries,
 )
-from consistruct.learning.encoding.weights import check_sample_weight
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
 

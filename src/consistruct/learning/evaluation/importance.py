@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from consistruct._validation import check_count
-from consistruct.learning.encoding.weights import generator
+from consistruct.learning.encoding.kinds import generator
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Importance", "permutation_importance"]

@@ -6,10 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.availability import verbosity
-from consistruct.learning.encoding.kinds import Examples, Rows, table_inputs
+from consistruct.learning.encoding.kinds import (
+    Examples,
+    Rows,
+    combined_weight,
+    generator,
+    table_inputs,
+)
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
-from consistruct.learning.encoding.weights import combined_weight, generator
+from consistruct.learning.methods import verbosity
 from consistruct.learning.models.ridge.model import MOMENTS, Ridge
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
 from consistruct.learning.streams.source import Batch, Source

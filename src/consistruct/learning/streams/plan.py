@@ -23,9 +23,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct._validation import check_cost_scale
-from consistruct.learning.encoding.kinds import Rows, table_inputs
+from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
-from consistruct.learning.encoding.weights import check_sample_weight, generator
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.from_moments import Examined

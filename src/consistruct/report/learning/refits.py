@@ -83,7 +83,7 @@ class Refits:
 
     def _weight(self, y_train: Any, n: int) -> FloatArray:
         """Weights of classes count in refits as they did in the fit."""
-        from consistruct.learning.encoding.weights import combined_weight
+        from consistruct.learning.encoding.kinds import combined_weight
 
         class_weight = getattr(self.model, "class_weight", None)
         if class_weight is None:

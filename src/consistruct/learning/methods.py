@@ -1,13 +1,25 @@
-"""What estimators do with more rows than memory: read batches, or partitions of an engine."""
+"""What methods of estimators share: when they exist, where they run, what is logged meanwhile."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Self, TypeVar, cast
 
-__all__ = ["FromBatches", "engine_of", "lazily", "refuse_without_engine"]
+from sklearn.utils.metaestimators import available_if
+
+from consistruct.learning.statistics import ClassProbabilities
+
+__all__ = [
+    "FromBatches",
+    "has_probabilities",
+    "lazily",
+    "streams",
+    "verbosity",
+]
 
 Answer = TypeVar("Answer", bound=Callable[..., Any])
 
@@ -16,7 +28,28 @@ Answer = TypeVar("Answer", bound=Callable[..., Any])
 ENGINES = {"dask": "consistruct.distributed.dask"}
 
 
-def engine_of(X: Any) -> Any:
+def has_probabilities(estimator: Any) -> bool:
+    """Whether predict_proba exists: the model estimates probabilities of classes."""
+    if isinstance(getattr(estimator, "statistic_", None), ClassProbabilities):
+        return True
+    raise AttributeError("predict_proba needs a fitted model that estimates class probabilities")
+
+
+def can_stream(estimator: Any) -> bool:
+    """Whether partial_fit exists: the model has it."""
+    model = getattr(estimator, "model_", estimator.model)
+    if getattr(model, "can_stream", False):
+        return True
+    raise AttributeError(
+        f"partial_fit needs a model with stochastic training, such as "
+        f"consistruct.models.Ridge(solver='sgd'); got model={estimator.model!r}"
+    )
+
+
+streams = available_if(can_stream)
+
+
+def _engine_of(X: Any) -> Any:
     """The module that learns from collections of another package; None for arrays and tables."""
     package = type(X).__module__.partition(".")[0]
     if package not in ENGINES and hasattr(X, "__dask_graph__"):
@@ -29,25 +62,52 @@ def lazily(method: Answer) -> Answer:
 
     @functools.wraps(method)
     def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        engine = engine_of(X)
+        engine = _engine_of(X)
         if engine is None:
             return method(self, X, *args, **options)
         given = {f"argument {place}": value for place, value in enumerate(args, 2)}
-        refuse_without_engine(**given, **options)
+        _refuse_without_engine(**given, **options)
         return engine.predict(self, X, method.__name__)
 
     return cast("Answer", answer)
 
 
-def refuse_without_engine(**given: Any) -> None:
+def _refuse_without_engine(**given: Any) -> None:
     """Raise if something is given that partitions of an engine are not joined with."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} is not supported with partitioned X; pass arrays, or omit it")
 
 
+@contextmanager
+def verbosity(verbose: int) -> Iterator[None]:
+    """Show the package's messages while fitting: 1 for progress, 2 for details."""
+    logger = logging.getLogger("consistruct")
+    before, handler = logger.level, None
+    if verbose:
+        logger.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
 class FromBatches:
-    """Part of both estimators."""
+    """Part of both estimators: what they do with more rows than memory."""
+
+    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any, **given: Any) -> bool:
+        """Fit where X lies, if it is a collection of another package; whether it was one."""
+        engine = _engine_of(X)
+        if engine is None:
+            return False
+        _refuse_without_engine(**given)
+        engine.fit(self, X, y, sample_weight)
+        return True
 
     def fit_stream(
         self, batches: Any, *, classes: Any = None, held_out: Any = None, passes: int = 1
