@@ -18,8 +18,8 @@ from consistruct.learning.encoding.tokens import (
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
 from consistruct.learning.models.base import refuse_idle
-from consistruct.learning.models.chain.chain_weights import ChainWeights
-from consistruct.learning.models.chain.constraints import (
+from consistruct.learning.models.chain.chain_weights import (
+    ChainWeights,
     refuse_broken_constraints,
     refuse_too_many_weights,
     transition_mask,

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from consistruct._sparse import is_sparse, to_dense
 from consistruct.learning.models.features.feature_maps import (
@@ -33,6 +32,7 @@ from consistruct.learning.models.features.kernels import (
     Kernel,
     distances,
     median_bandwidth,
+    one_thread_if,
 )
 from consistruct.learning.models.ridge.selection import LOSS_SLACK
 from consistruct.learning.models.solvers.base import ScoreMap
@@ -321,7 +321,7 @@ def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: 
     """Risks of every candidate; those with the same distances stand together."""
 
     def judge(kernel: Kernel, known: FloatArray) -> Risks:
-        with threadpool_limits(1 if n_jobs != 1 else None):
+        with one_thread_if(n_jobs != 1):
             return trial.risks(SampleKernel(kernel, known))
 
     found: list[Risks] = []

@@ -22,7 +22,6 @@ from consistruct.learning.models.features.kernels import (
     distances,
     median_bandwidth,
 )
-from consistruct.learning.models.items.feature_search import some_queries
 from consistruct.learning.models.items.learners import TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores
 from consistruct.learning.models.items.ridge import (
@@ -30,6 +29,7 @@ from consistruct.learning.models.items.ridge import (
     JudgedFit,
     RidgeLearner,
     RidgeScores,
+    some_queries,
 )
 from consistruct.protocols import FloatArray
 

@@ -14,7 +14,7 @@ from consistruct.learning.models.items.query_ridge import QueryProblem
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["ItemLearner", "ItemScores", "TrainingQueries", "training_queries"]
+__all__ = ["ItemLearner", "ItemScores", "TrainingQueries", "entry", "training_queries"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,3 +95,9 @@ class ItemLearner(ABC):
     @abstractmethod
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> ItemScores:
         """Learn scores of items."""
+
+
+def entry(name: str, status: str, weight: float, **known: float) -> dict[str, Any]:
+    """A line of `portfolio_`, with the names that `Stack` has, and the surrogate risk."""
+    names = ("criterion", "task_loss", "surrogate_risk", "seconds")
+    return {"name": name, "status": status, "weight": weight} | {n: known.get(n) for n in names}

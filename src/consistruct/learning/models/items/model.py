@@ -23,6 +23,7 @@ from consistruct.learning.models.items.learners import (
     ItemLearner,
     ItemScores,
     TrainingQueries,
+    entry,
     training_queries,
 )
 from consistruct.learning.models.items.left_out import (
@@ -30,7 +31,7 @@ from consistruct.learning.models.items.left_out import (
     cross_fit_scores,
     query_folds,
 )
-from consistruct.learning.models.items.portfolio import entry, fit_portfolio
+from consistruct.learning.models.items.portfolio import fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
 from consistruct.learning.statistics import Statistic

@@ -16,7 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
+from consistruct.learning.models.items.learners import (
+    ItemLearner,
+    ItemScores,
+    TrainingQueries,
+    entry,
+)
 from consistruct.learning.models.items.left_out import (
     Fold,
     LeftOutScores,
@@ -27,7 +32,7 @@ from consistruct.learning.models.items.ridge import RidgeLearner
 from consistruct.learning.selection.averaging import Criterion, greedy_weights
 from consistruct.protocols import FloatArray
 
-__all__ = ["Portfolio", "entry", "fit_portfolio"]
+__all__ = ["Portfolio", "fit_portfolio"]
 
 logger = logging.getLogger(__name__)
 
@@ -107,12 +112,6 @@ def fit_portfolio(
         LeftOutScores(common, weights @ columns),
         tried,
     )
-
-
-def entry(name: str, status: str, weight: float, **known: float) -> dict[str, Any]:
-    """A line of `portfolio_`, with the names that `Stack` has, and the surrogate risk."""
-    names = ("criterion", "task_loss", "surrogate_risk", "seconds")
-    return {"name": name, "status": status, "weight": weight} | {n: known.get(n) for n in names}
 
 
 def _fit(
