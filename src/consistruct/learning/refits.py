@@ -22,7 +22,7 @@ from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
-from consistruct.losses.metrics import Constrained, Metric, asked_metric
+from consistruct.losses.metrics import Metric, asked_metric
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Refits", "nested_refits"]
@@ -107,7 +107,7 @@ def nested_refits(
         )
     reader: Any = clone(estimator)
     metric = asked_metric(reader.loss)
-    if isinstance(metric, Constrained):
+    if metric is not None and metric.conditions is not None:
         raise ValueError(
             f"{metric!r} has a constraint, and what is possible under it has no learning curve; "
             "forecast the metric without the constraint"

@@ -25,7 +25,6 @@ from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores import Separable
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import QuadraticSurrogate
 
@@ -196,8 +195,7 @@ class TargetValues(Statistic):
         return self.score_space.decoder()(-self.scores_part(expected))
 
     def part_scores(self, expected: FloatArray) -> FloatArray | None:
-        space = self.score_space
-        if not isinstance(space, Separable) or space.n_states != 2:
+        if self.score_space.separate_states != 2:
             return None
         parts = -self.scores_part(expected).reshape(len(expected), -1, 2)
         return np.asarray(parts[:, :, 1] - parts[:, :, 0])

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,6 +115,14 @@ class BaseScoreSpace(Member, ABC):
     def decoder(self) -> Decoder: ...
 
     # --- with a default ---
+
+    # whether there is one free score per label (F = I)
+    one_per_label: ClassVar[bool] = False
+
+    @property
+    def separate_states(self) -> int | None:
+        """States of each part, where every part is scored on its own; else None."""
+        return None
 
     @property
     def n_labels(self) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +56,7 @@ class Full(BaseScoreSpace):
     """
 
     labels: LabelSet
+    one_per_label: ClassVar[bool] = True
 
     def __init__(self, labels: TaskLoss | LabelSet | int) -> None:
         # The class is asked, not the object: isinstance with a protocol would evaluate properties

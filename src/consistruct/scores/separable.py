@@ -68,6 +68,10 @@ class Separable(PartScores):
     n_states: int = 2
 
     @property
+    def separate_states(self) -> int:
+        return self.n_states
+
+    @property
     def width(self) -> int:
         return self._parts("have a width") * self.n_states
 

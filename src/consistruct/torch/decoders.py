@@ -46,7 +46,7 @@ class Listed(ScoreDecoder):
         super().__init__()
         labels = space.predictions
         assert labels.size is not None
-        self.full = isinstance(space, Full)
+        self.full = space.one_per_label
         first = np.arange(labels.size)
         if not self.full:
             F = space.matrix(limit=ENUMERATION_LIMIT)

@@ -271,7 +271,7 @@ class Candidates(Truths):
             self.hold("offsets", base.offset(every))
             return
         space = loss.score_space
-        self.full = isinstance(space, Full)
+        self.full = space.one_per_label
         self.hold("base", base.matrix())
         if not self.full:  # the span is orthonormal: u = E_c[F_c L(c, A)]
             self.hold("span", loss.predictions.weights()[:, None] * space.matrix())

@@ -19,7 +19,7 @@ from consistruct.exceptions import CapabilityError, NotInSpanError, TooManyLabel
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.losses.hamming import Hamming
-from consistruct.scores import Chain, Full
+from consistruct.scores import Chain
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import BaseSurrogate, LinearRegretSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
@@ -54,7 +54,7 @@ class Values(Constants):
         self.loss, self.space = loss, space
         self.truths = truths_of(loss)
         self._constant_offset: float | None = _constant_offset(loss)
-        self._identity = isinstance(loss.score_space, Full)
+        self._identity = loss.score_space.one_per_label
         if not self._identity and (loss.n_labels or 2**62) <= ENUMERATION_LIMIT:
             self.hold("every", loss.score_space.matrix(limit=ENUMERATION_LIMIT))
 
@@ -170,7 +170,7 @@ class Listed(Values):
         self.name = surrogate.name
         self.kappa = surrogate.kappa if isinstance(surrogate, LinearRegretSurrogate) else 1.0
         self.largest = loss.max_value or 1.0
-        self.full = isinstance(space, Full)
+        self.full = space.one_per_label
         if not self.full:
             self.hold("F", space.matrix(limit=ENUMERATION_LIMIT))
         own = loss.score_space.matrix(limit=ENUMERATION_LIMIT)

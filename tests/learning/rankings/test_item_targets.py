@@ -9,7 +9,6 @@ from consistruct.learning.encoding.item_targets import (
     ItemTargets,
     contrast_weights,
     item_targets,
-    needs_pairs,
 )
 from consistruct.losses import (
     NDCG,
@@ -81,7 +80,7 @@ def test_a_cut_off_at_the_last_item_tells_nothing():
 
 
 def test_which_losses_need_pairs():
-    assert [needs_pairs(loss) for loss in ITEM_LOSSES] == [False] * 5 + [True] * 2
+    assert [loss.needs_pairs for loss in ITEM_LOSSES] == [False] * 5 + [True] * 2
 
 
 # --- the statistic ---------------------------------------------------------------------------
@@ -92,7 +91,7 @@ def packed(n_queries, n, n_grades, seed=0):
     return Ragged(grades.ravel(), np.arange(n_queries + 1) * n)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in ITEM_LOSSES if not needs_pairs(loss)], ids=repr)
+@pytest.mark.parametrize("loss", [loss for loss in ITEM_LOSSES if not loss.needs_pairs], ids=repr)
 def test_decoding_the_mean_target_is_the_bayes_decision(loss):
     """The order of least mean loss over a few truths, by enumeration."""
     n = 4

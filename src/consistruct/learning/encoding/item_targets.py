@@ -21,13 +21,13 @@ from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import centred
 from consistruct.learning.encoding.relevance import orders_of_scores
 from consistruct.learning.statistics import Statistic
-from consistruct.losses import MeanAveragePrecision, PairwiseDisagreement
+from consistruct.losses import MeanAveragePrecision
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.scores import Positions
 
-__all__ = ["ItemTargets", "item_targets", "needs_pairs", "require_item_scores"]
+__all__ = ["ItemTargets", "item_targets", "require_item_scores"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,19 +107,13 @@ class ItemTargets(Statistic):
         )
 
 
-def needs_pairs(loss: RelevanceLoss) -> bool:
-    """Whether the loss needs a score per pair of items, so that item scores are not consistent."""
-    graded_pairs = isinstance(loss, PairwiseDisagreement) and loss.n_grades > 2
-    return graded_pairs or isinstance(loss, MeanAveragePrecision)
-
-
 def require_item_scores(loss: RelevanceLoss, scores: object) -> None:
     """Refuse a loss that item scores do not express, unless ``scores="items"`` accepts that."""
     if scores not in (None, "items"):
         raise ValueError(
             f"scores of rankings with item features must be None or 'items', got {scores!r}"
         )
-    if scores is None and needs_pairs(loss):
+    if scores is None and loss.needs_pairs:
         raise CapabilityError(
             loss,
             "item scores",
@@ -162,7 +156,7 @@ def contrast_weights(loss: RelevanceLoss, lengths: IntArray) -> FloatArray:
 def _contrast_weight_of(loss: RelevanceLoss, n: int) -> float:
     if isinstance(loss, MeanAveragePrecision):
         return _contrast_weight(loss.sortable_scores())
-    if needs_pairs(loss):
+    if loss.needs_pairs:
         # θ_ij = s_i − s_j: ½θᵀḠθ = ½ n(n+1)/12 ‖Ps‖², as for scores linear in the position
         return n * (n + 1) / 12
     space = loss.score_space
@@ -175,7 +169,7 @@ def _targets_at(loss: RelevanceLoss, grades: IntArray) -> FloatArray:
     n = grades.shape[1]
     if isinstance(loss, MeanAveragePrecision):
         return np.asarray(grades * _precision_slopes(n)[grades.sum(axis=1, keepdims=True)])
-    if needs_pairs(loss):
+    if loss.needs_pairs:
         # θ_ij = s_i − s_j: the closest such scores are the row means of the antisymmetric −u
         first, second = np.triu_indices(n, 1)
         pairs = -dense_target(loss.target(grades))[:, 1:]

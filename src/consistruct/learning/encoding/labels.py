@@ -358,7 +358,7 @@ def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
         if not unknown:
             kind = distinct.dtype
             classes = as_kind([written.get(name, name) for name in names], kind)
-            named = predictions.names if isinstance(predictions, Classes) else None
+            named = getattr(predictions, "names", None)
             if named is None:
                 return ClassLabels(classes, _prediction_labels(loss, classes))
             return ClassLabels(classes, as_kind([written.get(name, name) for name in named], kind))

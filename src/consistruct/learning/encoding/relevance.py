@@ -10,7 +10,7 @@ import numpy as np
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.labels import written_as
 from consistruct.learning.encoding.queries import QueryBatch, is_query_list, pack_queries
-from consistruct.losses import MeanAveragePrecision, parse_loss
+from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, LabelArray
@@ -83,18 +83,7 @@ def ranking_loss(loss: Loss | str, grades: Ragged) -> RelevanceLoss:
 def with_grades(loss: RelevanceLoss, grades: Ragged) -> RelevanceLoss:
     """The same loss, with as many grades as the truths have."""
     most = int(grades.values.max(initial=0))
-    if most < loss.n_grades:
-        return loss
-    if isinstance(loss, MeanAveragePrecision):
-        raise ValueError(
-            "average precision distinguishes only relevant (1) and irrelevant (0) items, got "
-            f"grade {most}; pass y > 0 or another threshold, or use NDCG for grades"
-        )
-    if most > 62:
-        raise ValueError(
-            f"relevance grades must be at most 62, got {most}; number the grades from 0"
-        )
-    return dataclasses.replace(loss, n_grades=most + 1)  # type: ignore[type-var]
+    return loss if most < loss.n_grades else loss.with_grades(most)
 
 
 def orders_of_scores(scores: Ragged) -> Ragged:

@@ -208,13 +208,11 @@ def read_sequences(
     tags = pack_tags(y, tokens.offsets)
     if kind is None:
         found = TagSet(tags)
-        if isinstance(loss, Hamming) and len(found) > loss.n_states:
+        if not isinstance(loss, str) and len(found) > loss.n_states:
             raise ValueError(
                 f"y contains {len(found)} tags, but {loss!r} has {loss.n_states} states"
             )
-        kind = Sequences(
-            loss if isinstance(loss, Hamming) else Hamming(None, max(len(found), 2)), found
-        )
+        kind = Sequences(_family(loss, found), found)
     if isinstance(tokens, PackedTokens):
         estimator.n_features_in_ = tokens.n_features
     states = Ragged(kind.labels.encode(tags, tokens.offsets), tokens.offsets)
@@ -238,8 +236,10 @@ def read_batch(
                 "the first call of partial_fit needs classes=, all tags of the task, for sequences"
             )
         tags = TagSet(np.asarray(classes).tolist() if hasattr(classes, "tolist") else classes)
-        loss = estimator.loss
-        if not isinstance(loss, Hamming):
-            loss = Hamming(None, max(len(tags), 2))
-        kind = Sequences(loss, tags)
+        kind = Sequences(_family(estimator.loss, tags), tags)
     return read_sequences(estimator, model, X, y, groups, sample_weight, kind=kind)
+
+
+def _family(loss: Hamming | str, tags: TagSet) -> Hamming:
+    """The loss, or what its spec stands for with as many states as there are tags."""
+    return Hamming(None, max(len(tags), 2)) if isinstance(loss, str) else loss

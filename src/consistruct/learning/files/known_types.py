@@ -205,9 +205,7 @@ def register_type(cls: type, name: str) -> None:
 
 
 def _loss_type(name: str, cls: type) -> ModelType:
-    from consistruct.losses.explicit import MatrixLoss
-
-    return value_type(name, cls, ("_span",) if issubclass(cls, MatrixLoss) else ())
+    return value_type(name, cls, ("_span",) if hasattr(cls, "_span") else ())
 
 
 def _streaming_type(name: str, cls: type) -> ModelType:

@@ -21,7 +21,7 @@ from consistruct.learning.rules.rule import MetricRule, class_rule, label_rule
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import CostMatrix, LabelCosts
 from consistruct.losses.base import Loss
-from consistruct.losses.metrics import Constrained, Metric
+from consistruct.losses.metrics import Metric
 from consistruct.protocols import IntArray
 
 __all__ = [
@@ -100,7 +100,7 @@ def group_codes(
 
     `names` are those of the columns, where they have some; `known` the groups of `fit`.
     """
-    column = metric.column if isinstance(metric, Constrained) else None
+    column = None if metric.conditions is None else metric.conditions.column
     if column is None:
         return None, ()
     values = np.asarray(_column(inputs, column, names, metric))

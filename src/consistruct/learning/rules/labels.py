@@ -45,9 +45,9 @@ def search_labels(
     powers = fit_powers(chances, truths, weight)
     chances = powers(chances)
     confusions = _cuts(chances, truths, weight)
-    if isinstance(metric, Constrained):
+    if metric.conditions is not None:
         n = evidence or len(truths)
-        costs = _within_budget(metric, confusions, chances, truths, weight, n)
+        costs = _within_budget(metric.conditions, confusions, chances, truths, weight, n)
     else:
         costs = _costs(metric, _picked(confusions, _climb(metric, confusions)))
     false, missed = costs[:, 1, 0] - costs[:, 0, 0], costs[:, 0, 1] - costs[:, 1, 1]

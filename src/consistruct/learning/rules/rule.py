@@ -17,7 +17,7 @@ from consistruct.learning.rules.labels import decide_labels, label_confusion, se
 from consistruct.learning.rules.mixtures import best_mixture
 from consistruct.learning.rules.offsets import fit_offsets
 from consistruct.learning.rules.search import search
-from consistruct.losses.metrics import Constrained, Metric
+from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MetricRule", "class_rule", "label_rule"]
@@ -114,7 +114,7 @@ def class_rule(
         part = rows.take(left, again.for_decisions(expected[left]))
         counted += share[left].sum() * _confusion(part, *there)
     proof = None
-    if not isinstance(metric, Constrained):
+    if metric.conditions is None:
         proof = optimality_gap(metric, rows, costs, shares)
     rule = MetricRule(
         metric=metric,
@@ -126,7 +126,7 @@ def class_rule(
         after=counted.sum(axis=0),
         bound=None if proof is None else proof[0],
         gap=None if proof is None else proof[1],
-        slack=metric.slack(counted) if isinstance(metric, Constrained) else np.zeros(0),
+        slack=_slack(metric, counted),
         n_rows=len(truths),
         shares=shares,
         seed=seed,
@@ -181,11 +181,14 @@ def label_rule(
         after=after,
         bound=None,
         gap=None,
-        slack=(
-            metric.slack(after / len(after)) if isinstance(metric, Constrained) else np.zeros(0)
-        ),
+        slack=_slack(metric, after / len(after)),
         n_rows=len(truths),
     )
+
+
+def _slack(metric: Metric, counted: FloatArray) -> FloatArray:
+    """By how much each condition holds, (m,); none where there are no conditions."""
+    return np.zeros(0) if metric.conditions is None else metric.conditions.slack(counted)
 
 
 def _check_rows(metric: Metric, n: int) -> None:

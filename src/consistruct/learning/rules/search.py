@@ -23,7 +23,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.learning.rules.balance import balanced_weights, nearby_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.prices import priced_rules
-from consistruct.losses.metrics import Constrained, Metric
+from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["Found", "search"]
@@ -59,7 +59,7 @@ class Found:
 
 def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
     """The rule with the largest metric, of those that meet the constraints with their margin."""
-    if len(rows) <= MOST_ROWS or isinstance(metric, Constrained):
+    if len(rows) <= MOST_ROWS or metric.conditions is not None:
         return _best(metric, rows, _rules(metric, rows, starts(rows, rng), rng))[0]
     few = rows.take(np.sort(rng.choice(len(rows), MOST_ROWS, replace=False)))
     leading = _best(metric, few, _rules(metric, few, starts(few, rng), rng), KEPT)
@@ -78,11 +78,11 @@ def _rules(
     near: FloatArray | None = None,
 ) -> Iterator[Tried]:
     """What is tried: costs (g, k, k) each; `near` are those found on fewer rows."""
-    if isinstance(metric, Constrained):
+    if metric.conditions is not None:
         if rows.n_classes == 2 and rows.groups is None:
             yield from cuts(rows)  # every rule is a threshold
         else:
-            yield from ((costs, None) for costs in priced_rules(metric, rows))
+            yield from ((costs, None) for costs in priced_rules(metric.conditions, rows))
         return
     if rows.n_classes == 2:
         yield from cuts(rows)
@@ -107,9 +107,9 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
     closest, missing = -np.inf, 0
     for costs, known in rules:
         confusion = rows.confusion(rows.decide(costs)) if known is None else known
-        if isinstance(metric, Constrained):
+        if metric.conditions is not None:
             judged = rows.confusion(rows.decide(costs), rows.truth)
-            spare = metric.spare(judged, rows.effective)
+            spare = metric.conditions.spare(judged, rows.effective)
             if spare.min(initial=np.inf) < 0:
                 closest, missing = max(closest, float(spare.min())), missing + 1
                 continue

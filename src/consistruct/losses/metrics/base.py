@@ -11,7 +11,7 @@ whoever searches (`consistruct.learning.rules`) does the rest.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.losses.costs.cost_matrix import CostMatrix
 from consistruct.protocols import FloatArray
+
+if TYPE_CHECKING:
+    from consistruct.losses.metrics.constraints import Constrained
 
 __all__ = [
     "Kind",
@@ -68,6 +71,11 @@ class Metric(Member, ABC):
     @property
     def ordered_classes(self) -> bool:
         return False
+
+    @property
+    def conditions(self) -> Constrained | None:
+        """The metric itself where conditions must hold on new rows, else None."""
+        return None
 
     @property
     @abstractmethod

@@ -285,6 +285,10 @@ class Constrained(OfMetric):
         )
 
     @property
+    def conditions(self) -> Constrained:
+        return self
+
+    @property
     def kind(self) -> Kind:
         return self.metric.kind
 

@@ -59,6 +59,16 @@ class MeanAveragePrecision(RelevanceLoss):
     def score_space(self) -> PairDiscount:
         return PairDiscount(self._items("have a score space"))
 
+    @property
+    def needs_pairs(self) -> bool:
+        return True
+
+    def with_grades(self, most: int) -> Self:
+        raise ValueError(
+            "average precision distinguishes only relevant (1) and irrelevant (0) items, got "
+            f"grade {most}; pass y > 0 or another threshold, or use NDCG for grades"
+        )
+
     def sortable_scores(self) -> Positions:
         """Σ_i θ_i / σ(i): decoded by sorting, inconsistent for three items and more."""
         n = self._items("have a score space")

@@ -96,6 +96,19 @@ class RelevanceLoss(OrderLoss):
     def truths(self) -> LabelSet:
         return Product(self.n, self.n_grades)
 
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether it needs a score per pair of items, so that item scores are not consistent."""
+        return False
+
+    def with_grades(self, most: int) -> Self:
+        """The same loss for truths with grades up to `most`."""
+        if most > 62:
+            raise ValueError(
+                f"relevance grades must be at most 62, got {most}; number the grades from 0"
+            )
+        return dataclasses.replace(self, n_grades=most + 1)  # type: ignore[type-var]
+
     @abstractmethod
     def _without_order(self, true: LabelArray) -> np.ndarray:
         """[there is nothing to rank], (n,)."""

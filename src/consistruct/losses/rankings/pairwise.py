@@ -80,6 +80,10 @@ class PairwiseDisagreement(RelevanceLoss):
         return PairOrder(self.n)
 
     @property
+    def needs_pairs(self) -> bool:
+        return self.n_grades > 2
+
+    @property
     def max_value(self) -> float:
         return self.empty if self.n == 1 else 1.0
 
