@@ -44,6 +44,17 @@ def test_score_space(space):
     check_score_space(space)
 
 
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space)[:70])
+def test_what_a_score_space_says_of_itself(space):
+    F = space.matrix()
+    if space.one_per_label:
+        assert np.array_equal(F, np.eye(len(F)))
+    if space.separate_states is not None:  # a one for the state of each part
+        parts = F.reshape(len(F), -1, space.separate_states)
+        assert np.array_equal(parts.argmax(axis=2), space.predictions.enumerate())
+        assert np.array_equal(parts.sum(axis=2), np.ones(parts.shape[:2]))
+
+
 @pytest.mark.parametrize(("space", "others"), RELATED, ids=lambda value: repr(value)[:40])
 def test_maps_between_spaces(space, others):
     check_score_space(space, others=others)
