@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["WORST_CASE", "Section", "sections_text"]
+from consistruct.charts.model import Chart, HeatMap
+
+__all__ = ["WORST_CASE", "ReportChart", "Section", "sections_text"]
 
 WORST_CASE = "Worst-case guarantee, over all distributions"
+
+R = TypeVar("R", contravariant=True)
+C = TypeVar("C", bound=Chart | HeatMap, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Section:
     facts : tuple of (name, value)
         Numbers, with their names.
     charts : tuple of str
-        Keys of the charts that belong here.
+        Keys of the charts that are shown here: a chart says where, see `ReportChart`.
     fold : str
         The title of the fold that hides all but the question and the answer; "" for no fold.
     """
@@ -42,6 +48,25 @@ class Section:
     facts: tuple[tuple[str, str], ...] = ()
     charts: tuple[str, ...] = ()
     fold: str = ""
+
+
+@dataclass(frozen=True)
+class ReportChart(Generic[R, C]):
+    """A chart of a report: where it is shown, and how it is made.
+
+    Attributes
+    ----------
+    section : str
+        The key of the section that shows it.
+    draw : callable
+        The chart of a report; None where the report has no such chart.
+    table : str
+        The CSV table that has its numbers; "" for a table of its own, under its key.
+    """
+
+    section: str
+    draw: Callable[[R], C | None]
+    table: str = ""
 
 
 def sections_text(

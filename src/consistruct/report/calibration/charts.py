@@ -1,17 +1,22 @@
-"""The charts of a calibration report: pure functions from the report to charts."""
+"""The charts of a calibration report: pure functions from the report to charts.
+
+`CHARTS` has a line for each: pages, figures and CSV files follow it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from consistruct.charts.model import Chart, Mark, Numbers, Series
 from consistruct.charts.plotly_figures import plotly_figure
 from consistruct.report.calibration.model import CalibrationReport, ReportPoint
 from consistruct.report.names import label_text
+from consistruct.report.sections import ReportChart
 
 __all__ = [
+    "CHARTS",
     "calibration_charts",
     "calibration_figures",
     "classes_chart",
@@ -31,12 +36,7 @@ LEVEL, FOCUS = 1, 5  # styles of vertical marks
 
 def calibration_charts(report: CalibrationReport) -> tuple[Chart, ...]:
     """All charts that this report has, in the order of its questions."""
-    found: Iterable[Chart | None] = (
-        classes_chart(report),
-        curve_chart(report),
-        worst_case_chart(report),
-        sample_size_chart(report),
-    )
+    found = [chart.draw(report) for chart in CHARTS.values()]
     return tuple(chart for chart in found if chart is not None)
 
 
@@ -197,6 +197,15 @@ def worst_case_chart(report: CalibrationReport) -> Chart | None:
         ),
         bar_names=tuple(name for name, _ in entries),
     )
+
+
+# by key, in the order of the questions
+CHARTS: dict[str, ReportChart[CalibrationReport, Chart]] = {
+    "classes": ReportChart("hardness", classes_chart, table="curve"),
+    "curve": ReportChart("curve", curve_chart, table="curve"),
+    "worst_case": ReportChart("worst_case", worst_case_chart, table="worst_case"),
+    "sample_size": ReportChart("sample_size", sample_size_chart, table="curve"),
+}
 
 
 def comparison_charts(

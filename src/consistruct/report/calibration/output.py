@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from consistruct._csv import csv_text
-from consistruct.report.calibration.charts import calibration_charts
+from consistruct.charts.tables import chart_csv
+from consistruct.report.calibration.charts import CHARTS, calibration_charts
 from consistruct.report.calibration.model import CalibrationReport
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.names import label_text
@@ -58,6 +59,8 @@ def calibration_html(report: CalibrationReport, *, title: str | None = None) -> 
 def calibration_tables(report: CalibrationReport) -> dict[str, str]:
     """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the law.
 
+    A chart whose numbers are in neither has a table of its own.
+
     Examples
     --------
     >>> import consistruct as cs
@@ -100,6 +103,10 @@ def calibration_tables(report: CalibrationReport) -> dict[str, str]:
         if report.worst_case.rest > 0:
             law.append(("all others", report.worst_case.rest))
         tables["worst_case"] = csv_text(["truth", "probability"], law)
+    for key, shown in CHARTS.items():
+        chart = None if shown.table else shown.draw(report)
+        if chart is not None:
+            tables[key] = chart_csv(chart)
     return tables
 
 

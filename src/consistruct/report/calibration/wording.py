@@ -6,8 +6,10 @@ Text and HTML (and the explorer) show these sections, in this order. All strings
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from consistruct.exceptions import describe_count
+from consistruct.report.calibration.charts import CHARTS
 from consistruct.report.calibration.easier import easier
 from consistruct.report.calibration.model import CalibrationReport, WorstCase
 from consistruct.report.names import label_text, pair_difference
@@ -34,7 +36,7 @@ def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
     >>> [section.key for section in calibration_sections(report)]
     ['consistency', 'hardness', 'curve', 'worst_case', 'sample_size', 'advice']
     """
-    return (
+    sections = (
         _consistency(report),
         _hardness(report),
         _curve(report),
@@ -43,6 +45,11 @@ def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
         *([] if report.restriction is None else [Section("distributions", *easier(report))]),
         _advice(report),
     )
+    return tuple(replace(section, charts=_charts_in(section.key)) for section in sections)
+
+
+def _charts_in(section: str) -> tuple[str, ...]:
+    return tuple(key for key, chart in CHARTS.items() if chart.section == section)
 
 
 # --- is it consistent, and to what level ---
@@ -151,8 +158,7 @@ def _hardness(report: CalibrationReport) -> Section:
             f"about how large the functions to be learned are."
         )
     facts.append(("reference measure", report.measure))
-    charts = ("classes",)
-    return Section("hardness", question, answer, tuple(details), tuple(facts), charts)
+    return Section("hardness", question, answer, tuple(details), tuple(facts))
 
 
 def _tolerance(report: CalibrationReport) -> str:
@@ -195,7 +201,7 @@ def _curve(report: CalibrationReport) -> Section:
         )
     facts = (("method", report.method), ("values of ε", str(len(report.curve))))
     question = "What does the calibration function look like?"
-    return Section("curve", question, answer, tuple(details), facts, ("curve",))
+    return Section("curve", question, answer, tuple(details), facts)
 
 
 # --- the worst case ---
@@ -235,7 +241,7 @@ def _worst_case(report: CalibrationReport) -> Section:
             (f"expected loss of “{predicted}”", f"{case.expected_predicted:.4g}"),
         ]
     facts.append(("source", case.note))
-    return Section("worst_case", question, answer, tuple(details), tuple(facts), ("worst_case",))
+    return Section("worst_case", question, answer, tuple(details), tuple(facts))
 
 
 def _mixture(case: WorstCase) -> str:
@@ -280,9 +286,7 @@ def _sample_size(report: CalibrationReport) -> Section:
         ("N*, the paper's constants", _examples(point.log10_paper)),
         *((f"sharp {name}", text) for name, text in sizes.sharp_assumptions),
     )
-    return Section(
-        "sample_size", question, answer, details, facts, ("sample_size",), fold=WORST_CASE
-    )
+    return Section("sample_size", question, answer, details, facts, fold=WORST_CASE)
 
 
 def _guaranteed(eps: float, log10: float) -> str:

@@ -1,32 +1,24 @@
-"""The charts of a learning report: pure functions from the report to charts."""
+"""The charts of a learning report: pure functions from the report to charts.
+
+`CHARTS` has a line for each: pages, figures and CSV files follow it.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from consistruct.charts.model import Chart, HeatMap, Mark, Series
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.model_wording import plural
 from consistruct.report.learning.parts import MODEL
+from consistruct.report.sections import ReportChart
 
-__all__ = ["learning_charts"]
+__all__ = ["CHARTS", "learning_charts"]
 
 LOSS_AXIS = "mean task loss"
 
 
 def learning_charts(report: LearningReport) -> tuple[Chart | HeatMap, ...]:
     """All charts that this report has, in the order of its questions."""
-    found: Iterable[Chart | HeatMap | None] = (
-        _scores(report),
-        _path(report),
-        _bandwidths(report),
-        _learning_curve(report),
-        _profit(report),
-        _confusion(report),
-        _parts(report),
-        _expected_loss(report),
-        _selective(report),
-    )
+    found = [chart.draw(report) for chart in CHARTS.values()]
     return tuple(chart for chart in found if chart is not None)
 
 
@@ -75,8 +67,9 @@ def _path(report: LearningReport) -> Chart | None:
         key="path",
         title="Choice of the penalty",
         caption=(
-            "Every penalty that was compared, judged by leaving out one training example at a "
-            "time. The chosen one is where the curve is lowest; if several are equal, the largest."
+            f"Every penalty that was compared, judged by leaving out one training {report.unit} at "
+            "a time. The chosen one is where the curve is lowest; if several are equal, the "
+            "largest."
         ),
         x_label="α, penalty",
         y_label="leave-one-out task loss" if by_loss else f"{report.criterion}",
@@ -279,3 +272,17 @@ def _selective(report: LearningReport) -> Chart | None:
         ),
         marks=(Mark("random examples", report.selective.random_area, "y", 5),),
     )  # fmt: skip
+
+
+# by key, in the order of the questions
+CHARTS: dict[str, ReportChart[LearningReport, Chart | HeatMap]] = {
+    "scores": ReportChart("metric", _scores),
+    "path": ReportChart("choices", _path),
+    "bandwidths": ReportChart("choices", _bandwidths),
+    "learning_curve": ReportChart("more_data", _learning_curve),
+    "profit": ReportChart("profit", _profit),
+    "confusion": ReportChart("errors", _confusion),
+    "parts": ReportChart("errors", _parts),
+    "expected_loss": ReportChart("trust", _expected_loss),
+    "selective": ReportChart("trust", _selective),
+}

@@ -20,7 +20,7 @@ def models_section(report: LearningReport) -> Section:
     used = [entry for entry in report.portfolio if entry.weight > 0]
     if not used:
         answer = f"You chose it: {report.model}. Nothing else was tried."
-        return Section("choices", question, answer, (), (("model", report.model),), ())
+        return Section("choices", question, answer, (), (("model", report.model),))
     answer = f"{_named(used)}: {_why(report, used)}"
     facts = [(entry.name, _tried(entry)) for entry in report.portfolio]
     details = (
@@ -30,7 +30,7 @@ def models_section(report: LearningReport) -> Section:
         "noisy. Models that lower it when averaged with others are kept and refitted on all of "
         "the training data.",
     )
-    return Section("choices", question, answer, details, tuple(facts), ())
+    return Section("choices", question, answer, details, tuple(facts))
 
 
 def _named(used: list[PortfolioEntry]) -> str:

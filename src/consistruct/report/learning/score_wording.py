@@ -62,7 +62,6 @@ def metric_section(report: LearningReport) -> Section:
         answer,
         tuple(details),
         tuple(facts),
-        ("scores",),
     )
 
 

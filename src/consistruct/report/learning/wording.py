@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from consistruct.report.learning.charts import CHARTS
 from consistruct.report.learning.entries import DecisionChange, ForecastPoint, Profit
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.model_wording import models_section, plural
@@ -20,7 +23,7 @@ WORTH = 0.05  # of the loss, gained by twice the rows, is worth them
 
 def learning_sections(report: LearningReport) -> tuple[Section, ...]:
     """The questions, in the order in which a reader asks them."""
-    return (
+    sections = (
         metric_section(report),
         *(() if not report.columns else (columns_section(report),)),
         *(() if report.decisions is None else (_decisions(report.decisions),)),
@@ -31,6 +34,11 @@ def learning_sections(report: LearningReport) -> tuple[Section, ...]:
         _trust(report),
         _advice(report),
     )
+    return tuple(replace(section, charts=_charts_in(section.key)) for section in sections)
+
+
+def _charts_in(section: str) -> tuple[str, ...]:
+    return tuple(key for key, chart in CHARTS.items() if chart.section == section)
 
 
 def _decisions(change: DecisionChange) -> Section:
@@ -102,9 +110,7 @@ def _profit(profit: Profit) -> Section:
         "The best in hindsight knows the outcomes of these examples; no rule for new ones can "
         "reach it.",
     )
-    return Section(
-        "profit", "How much do its decisions gain?", answer, details, tuple(facts), ("profit",)
-    )
+    return Section("profit", "How much do its decisions gain?", answer, details, tuple(facts))
 
 
 def _choices(report: LearningReport) -> Section:
@@ -148,9 +154,7 @@ def _choices(report: LearningReport) -> Section:
             if near
             else f"A bandwidth of {best.bandwidth:.3g} looks better than {chosen.bandwidth:.3g}."
         )
-    return Section(
-        "choices", question, answer, tuple(details), tuple(facts), ("path", "bandwidths")
-    )
+    return Section("choices", question, answer, tuple(details), tuple(facts))
 
 
 def _more_data(report: LearningReport) -> Section:
@@ -200,7 +204,7 @@ def _more_data(report: LearningReport) -> Section:
                 f"{ahead.floor:.3g} ({ahead.floor_low:.3g} to {ahead.floor_high:.3g})",
             )
         )
-    return Section("more_data", question, answer, tuple(details), tuple(facts), ("learning_curve",))
+    return Section("more_data", question, answer, tuple(details), tuple(facts))
 
 
 def _ahead(point: ForecastPoint) -> str:
@@ -233,7 +237,7 @@ def _errors(report: LearningReport) -> Section:
             if facts
             else f"None: no held-out {report.unit} has any loss."
         )
-        return Section("errors", question, answer, (), (*facts, *_worst(report)), ("confusion",))
+        return Section("errors", question, answer, (), (*facts, *_worst(report)))
     if report.parts:
         worst = report.parts[0]
         answer = (
@@ -244,7 +248,7 @@ def _errors(report: LearningReport) -> Section:
             "Except for the Hamming loss, what an error costs depends on the rest of the label "
             "set: the shares count errors, not costs.",
         )
-        return Section("errors", question, answer, details, (), ("parts",))
+        return Section("errors", question, answer, details)
     if report.costliest:
         return Section(
             "errors",
@@ -297,7 +301,6 @@ def _trust(report: LearningReport) -> Section:
         facts.append(
             ("rank correlation of predicted and actual loss", f"{report.rank_correlation:.2f}")
         )
-    charts = ["expected_loss"]
     if report.selective is not None:
         found = report.selective
         facts.append(
@@ -312,8 +315,7 @@ def _trust(report: LearningReport) -> Section:
             "second figure shows; `fit --risk` (RiskControl) turns a level of loss into a "
             "promise."
         )
-        charts.append("selective")
-    return Section("trust", question, answer, tuple(details), tuple(facts), tuple(charts))
+    return Section("trust", question, answer, tuple(details), tuple(facts))
 
 
 def _advice(report: LearningReport) -> Section:
