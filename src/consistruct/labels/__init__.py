@@ -1,6 +1,6 @@
 """Label sets: exact sizes, a fixed order, sampling, packed batches, bounded enumeration."""
 
-from consistruct.labels.classes import Classes
+from consistruct.labels.base import Classes
 from consistruct.labels.costs import CostVectorSet
 from consistruct.labels.permutations import Permutations
 from consistruct.labels.product import Product

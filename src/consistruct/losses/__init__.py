@@ -4,14 +4,13 @@ from consistruct.losses.abstain import Abstain
 from consistruct.losses.algebra import Combination, mixture
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
-from consistruct.losses.costs.cost_matrix import CostMatrix
 from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.files import parse_cost_csv, read_cost_csv, read_tree_csv
 from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.decision import Decision
-from consistruct.losses.explicit import MatrixLoss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.matrix import CostMatrix, MatrixLoss
 from consistruct.losses.metrics import METRICS, Metric, parse_metric
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.partial_labels import PartialLabels

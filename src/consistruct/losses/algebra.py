@@ -19,7 +19,7 @@ from consistruct.exceptions import (
 )
 from consistruct.labels import Ragged
 from consistruct.losses.base import Loss, dense_target
-from consistruct.losses.explicit import span_of
+from consistruct.losses.matrix import span_of
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, LinearMap, Target
 from consistruct.scores.base import BaseScoreSpace
 

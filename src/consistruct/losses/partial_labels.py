@@ -14,7 +14,7 @@ from consistruct.exceptions import CapabilityError, LossSpecError, TooManyLabels
 from consistruct.labels import Ragged, Subsets
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.explicit import span_of
+from consistruct.losses.matrix import span_of
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
 from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace

@@ -12,7 +12,6 @@ from consistruct.exceptions import LossSpecError, describe_count
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
-from consistruct.losses.costs.cost_matrix import CostMatrix
 from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.files import read_cost_csv
 from consistruct.losses.costs.label_costs import LabelCosts
@@ -20,6 +19,7 @@ from consistruct.losses.costs.names import loss_name, unknown_loss
 from consistruct.losses.decision import Decision
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
+from consistruct.losses.matrix import CostMatrix
 from consistruct.losses.metrics.registry import METRICS
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.partial_labels import PartialLabels

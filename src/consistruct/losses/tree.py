@@ -16,7 +16,7 @@ from consistruct._validation import check_counts, check_weights
 from consistruct.exceptions import LossSpecError
 from consistruct.labels import Classes
 from consistruct.losses.base import Sizes
-from consistruct.losses.explicit import MatrixLoss, require_listable
+from consistruct.losses.matrix import MatrixLoss, require_listable
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["Tree"]

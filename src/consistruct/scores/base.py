@@ -24,11 +24,10 @@ from consistruct.protocols import (
     LinearMap,
     ScoreSpace,
 )
-from consistruct.scores.gram import rank_tolerance
 from consistruct.scores.linear import FunctionMap, MatrixMap, identity_map
 from consistruct.scores.predictable import predictable_rows
 
-__all__ = ["BaseScoreSpace", "EffectiveClasses", "Predictable"]
+__all__ = ["BaseScoreSpace", "EffectiveClasses", "Predictable", "rank_tolerance"]
 
 SPAN_TOLERANCE = 1e-9  # relative residual below which a score function counts as expressed
 
@@ -274,3 +273,9 @@ class BaseScoreSpace(Member, ABC):
                 f"some label is off by {residual:.3g}; use a larger score space"
             )
         return np.asarray(solution)
+
+
+def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:
+    """Singular values at or below this count as zero: the usual max(m, n)·eps·σ_max."""
+    largest = float(singular[0]) if len(singular) else 0.0
+    return max(shape) * float(np.finfo(np.float64).eps) * largest

@@ -13,8 +13,8 @@ from consistruct._validation import check_embedding, check_measure
 from consistruct.decoding import DenseArgmax
 from consistruct.labels import Classes
 from consistruct.protocols import Decoder, FloatArray, Gram, LabelSet
-from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import DenseGram, rank_tolerance
+from consistruct.scores.base import BaseScoreSpace, Predictable, rank_tolerance
+from consistruct.scores.gram import DenseGram
 
 __all__ = ["Dense"]
 

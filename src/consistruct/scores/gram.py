@@ -10,6 +10,7 @@ import numpy as np
 from consistruct._validation import check_rows
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.protocols import FloatArray
+from consistruct.scores.base import rank_tolerance
 
 __all__ = [
     "BaseGram",
@@ -18,7 +19,6 @@ __all__ = [
     "SpectralGram",
     "dense_limit",
     "group_equal",
-    "rank_tolerance",
 ]
 
 
@@ -111,12 +111,6 @@ class SpectralGram(DenseGram):
     @cached_property
     def _svd(self) -> tuple[FloatArray, FloatArray]:
         return self._spectrum
-
-
-def rank_tolerance(shape: tuple[int, ...], singular: FloatArray) -> float:
-    """Singular values at or below this count as zero: the usual max(m, n)·eps·σ_max."""
-    largest = float(singular[0]) if len(singular) else 0.0
-    return max(shape) * float(np.finfo(np.float64).eps) * largest
 
 
 def group_equal(

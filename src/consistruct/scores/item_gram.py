@@ -16,7 +16,8 @@ import numpy as np
 from consistruct._validation import check_rows
 from consistruct.protocols import FloatArray
 from consistruct.scores.anova import helmert_contrasts
-from consistruct.scores.gram import BaseGram, group_equal, rank_tolerance
+from consistruct.scores.base import rank_tolerance
+from consistruct.scores.gram import BaseGram, group_equal
 
 __all__ = ["ItemGram"]
 

@@ -21,7 +21,7 @@ from consistruct.calibration.proofs.restricted import RestrictedCertificate
 from consistruct.calibration.proofs.rounding import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
-from consistruct.losses.costs.cost_matrix import CostMatrix
+from consistruct.losses.matrix import CostMatrix
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace

@@ -12,7 +12,7 @@ import numpy as np
 from consistruct._budgets import FILES, unreadable_table
 from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
-from consistruct.losses.costs.cost_matrix import CostMatrix, corner, orient
+from consistruct.losses.matrix import CostMatrix, corner, orient
 from consistruct.losses.tree import Tree
 
 __all__ = ["parse_cost_csv", "read_cost_csv", "read_tree_csv"]

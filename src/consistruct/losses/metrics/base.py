@@ -17,7 +17,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.losses.costs.cost_matrix import CostMatrix
+from consistruct.losses.matrix import CostMatrix
 from consistruct.protocols import FloatArray
 
 if TYPE_CHECKING:
