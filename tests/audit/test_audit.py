@@ -25,7 +25,7 @@ from consistruct.audit import (
 from consistruct.calibration.structured import closed_forms
 from consistruct.calibration.structured.closed_forms import ClosedForm, Quadratic
 from consistruct.exceptions import ConsistructError
-from consistruct.losses import ZeroOne
+from consistruct.losses import Mixed, ZeroOne
 from consistruct.scores import Full
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,7 +124,7 @@ def test_the_worst_deviation_is_relative_to_its_tolerance():
 
 def wrong_zero_one(loss, space):
     """ε²/3k instead of ε²/4k."""
-    if not isinstance(loss, ZeroOne) or not isinstance(space, Full):
+    if not isinstance(space, Full):
         return None
     return ClosedForm("wrong", "ε²/3k", (Quadratic(0.0, 1.0, 1 / 3),), -math.log(loss.k))
 
@@ -143,13 +143,16 @@ def wrong_mixed_blocks(loss, space):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "noticed"),
-    [(wrong_zero_one, "prop-zero-one"), (wrong_mixed_blocks, "prop-mixed-blocks")],
+    ("loss", "wrong", "noticed"),
+    [
+        (ZeroOne, wrong_zero_one, "prop-zero-one"),
+        (Mixed, wrong_mixed_blocks, "prop-mixed-blocks"),
+    ],
 )
-def test_a_wrong_closed_form_makes_the_audit_exit_with_1(wrong, noticed, monkeypatch):
+def test_a_wrong_closed_form_makes_the_audit_exit_with_1(loss, wrong, noticed, monkeypatch):
     command = ["audit", "--quick", "--only", noticed]
     assert CliRunner().invoke(cli.app, command).exit_code == 0
-    monkeypatch.setattr(closed_forms, "FORMS", (wrong, *closed_forms.FORMS))
+    monkeypatch.setitem(closed_forms.FORMS, loss, (wrong, *closed_forms.FORMS[loss]))
     result = CliRunner().invoke(cli.app, command)
     assert result.exit_code == 1
     assert "undecided, expected" in " ".join(result.output.split())
@@ -159,7 +162,7 @@ def test_a_check_that_stops_decides_nothing(monkeypatch):
     def broken(*_):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr(closed_forms, "FORMS", (broken,))
+    monkeypatch.setitem(closed_forms.FORMS, ZeroOne, (broken,))
     report = run_audit(["prop-zero-one", "zero-one-gradient-remark"], quick=True)
     assert [one.verdict for one in report.results] == ["undecided", "holds"]
     assert not report.passed

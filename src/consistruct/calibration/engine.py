@@ -14,7 +14,7 @@ from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.methods import choose_method, restricted_method
 from consistruct.calibration.methods.oracle import BoundsMethod
-from consistruct.calibration.nonquadratic import check_surrogate, choose
+from consistruct.calibration.nonquadratic import choose
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses import Decision
@@ -23,6 +23,7 @@ from consistruct.scores import Blocks, Decisions, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
 from consistruct.surrogates import SURROGATES, BaseSurrogate, SurrogateLike, make_surrogate
+from consistruct.surrogates.registry import analysed_class
 
 __all__ = ["LabelOrderWarning", "calibration_function"]
 
@@ -90,7 +91,7 @@ def calibration_function(
     (0.5, 0.5)
     """
     loss = as_loss(loss)
-    cls = check_surrogate(surrogate, decoding)
+    cls = analysed_class(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if isinstance(loss, Decision):

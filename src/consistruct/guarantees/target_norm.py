@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.structured import as_mixed
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses import Decision
 from consistruct.losses.algebra import Combination
@@ -100,7 +99,7 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
     if isinstance(loss, Hamming) and loss.T is not None and expresses(loss, space):
         # T independent parts, each wrong with probability 1 − 1/s
         return _log_fraction(Fraction(loss.n_states - 1, loss.T * loss.n_states**2))
-    mixed = as_mixed(loss)
+    mixed = loss.block_mixture
     if mixed is None:
         return None
     partition, eta = mixed

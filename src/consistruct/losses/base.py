@@ -15,6 +15,7 @@ from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, LossSpecError
 from consistruct.labels import Ragged
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.labels.partition import Partition
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
 from consistruct.scores.base import BaseScoreSpace
 
@@ -101,6 +102,11 @@ class Loss(Member, ABC):
         """Whether learning may decode at will to compare settings; False where decoding means
         solving an optimisation problem, so that settings are compared by squared error."""
         return True
+
+    @property
+    def block_mixture(self) -> tuple[Partition, float] | None:
+        """(partition, η) where the loss is η·(0-1) + (1−η)·block; None where it is no such loss."""
+        return None
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.zeros(len(self.truths.check(true, "true")))

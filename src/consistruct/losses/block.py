@@ -69,6 +69,10 @@ class Block(Loss):
     def max_value(self) -> float:
         return float(self.partition.n_blocks > 1)
 
+    @property
+    def block_mixture(self) -> tuple[Partition, float]:
+        return self.partition, 0.0
+
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         block_of = self.partition.block_of
         return (block_of(pred) != block_of(true)).astype(np.float64)
@@ -153,6 +157,10 @@ class Mixed(Loss):
         if self.partition.n_blocks > 1:
             return 1.0
         return self.eta * float(self.partition.n_labels > 1)
+
+    @property
+    def block_mixture(self) -> tuple[Partition, float]:
+        return self.partition, self.eta
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         same = (pred == true).astype(np.float64)

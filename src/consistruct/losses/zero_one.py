@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
 from consistruct.labels import Classes
+from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
@@ -53,6 +54,10 @@ class ZeroOne(Loss):
     @property
     def max_value(self) -> float:
         return float(self.k > 1)
+
+    @property
+    def block_mixture(self) -> tuple[Partition, float]:
+        return Partition(sizes=(self.k,)), 1.0
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return (pred != true).astype(np.float64)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates.ab_family import (
@@ -34,6 +35,7 @@ __all__ = [
     "SURROGATES",
     "SurrogateEntry",
     "SurrogateLike",
+    "analysed_class",
     "chain_surrogate",
     "make_surrogate",
     "surrogate_class",
@@ -143,6 +145,29 @@ def surrogate_class(surrogate: SurrogateLike) -> type[BaseSurrogate]:
         f"surrogate must be a name ({', '.join(SURROGATES)}) or a surrogate class, "
         f"got {cls.__name__}"
     )
+
+
+def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
+    """The surrogate's class; one clear line if it or the decoding cannot be analysed."""
+    cls = surrogate_class(surrogate)
+    if decoding not in ("argmax", "bayes"):
+        raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
+    if decoding == "bayes" and cls.excess != "law":
+        raise ValueError(
+            f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; only 'log' "
+            "and 'sparsemax' estimate a distribution that the Bayes rule can use"
+        )
+    if cls.excess is None:
+        known = SURROGATES.get(cls.name)
+        why = known.not_analysable if known is not None and known.cls is cls else ""
+        raise CapabilityError(
+            cls.name,
+            "excess",
+            "a calibration function",
+            (why or "derive it from ABSurrogate or LawSurrogate")
+            + f"; analysed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
+        )
+    return cls
 
 
 def make_surrogate(

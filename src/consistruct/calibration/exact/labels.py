@@ -18,7 +18,7 @@ class Winners:
     """The labels of a problem that win for some θ, ties to the smallest index.
 
     `predictable` are labels that are known to; the others are decided by a linear program over the
-    integers. With full scores every label wins.
+    integers.
     """
 
     def __init__(self, problem: Problem, predictable: list[int] | None) -> None:
@@ -26,7 +26,7 @@ class Winners:
         self.excluded: dict[int, dict[int, Fraction]] = {}
         self._wins: dict[int, list[Fraction]] = {}
         self._interior: dict[int, list[Fraction] | None] = {}
-        if predictable is not None and not problem.full:
+        if predictable is not None:
             for label in sorted(set(range(problem.k)) - set(predictable)):
                 self._decide(label)
         self.rows = [c for c in range(problem.k) if c not in self.excluded]

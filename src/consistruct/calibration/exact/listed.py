@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -98,8 +99,9 @@ class ListedProver:
         self.problem = Problem(self.loss, self.embedding, self.measure)
         self.guide = guide
         self._solved: dict[tuple[bytes, Fraction], Reduced | None] = {}
-        self.winners = Winners(self.problem, predictable)
-        self.rows = self.winners.rows
+        self._predictable = predictable
+        # with full scores every label wins
+        self.rows = list(range(len(matrix))) if self.problem.full else self.winners.rows
         self.exact = len(self.rows) <= EXACT_LIMIT and (
             guide is None
             or len(self.rows) < 2
@@ -108,6 +110,11 @@ class ListedProver:
         self.lines: dict[tuple[int, int], list[Point]] = {}
         self._proofs: dict[Fraction, Proof] = {}
         self._view: FloatView | None = None
+
+    @cached_property
+    def winners(self) -> Winners:
+        """Which labels can be predicted, by scores that are not full."""
+        return Winners(self.problem, self._predictable)
 
     # --- one pair ---
 
@@ -327,7 +334,7 @@ class ListedProver:
             measure=self.measure,
             points=points,
             wins={} if full else {label: self.winners.wins(label) for label in (i, j)},
-            excluded=self.winners.excluded,
+            excluded={} if full else self.winners.excluded,
         )
 
     def _points(self, eps: Fraction, lower: Fraction) -> dict[tuple[int, int], list[Point]] | None:

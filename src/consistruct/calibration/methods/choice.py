@@ -25,7 +25,7 @@ from consistruct.calibration.methods.structured import (
 )
 from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.structured import HammingFull, as_mixed, closed_form
+from consistruct.calibration.structured import FORMS, HammingFull, closed_form
 from consistruct.calibration.structured.chain_bounds import LONGEST
 from consistruct.exceptions import ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
@@ -45,7 +45,7 @@ Choice = Method | str
 
 
 def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    form = closed_form(loss, space)
+    form = closed_form(loss, space) if isinstance(loss, tuple(FORMS)) else None
     if form is None:
         return "no closed form is known for this loss with these scores"
     for tries in (_try_orbits, _try_block_level):
@@ -57,7 +57,7 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
 
 
 def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    mixed = as_mixed(loss)
+    mixed = loss.block_mixture
     if mixed is None:
         return "the loss is not made of blocks"
     if not isinstance(space, Full) or space.measure != "uniform":
@@ -91,7 +91,7 @@ def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
 
 
 def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    mixed = as_mixed(loss)
+    mixed = loss.block_mixture
     if mixed is None or not isinstance(space, Blocks) or space.partition != mixed[0]:
         return "the scores are not those of the blocks of the loss"
     if space.measure != "uniform":

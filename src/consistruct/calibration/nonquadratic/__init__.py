@@ -4,6 +4,6 @@ By the form of their excess risk: (a, b) family (logistic, exponential, any func
 loss, sparsemax), hinge and max-min margin.
 """
 
-from consistruct.calibration.nonquadratic.choice import check_surrogate, choose
+from consistruct.calibration.nonquadratic.choice import choose
 
-__all__ = ["check_surrogate", "choose"]
+__all__ = ["choose"]

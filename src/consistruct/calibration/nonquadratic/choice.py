@@ -19,44 +19,18 @@ from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.protocols import FloatArray
 from consistruct.scores import Full, Separable
 from consistruct.surrogates import (
-    SURROGATES,
     ABSurrogate,
     BaseSurrogate,
     LawSurrogate,
     LinearRegretSurrogate,
-    SurrogateLike,
-    surrogate_class,
 )
 
-__all__ = ["check_surrogate", "choose"]
+__all__ = ["choose"]
 
 NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
 LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 12, "max-min": 12}
 LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
-
-
-def check_surrogate(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
-    """The surrogate's class; one clear line if it or the decoding cannot be analysed."""
-    cls = surrogate_class(surrogate)
-    if decoding not in ("argmax", "bayes"):
-        raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
-    if decoding == "bayes" and cls.excess != "law":
-        raise ValueError(
-            f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; only 'log' "
-            "and 'sparsemax' estimate a distribution that the Bayes rule can use"
-        )
-    if cls.excess is None:
-        known = SURROGATES.get(cls.name)
-        why = known.not_analysable if known is not None and known.cls is cls else ""
-        raise CapabilityError(
-            cls.name,
-            "excess",
-            "a calibration function",
-            (why or "derive it from ABSurrogate or LawSurrogate")
-            + f"; analysed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
-        )
-    return cls
 
 
 def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, ...]]:

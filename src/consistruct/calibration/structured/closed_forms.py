@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
@@ -19,7 +19,7 @@ from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Blocks, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
-__all__ = ["ClosedForm", "Quadratic", "RationalPiece", "as_mixed", "closed_form"]
+__all__ = ["FORMS", "ClosedForm", "Quadratic", "RationalPiece", "closed_form"]
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,9 @@ def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     """The closed form for this loss and these scores, or None."""
     if space.measure != "uniform":
         return None
-    for find in FORMS:
-        found = find(loss, space)
-        if found is not None:
-            return found
-    return None
+    finds = next((finds for cls, finds in FORMS.items() if isinstance(loss, cls)), ())
+    found = (find(loss, space) for find in finds)
+    return next((form for form in found if form is not None), None)
 
 
 ONE, QUARTER = Fraction(1), Fraction(1, 4)
@@ -109,14 +107,14 @@ def _parabola(a: Fraction) -> tuple[RationalPiece, ...]:
     return (RationalPiece(Fraction(0), ONE, a),)
 
 
-def _zero_one(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    if not isinstance(loss, ZeroOne) or not isinstance(space, Full) or loss.k < 2:
+def _zero_one(loss: ZeroOne, space: BaseScoreSpace) -> ClosedForm | None:
+    if not isinstance(space, Full) or loss.k < 2:
         return None
     return ClosedForm("0-1 loss, full scores", "ε²/4k", _parabola(QUARTER), Fraction(1, loss.k))
 
 
-def _block_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    if not isinstance(loss, Block) or not isinstance(space, Full) or loss.partition.n_blocks < 2:
+def _block_full(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
+    if not isinstance(space, Full) or loss.partition.n_blocks < 2:
         return None
     # 2s/(s+1) grows with s, so the smallest block decides
     s = min(loss.partition.block_sizes)
@@ -126,9 +124,8 @@ def _block_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, full scores", formula, pieces, scale)
 
 
-def _block_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    own = loss.score_space if isinstance(loss, Block) else None
-    if not isinstance(loss, Block) or space != own or loss.partition.n_blocks < 2:
+def _block_own(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
+    if space != loss.score_space or loss.partition.n_blocks < 2:
         return None
     small, next_small = sorted(loss.partition.block_sizes)[:2]
     total = loss.partition.n_labels
@@ -136,16 +133,16 @@ def _block_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", pieces)
 
 
-def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    if not isinstance(loss, Hamming) or loss.T is None or not isinstance(space, Separable):
+def _hamming_own(loss: Hamming, space: BaseScoreSpace) -> ClosedForm | None:
+    if loss.T is None or not isinstance(space, Separable):
         return None
     pieces = _parabola(QUARTER / (loss.n_states * loss.T))
     return ClosedForm("Hamming loss, separable scores", "ε²/4sT", pieces)
 
 
-def _mixed_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    sizes = set(loss.partition.block_sizes) if isinstance(loss, Mixed) else set()
-    if not isinstance(loss, Mixed) or not isinstance(space, Full) or len(sizes) != 1:
+def _mixed_full(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
+    sizes = set(loss.partition.block_sizes)
+    if not isinstance(space, Full) or len(sizes) != 1:
         return None
     s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if s < 2 or b < 2 or eta == 0:
@@ -162,9 +159,9 @@ def _mixed_full(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("mixed loss, full scores", formula, tuple(pieces), scale)
 
 
-def _mixed_blocks(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
-    sizes = set(loss.partition.block_sizes) if isinstance(loss, Mixed) else set()
-    if not isinstance(loss, Mixed) or not isinstance(space, Blocks) or len(sizes) != 1:
+def _mixed_blocks(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
+    sizes = set(loss.partition.block_sizes)
+    if not isinstance(space, Blocks) or len(sizes) != 1:
         return None
     s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if space.partition != loss.partition or s < 2 or b < 2 or eta >= 1:
@@ -180,22 +177,10 @@ def _mixed_blocks(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     )
 
 
-FORMS: tuple[Callable[[Loss, BaseScoreSpace], ClosedForm | None], ...] = (
-    _zero_one,
-    _block_full,
-    _block_own,
-    _hamming_own,
-    _mixed_full,
-    _mixed_blocks,
-)
-
-
-def as_mixed(loss: Loss) -> tuple[Partition, float] | None:
-    """The loss as η·(0-1) + (1−η)·block, or None if it is no such loss."""
-    if isinstance(loss, ZeroOne):
-        return Partition(sizes=(loss.k,)), 1.0
-    if isinstance(loss, Block):
-        return loss.partition, 0.0
-    if isinstance(loss, Mixed):
-        return loss.partition, loss.eta
-    return None
+# what is known of a loss: each says yes for some scores
+FORMS: dict[type[Loss], tuple[Callable[[Any, BaseScoreSpace], ClosedForm | None], ...]] = {
+    ZeroOne: (_zero_one,),
+    Block: (_block_full, _block_own),
+    Hamming: (_hamming_own,),
+    Mixed: (_mixed_full, _mixed_blocks),
+}
