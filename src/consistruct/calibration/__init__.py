@@ -19,6 +19,7 @@ from consistruct.calibration.distributions import (
 )
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
+from consistruct.calibration.methods.base import CurvePoint
 from consistruct.calibration.nonquadratic.comparison import (
     SurrogateComparison,
     SurrogateCurve,
@@ -30,7 +31,6 @@ from consistruct.calibration.nonquadratic.conditions import (
     check_conditions,
     paper_examples,
 )
-from consistruct.calibration.point import CurvePoint
 
 __all__ = [
     "Bound",

@@ -18,9 +18,9 @@ from consistruct.calibration.envelope import (
     envelope_from_values,
 )
 from consistruct.calibration.methods import Method, Progress
+from consistruct.calibration.methods.base import CurvePoint
 from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
 from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
-from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError

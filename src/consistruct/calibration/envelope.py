@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from consistruct.calibration.certificate import Line
+from consistruct.calibration.proofs.base import down, up
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -37,8 +38,6 @@ __all__ = [
     "as_rows",
     "envelope_from_floor",
     "envelope_from_values",
-    "round_down",
-    "round_up",
     "squared_lines",
 ]
 
@@ -140,7 +139,7 @@ class Envelope:
         inside = flat <= self.max_eps
         slopes = self._slopes(np.where(inside, flat, 0.0)).T
         found = [
-            max(round_down(Fraction(s) * Fraction(value) + self._intercept(s)) for s in pair)
+            max(down(Fraction(s) * Fraction(value) + self._intercept(s)) for s in pair)
             if within
             else math.inf
             for value, pair, within in zip(
@@ -175,7 +174,7 @@ class Envelope:
             for s in (float(low[0]), float(high[0]))
             if s > 0
         ]
-        return min(round_up(min(bounds)), self.max_eps)
+        return min(up(min(bounds)), self.max_eps)
 
     def _zero_until(self) -> float:
         """The largest ε at which some row is not above zero: up to there the hull is zero.
@@ -249,17 +248,6 @@ def _between(low: FloatArray, high: FloatArray) -> FloatArray:
     """The middle in the order of floats: 64 steps find a neighbour, whatever the magnitude."""
     bits = low.view(np.int64) + (high.view(np.int64) - low.view(np.int64)) // 2
     return bits.view(np.float64)
-
-
-def round_down(value: Fraction) -> float:
-    """The nearest float that is not above."""
-    near = float(value)
-    return math.nextafter(near, -math.inf) if Fraction(near) > value else near
-
-
-def round_up(value: Fraction) -> float:
-    """The nearest float that is not below."""
-    return -round_down(-value)
 
 
 # --- where H is known by values only ---

@@ -15,11 +15,10 @@ from consistruct.calibration.exact.pair import (
     lemke,
     trace,
 )
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.listed import integers
 from consistruct.calibration.proofs.checkers.mixed import Orbit, orbits
 from consistruct.calibration.proofs.mixed import MixedCertificate
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.labels.partition import Partition
 
 __all__ = ["MixedProver", "OrbitProof"]

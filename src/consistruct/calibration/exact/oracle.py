@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.proofs.base import up
 from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
-from consistruct.calibration.proofs.rounding import up
 from consistruct.calibration.structured.chain import snapped
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import (

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consistruct.calibration.proofs.rounding import down
+from consistruct.calibration.proofs.base import down
 from consistruct.protocols import FloatArray
 
 __all__ = ["IntegerLosses"]

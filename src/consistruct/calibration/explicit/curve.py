@@ -18,7 +18,7 @@ from consistruct._validation import (
 from consistruct.calibration.explicit._dual import DualPoints, lower_bounds, pair_lower_bounds
 from consistruct.calibration.explicit._exact import IntegerLosses
 from consistruct.calibration.explicit._search import Search
-from consistruct.calibration.proofs.rounding import up
+from consistruct.calibration.proofs.base import up
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["ExplicitCurve", "Multipliers", "explicit_curve"]

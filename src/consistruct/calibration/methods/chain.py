@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from consistruct.calibration.envelope import round_down, round_up
-from consistruct.calibration.methods.base import Method, Progress, at_each
-from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.structured.chain import ChainFlow
 from consistruct.protocols import FloatArray
@@ -42,8 +41,8 @@ class ChainMethod(Method):
         if eps not in self._proofs:
             found, scale = self._flow.solve(eps), Fraction(8 * self.T**2)
             self._proofs[eps] = ChainCertificate(
-                self.T, str(found.eps), round_down(found.lower / scale),
-                round_up(found.upper / scale), found.differs, found.flow, found.contrast,
+                self.T, str(found.eps), down(found.lower / scale),
+                up(found.upper / scale), found.differs, found.flow, found.contrast,
                 found.multipliers,
             )  # fmt: skip
         return self._proofs[eps]

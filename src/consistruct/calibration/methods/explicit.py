@@ -14,14 +14,13 @@ from consistruct.calibration.exact.listed import ListedProver, Proof
 from consistruct.calibration.exact.pair import Piece
 from consistruct.calibration.exact.reduced import Cells
 from consistruct.calibration.levels import approximation_error
-from consistruct.calibration.methods.base import Method, Progress, at_each
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.pair_solver import solve_pair
 from consistruct.calibration.parametric import lower_envelope
-from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem import ExplicitProblem
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.proofs.rounding import down, up
+from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss

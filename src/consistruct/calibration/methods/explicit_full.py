@@ -11,9 +11,8 @@ import numpy as np
 
 from consistruct.calibration.exact.listed import Proof
 from consistruct.calibration.explicit import ExplicitCurve, explicit_curve
-from consistruct.calibration.methods.base import Method, Progress
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, Status
 from consistruct.calibration.methods.explicit import PoolMethod, largest_difference
-from consistruct.calibration.point import CurvePoint, Status
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.proofs import Certificate, ListedCertificate
 from consistruct.calibration.proofs.filters import Point

@@ -11,13 +11,18 @@ import numpy as np
 
 from consistruct.calibration.exact.oracle import ExactPoint, OracleProver
 from consistruct.calibration.hard_pairs import PairGuesses
-from consistruct.calibration.methods.base import Method, PairedMethod, Progress, at_each
+from consistruct.calibration.methods.base import (
+    CurvePoint,
+    Method,
+    PairedMethod,
+    Progress,
+    at_each,
+    status_of,
+)
 from consistruct.calibration.oracle import OraclePair
-from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.oracle import ORACLE_KINDS
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray

@@ -10,15 +10,14 @@ import numpy as np
 
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.levels import approximation_error
-from consistruct.calibration.methods.base import Method, Progress
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, Status, status_of
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
-from consistruct.calibration.point import CurvePoint, Status, status_of
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.proofs import Certificate, ListedCertificate
+from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.matrix import CostMatrix

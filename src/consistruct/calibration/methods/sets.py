@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct.calibration.certificate import Line
-from consistruct.calibration.envelope import round_down, round_up, squared_lines
-from consistruct.calibration.methods.base import Method, Progress, at_each
-from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.calibration.envelope import squared_lines
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.pool import PairPool
+from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.sets import SetProblem
 from consistruct.calibration.proofs.sets import Multipliers, SetCertificate
 from consistruct.calibration.structured.set_orbits import (
@@ -95,7 +95,7 @@ class SetMethod(Method):
                 bound = max(bound, exact.dual(entry, at))
             lower = min(lower, bound)
         return SetCertificate(
-            T, self.loss.beta, self.loss.empty, eps, round_down(lower), round_up(upper), groups,
+            T, self.loss.beta, self.loss.empty, eps, down(lower), up(upper), groups,
             law, layers, tuple(chosen),
         )  # fmt: skip
 

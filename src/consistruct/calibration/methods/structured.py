@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from consistruct.calibration.exact.mixed import MixedProver, OrbitProof
-from consistruct.calibration.methods.base import Method, PairedMethod, Progress, at_each
+from consistruct.calibration.methods.base import (
+    CurvePoint,
+    Method,
+    PairedMethod,
+    Progress,
+    at_each,
+    status_of,
+)
 from consistruct.calibration.parametric import lower_envelope
-from consistruct.calibration.point import CurvePoint, status_of
 from consistruct.calibration.proofs import Certificate, HammingCertificate
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.hamming import full_bounds
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.calibration.structured import ClosedForm, HammingFull, snapped
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError

@@ -32,10 +32,9 @@ from consistruct.calibration.nonquadratic.pairs import (
     law_with_gap,
     reaching,
 )
-from consistruct.calibration.proofs.base import Certificate, plain
+from consistruct.calibration.proofs.base import Certificate, down, plain, up
 from consistruct.calibration.proofs.bregman import BregmanCertificate
 from consistruct.calibration.proofs.checkers.bregman import Problem
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import ABSurrogate, LogisticSurrogate, SquareSurrogate
 

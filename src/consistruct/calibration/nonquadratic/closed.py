@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
-from consistruct.calibration.methods.base import Method, Progress, at_each
-from consistruct.calibration.point import CurvePoint
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.proofs.rounding import down, up
+from consistruct.calibration.proofs.base import down, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne

@@ -38,9 +38,9 @@ from numpy.typing import ArrayLike
 
 from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import calibration_function
+from consistruct.calibration.methods.base import CurvePoint
 from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.plotting import finite_numbers
-from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.problem import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT

@@ -18,11 +18,10 @@ import numpy as np
 from consistruct.calibration.exact.linear import combination_or_direction
 from consistruct.calibration.lp import minimise
 from consistruct.calibration.nonquadratic.polyhedral.snapping import snapped
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import plain, up
 from consistruct.calibration.proofs.checkers.divergence import Problem, dot
 from consistruct.calibration.proofs.checkers.polyhedral import integers
 from consistruct.calibration.proofs.divergence import DivergenceCertificate
-from consistruct.calibration.proofs.rounding import up
 from consistruct.protocols import FloatArray
 
 __all__ = ["ExactLaws", "Reach"]

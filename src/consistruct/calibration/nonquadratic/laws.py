@@ -48,10 +48,9 @@ from consistruct.calibration.nonquadratic.pairs import (
     Witness,
     law_with_gap,
 )
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import down, plain
 from consistruct.calibration.proofs.checkers.divergence import Problem, Refused
 from consistruct.calibration.proofs.divergence import DivergenceCertificate
-from consistruct.calibration.proofs.rounding import down
 from consistruct.protocols import FloatArray
 
 __all__ = ["LawSolver"]

@@ -15,9 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, at_each
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.nonquadratic.ab import ABFamily
-from consistruct.calibration.point import CurvePoint
 from consistruct.calibration.proofs import Certificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss

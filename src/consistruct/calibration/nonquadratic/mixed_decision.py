@@ -44,9 +44,8 @@ from consistruct.calibration.nonquadratic.pairs import (
     reaching,
     without_repeats,
 )
-from consistruct.calibration.proofs.base import plain
+from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.ties import Problem
-from consistruct.calibration.proofs.rounding import down, up
 from consistruct.calibration.proofs.ties import TiesCertificate
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, IntArray

@@ -17,10 +17,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, at_each
-from consistruct.calibration.point import CurvePoint, status_of
-from consistruct.calibration.proofs.base import Certificate, PlainCertificate
-from consistruct.calibration.proofs.rounding import down
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.proofs.base import Certificate, PlainCertificate, down
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray

@@ -7,10 +7,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 from consistruct._fields import form
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain, probabilities
+from consistruct.calibration.proofs.base import (
+    Exact,
+    PlainCertificate,
+    down,
+    plain,
+    probabilities,
+    up,
+)
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView
-from consistruct.calibration.proofs.rounding import down, up
 
 if TYPE_CHECKING:
     from consistruct.calibration.exact.listed import Proof

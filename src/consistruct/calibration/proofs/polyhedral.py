@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, plain, probabilities
+from consistruct.calibration.proofs.base import (
+    Exact,
+    PlainCertificate,
+    down,
+    plain,
+    probabilities,
+    up,
+)
 from consistruct.calibration.proofs.checkers import polyhedral
-from consistruct.calibration.proofs.rounding import down, up
 
 if TYPE_CHECKING:
     from consistruct.calibration.nonquadratic.polyhedral.cuts import Node, PairSearch

@@ -30,8 +30,8 @@ def check(
     Example: consistruct check certificate.json
     """
     from consistruct.calibration.proofs import KINDS, from_json
+    from consistruct.calibration.proofs.base import down, up
     from consistruct.calibration.proofs.checkers.listed import number
-    from consistruct.calibration.proofs.rounding import down, up
     from consistruct.exceptions import CertificateError
 
     try:

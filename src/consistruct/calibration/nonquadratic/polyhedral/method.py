@@ -23,16 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method, Progress, at_each
+from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.nonquadratic.pairs import Witness
 from consistruct.calibration.nonquadratic.polyhedral.cuts import TIE, Node, PairSearch, Values
 from consistruct.calibration.nonquadratic.polyhedral.hinges import Hinge, MaxMin
 from consistruct.calibration.nonquadratic.polyhedral.snapping import upper_point
 from consistruct.calibration.nonquadratic.polyhedral.symmetries import pair_symmetries
-from consistruct.calibration.point import CurvePoint, status_of
+from consistruct.calibration.proofs.base import down
 from consistruct.calibration.proofs.checkers.polyhedral import Problem
 from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
-from consistruct.calibration.proofs.rounding import down
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
