@@ -33,9 +33,9 @@ from consistruct.report import (
     learning_text,
     report_schema,
 )
+from consistruct.report.formats import label_text
 from consistruct.report.learning.baselines import LogisticLaw, constant_decision
 from consistruct.report.learning.wording import learning_sections
-from consistruct.report.names import label_text
 from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report
 from tests.report.settings import HOSTILE

@@ -22,12 +22,12 @@ from consistruct.report import (
     learning_report,
     learning_text,
 )
+from consistruct.report.formats import loss_title, scores_title
 from consistruct.report.learning.entries import ModelScore, PortfolioEntry
 from consistruct.report.learning.model_wording import _why
 from consistruct.report.learning.overlap import overlap
 from consistruct.report.learning.score_wording import verdict
 from consistruct.report.learning.wording import learning_sections
-from consistruct.report.names import loss_title, scores_title
 from tests.learning.estimators import classifier
 
 QUICK = {"learning_curve": False, "bandwidths": False}

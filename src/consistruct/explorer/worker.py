@@ -36,8 +36,7 @@ from consistruct.losses.base import Loss
 from consistruct.report import CalibrationReport, Section, calibration_report
 from consistruct.report.calibration.charts import calibration_figures
 from consistruct.report.calibration.wording import calibration_sections
-from consistruct.report.names import label_text
-from consistruct.report.numbers import log_text
+from consistruct.report.formats import label_text, log_text
 from consistruct.scores.spec import parse_scores
 
 __all__ = ["Analyst", "main"]

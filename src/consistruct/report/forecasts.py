@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from consistruct._fields import dump
+from consistruct.report.formats import count_text
 from consistruct.report.guarantees import plan_dict
-from consistruct.report.numbers import count_text
 from consistruct.report.schema import SCHEMA_VERSION
 from consistruct.report.sections import WORST_CASE
 

@@ -31,14 +31,13 @@ from consistruct.guarantees.constants import (
 from consistruct.protocols import FloatArray
 from consistruct.report.calibration.model import (
     CalibrationReport,
-    Label,
     ReportPoint,
     Restriction,
     SampleSize,
     SampleSizes,
 )
 from consistruct.report.calibration.worst_case import find_worst_case
-from consistruct.report.names import loss_title, scores_title, shown_label
+from consistruct.report.formats import Label, loss_title, scores_title, shown_label
 from consistruct.scores import Full
 
 __all__ = ["calibration_report"]

@@ -12,7 +12,7 @@ from typing import Any
 from consistruct.charts.model import Chart, Mark, Numbers, Series
 from consistruct.charts.plotly_figures import plotly_figure
 from consistruct.report.calibration.model import CalibrationReport, ReportPoint
-from consistruct.report.names import label_text
+from consistruct.report.formats import label_text
 from consistruct.report.sections import ReportChart
 
 __all__ = [

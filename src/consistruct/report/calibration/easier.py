@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from consistruct.report.calibration.model import CalibrationReport
-from consistruct.report.numbers import count_text, log_text
+from consistruct.report.formats import count_text, log_text
 
 __all__ = ["easier"]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from consistruct._fields import Form, dump, load
-from consistruct.report.numbers import (
+from consistruct.report.formats import (
     Count,
+    Label,
     LogOrZero,
     OrInfinite,
     Texts,
@@ -29,7 +30,6 @@ from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_
 __all__ = [
     "SCHEMA_VERSION",
     "CalibrationReport",
-    "Label",
     "LawEntry",
     "ReportPoint",
     "Restriction",
@@ -37,8 +37,6 @@ __all__ = [
     "SampleSizes",
     "WorstCase",
 ]
-
-Label = str | int | tuple[int, ...]  # a name, a class number, or the states of all parts
 
 
 def _dump_end(name: str, log: float) -> dict[str, float]:

@@ -15,8 +15,7 @@ from consistruct.charts.tables import chart_csv
 from consistruct.report.calibration.charts import CHARTS, calibration_charts
 from consistruct.report.calibration.model import CalibrationReport
 from consistruct.report.calibration.wording import calibration_sections
-from consistruct.report.names import label_text
-from consistruct.report.numbers import count_text, log_text
+from consistruct.report.formats import count_text, label_text, log_text
 from consistruct.report.page import DataFile, DataTable, report_page
 from consistruct.report.sections import sections_text
 

@@ -12,8 +12,7 @@ from consistruct.exceptions import describe_count
 from consistruct.report.calibration.charts import CHARTS
 from consistruct.report.calibration.easier import easier
 from consistruct.report.calibration.model import CalibrationReport, WorstCase
-from consistruct.report.names import label_text, pair_difference
-from consistruct.report.numbers import count_text, log_text
+from consistruct.report.formats import count_text, label_text, log_text, pair_difference
 from consistruct.report.sections import WORST_CASE, Section
 
 __all__ = ["calibration_sections"]

@@ -29,7 +29,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.report.calibration.model import LawEntry, ReportPoint, WorstCase
-from consistruct.report.names import label_text, shown_label
+from consistruct.report.formats import label_text, shown_label
 
 __all__ = ["find_worst_case"]
 

@@ -11,6 +11,7 @@ from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import CostVectors, Decision
 from consistruct.protocols import FloatArray
+from consistruct.report.formats import loss_title
 from consistruct.report.learning.baselines import label_kind
 from consistruct.report.learning.decisions import decisions_of
 from consistruct.report.learning.entries import (
@@ -42,7 +43,6 @@ from consistruct.report.learning.parts import (
 from consistruct.report.learning.profit import profit_of
 from consistruct.report.learning.refits import Refits
 from consistruct.report.learning.sequence_peers import sequence_measures, tag_confusion
-from consistruct.report.names import loss_title
 
 if TYPE_CHECKING:  # scikit-learn takes a second to import, and calibration reports need none of it
     from consistruct.learning import StructuredPredictor, TaskLossClassifier

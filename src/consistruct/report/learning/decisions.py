@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
+from consistruct.report.formats import label_text
 from consistruct.report.learning.entries import DecisionChange
-from consistruct.report.names import label_text
 
 __all__ = ["decisions_of"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.report.formats import label_text
 from consistruct.report.learning.entries import Confusion, PartErrors
-from consistruct.report.names import label_text
 
 __all__ = ["confusion_of", "confusion_table", "part_errors"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from consistruct._fields import dump, load
+from consistruct.report.formats import Texts
 from consistruct.report.learning.entries import (
     BandwidthPoint,
     ColumnEntry,
@@ -26,7 +27,6 @@ from consistruct.report.learning.entries import (
     Profit,
     Selective,
 )
-from consistruct.report.numbers import Texts
 from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
 
 __all__ = ["LearningReport"]

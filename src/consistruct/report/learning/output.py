@@ -12,10 +12,10 @@ from rich.text import Text
 
 from consistruct.charts.model import Chart, HeatMap
 from consistruct.charts.tables import chart_csv
+from consistruct.report.formats import label_text
 from consistruct.report.learning.charts import learning_charts
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.wording import learning_sections
-from consistruct.report.names import label_text
 from consistruct.report.page import DataFile, DataTable, report_page
 from consistruct.report.sections import sections_text
 
