@@ -9,8 +9,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.guarantees import optimum_norm, plan_table, sample_complexity
-from consistruct.guarantees.constants import log_gram_range
-from consistruct.guarantees.target_norm import squared_target_norms, target_norm
+from consistruct.guarantees.constants import log_gram_range, squared_target_norms, target_norm
 from consistruct.losses import LOSSES, Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.scores import Blocks, Chain, Dense, Full, Separable
 

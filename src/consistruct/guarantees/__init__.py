@@ -7,8 +7,8 @@ from typing import Any as _Any
 from consistruct.guarantees.accuracy import Accuracy, default_accuracy
 from consistruct.guarantees.advice import Advice, FamilyGuarantee, advise
 from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity, sample_complexity
-from consistruct.guarantees.constants import optimum_norm
 from consistruct.guarantees.crossing import crossing_point
+from consistruct.guarantees.data_constants import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations
 from consistruct.guarantees.figure import Figure, Line, Panel
 from consistruct.guarantees.figure_data import FIGURES, figure_data

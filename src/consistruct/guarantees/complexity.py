@@ -14,10 +14,10 @@ from consistruct.guarantees.constants import (
     Constants,
     exp,
     paper_constants,
-    read_data_constants,
     samples_gap,
     sharp_constants,
 )
+from consistruct.guarantees.data_constants import read_data_constants
 from consistruct.losses.base import Loss, as_loss
 from consistruct.scores.base import BaseScoreSpace
 

@@ -16,10 +16,10 @@ from consistruct.guarantees.constants import (
     Constants,
     DataConstants,
     exp,
-    optimum_norm,
     paper_constants,
     sharp_constants,
 )
+from consistruct.guarantees.data_constants import optimum_norm
 from consistruct.guarantees.simulation.coordinates import (
     orthonormal_coordinates,
     paper_coordinates,
