@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Chart", "HeatMap", "Mark", "Series", "shortened"]
+__all__ = ["Chart", "HeatMap", "Mark", "Series"]
 
 Numbers = tuple[float | None, ...]  # None: no value there, a gap in the line
 
@@ -103,15 +103,3 @@ class HeatMap:
     y_names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     texts: tuple[tuple[str, ...], ...]
-
-
-def shortened(name: str, length: int = 28) -> str:
-    """A name that fits: long ones are cut in the middle, since their ends often tell them apart.
-
-    >>> shortened("customer service, written complaints, second level", 24)
-    'customer service…d level'
-    """
-    if len(name) <= length:
-        return name
-    end = (length - 1) // 3
-    return f"{name[: length - 1 - end]}…{name[len(name) - end :]}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct.charts.model import Chart, HeatMap, Numbers, Series, shortened
-from consistruct.charts.plotly_figures import LIGHT
+from consistruct.charts.model import Chart, HeatMap, Numbers, Series
+from consistruct.charts.plotly_figures import LIGHT, shortened
 from consistruct.exceptions import ConsistructError
 
 if TYPE_CHECKING:

@@ -22,12 +22,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from consistruct.charts.model import Chart, HeatMap, Mark, Series, shortened
+from consistruct.charts.model import Chart, HeatMap, Mark, Series
 
 __all__ = [
     "PLOTLY_CONFIG",
     "THEME_COLOURS",
     "plotly_figure",
+    "shortened",
     "themed",
 ]
 
@@ -328,3 +329,15 @@ def escaped(text: str) -> str:
     '&lt;a href="x"&gt;R&amp;D&lt;/a&gt;'
     """
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def shortened(name: str, length: int = 28) -> str:
+    """A name that fits: long ones are cut in the middle, since their ends often tell them apart.
+
+    >>> shortened("customer service, written complaints, second level", 24)
+    'customer service…d level'
+    """
+    if len(name) <= length:
+        return name
+    end = (length - 1) // 3
+    return f"{name[: length - 1 - end]}…{name[len(name) - end :]}"

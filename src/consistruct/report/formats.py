@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Annotated, Any
 
 from consistruct._fields import Form, finite, form
-from consistruct.charts.model import shortened
+from consistruct.charts.plotly_figures import shortened
 from consistruct.exceptions import describe_count
 from consistruct.losses.registry import LOSSES
 

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from consistruct.calibration.exact.reduced import (
     over_cells,
     solve_reduced,
 )
+from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.listed import Problem, bound, product
 from consistruct.calibration.proofs.filters import FloatView, Point
 from consistruct.calibration.proofs.listed import ListedCertificate
@@ -57,6 +59,14 @@ class Proof:
     law: list[Fraction]
     level: Fraction | None  # full scores
     theta: list[Fraction] | None  # other scores
+
+    def as_certificate(self, **data: Any) -> ListedCertificate:
+        """Plain data, with the loss, the scores and all points; the ends are rounded outward."""
+        return ListedCertificate(
+            eps=plain(self.eps), lower=down(self.lower), upper=up(self.upper), pair=self.pair,
+            law=list(self.law), level=self.level,
+            theta=None if self.theta is None else list(self.theta), **data,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,8 +337,7 @@ class ListedProver:
             assert points is not None
         full = self.embedding is None
         i, j = proof.pair
-        return ListedCertificate.of(
-            proof,
+        return proof.as_certificate(
             loss=self.loss,
             scores=self.embedding,
             measure=self.measure,

@@ -14,7 +14,7 @@ from consistruct.calibration.explicit import ExplicitCurve, explicit_curve
 from consistruct.calibration.methods.base import CurvePoint, Method, Progress, Status
 from consistruct.calibration.methods.explicit import PoolMethod, largest_difference
 from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.proofs import Certificate, ListedCertificate
+from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.filters import Point
 from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.losses.base import Loss
@@ -111,8 +111,7 @@ class ExplicitFullMethod(Method):
             w = dict(zip(stored.rows[part].tolist(), weights, strict=True))
             pair = int(stored.i[t]), int(stored.j[t])
             points.setdefault(pair, []).append((w, Fraction(float(stored.nu[t]))))
-        return ListedCertificate.of(
-            proof,
+        return proof.as_certificate(
             loss=self._matrix.tolist(),
             scores=None,
             measure=None if self._measure is None else self._measure.tolist(),

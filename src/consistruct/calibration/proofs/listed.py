@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from consistruct._fields import form
 from consistruct.calibration.proofs.base import (
     Exact,
     PlainCertificate,
-    down,
-    plain,
     probabilities,
-    up,
 )
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView
-
-if TYPE_CHECKING:
-    from consistruct.calibration.exact.listed import Proof
 
 __all__ = ["ListedCertificate"]
 
@@ -72,15 +66,6 @@ class ListedCertificate(PlainCertificate):
     points: Annotated[Points, form(_write_points, _read_points)]
     wins: dict[int, list[Exact]]
     excluded: dict[int, dict[int, Exact]]
-
-    @classmethod
-    def of(cls, proof: Proof, **data: Any) -> ListedCertificate:
-        """From a proof; the ends are rounded outward."""
-        return cls(
-            eps=plain(proof.eps), lower=down(proof.lower), upper=up(proof.upper),
-            pair=proof.pair, law=list(proof.law), level=proof.level,
-            theta=None if proof.theta is None else list(proof.theta), **data,
-        )  # fmt: skip
 
     @property
     def expected(self) -> list[Fraction]:
