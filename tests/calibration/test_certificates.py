@@ -22,6 +22,7 @@ from consistruct.calibration.proofs import (
     ListedCertificate,
     MixedCertificate,
     OracleCertificate,
+    PlainCertificate,
     PolyhedralCertificate,
     checkers,
     from_json,
@@ -94,6 +95,25 @@ def test_genuine_certificates_pass(certificates, name):
     assert 0 < certificate.lower <= certificate.upper
     better, predicted = certificate.pair
     assert better != predicted
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_under_its_law_the_predicted_label_is_worse_by_eps(certificates, name):
+    loss, certificate = CURVES[name][1]().loss, certificates[name]
+    found = certificate.worst_law(loss)
+    assert len(found.truths) == len(found.law)
+    assert found.law.sum() == pytest.approx(1)
+    if isinstance(found.truths, list):  # groups of truths, in words
+        assert all(words.format(i="one", j="two") for words in found.truths)
+        return
+    better, predicted = (np.array([label] * len(found.law)) for label in found.pair)
+    gap = (loss(predicted, found.truths) - loss(better, found.truths)) @ found.law
+    assert gap >= float(certificate.eps) - 1e-9
+
+
+def test_every_kind_says_under_which_law_it_holds():
+    silent = [cls for cls in KINDS.values() if cls.worst_law is PlainCertificate.worst_law]
+    assert silent == []
 
 
 @pytest.mark.parametrize("name", CURVES)

@@ -18,7 +18,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
-from consistruct.calibration.proofs.base import Certificate, PlainCertificate, down
+from consistruct.calibration.proofs.base import (
+    Certificate,
+    PlainCertificate,
+    WorstLaw,
+    down,
+    law_of_numbers,
+)
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
@@ -230,6 +236,9 @@ class PairsCertificate:
     def law(self) -> FloatArray:
         """The law of the truth under which j is wrongly predicted at the least cost."""
         return self.proofs[self.pair].law
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        return law_of_numbers(loss, self.pair, self.law)
 
     def check(self) -> None:
         """Recompute every bound in plain arithmetic; raise CertificateError if one fails."""

@@ -10,20 +10,28 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
+
 from consistruct._fields import dump, load
 from consistruct.calibration.proofs.checkers import listed
-from consistruct.exceptions import CertificateError
+from consistruct.exceptions import CertificateError, ConsistructError
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
     "REFUSALS",
     "Certificate",
     "Exact",
+    "LawCertificate",
     "PlainCertificate",
+    "WorstLaw",
     "down",
     "encode",
+    "law_of_numbers",
     "log_down",
     "log_up",
     "plain",
@@ -40,6 +48,22 @@ DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python r
 REFUSALS = (
     listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError,
 )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class WorstLaw:
+    """The distribution of the truth that makes a loss hard.
+
+    Attributes
+    ----------
+    pair : (better, predicted), as labels
+    truths : the truths that have probability; or groups of them in words, {i} and {j} for the pair
+    law : (m,) their probabilities
+    """
+
+    pair: tuple[Any, Any]
+    truths: LabelArray | list[str]
+    law: FloatArray
 
 
 class Certificate(Protocol):
@@ -63,6 +87,9 @@ class Certificate(Protocol):
 
     def check(self) -> None:
         """Recompute both bounds; raise CertificateError if they fail."""
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        """The distribution of the truth under which the upper end is attained."""
 
 
 class PlainCertificate(ABC):
@@ -118,6 +145,33 @@ class PlainCertificate(ABC):
         """One JSON object: everything that a check needs, nothing else."""
         document = {"schema": SCHEMA, "kind": self.kind, **self.document()}
         return json.dumps(document, allow_nan=False)
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        """The distribution of the truth under which the upper end is attained."""
+        raise ConsistructError(
+            f"a {type(self).__name__} does not say under which distribution of the truth it holds"
+        )
+
+
+class LawCertificate(PlainCertificate):
+    """A certificate whose pair and law are numbers of listed labels."""
+
+    pair: Any
+    law: Any
+
+    @property
+    def probabilities(self) -> list[float]:
+        """`law` as probabilities, rounded."""
+        return probabilities(self.law)
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        return law_of_numbers(loss, self.pair, np.array(self.probabilities))
+
+
+def law_of_numbers(loss: Loss, pair: tuple[int, int], law: FloatArray) -> WorstLaw:
+    """Where labels are listed: from the numbers of the pair and the probability of every truth."""
+    better, predicted = loss.predictions.unindex(np.array(pair)).tolist()
+    return WorstLaw((better, predicted), loss.truths.enumerate(), law)
 
 
 def encode(value: Any) -> Any:

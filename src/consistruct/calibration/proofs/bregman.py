@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
+from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import bregman
 
 __all__ = ["BregmanCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class BregmanCertificate(PlainCertificate):
+class BregmanCertificate(LawCertificate):
     """lower ≤ k·H(ε) ≤ upper for a loss matrix and one score per label.
 
     Attributes
@@ -42,11 +42,6 @@ class BregmanCertificate(PlainCertificate):
     @property
     def scale(self) -> Fraction:
         return Fraction(1, len(self.loss))
-
-    @property
-    def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -13,9 +13,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from consistruct.calibration.proofs.base import PlainCertificate
+import numpy as np
+
+from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import chain as checker
 from consistruct.calibration.structured.chain_bounds import chain_bounds
+from consistruct.losses.base import Loss
 
 __all__ = ["ChainCertificate"]
 
@@ -75,6 +78,10 @@ class ChainCertificate(PlainCertificate):
             truth = tuple(a if s >= high else b for a, b, s in zip(i, j, share, strict=True))
             found[truth] = found.get(truth, 0.0) + high - low
         return tuple(found.items())
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        truths, law = zip(*self.law, strict=True)
+        return WorstLaw(self.pair, np.array(truths), np.array(law))
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
+from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import divergence
 
 __all__ = ["DivergenceCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class DivergenceCertificate(PlainCertificate):
+class DivergenceCertificate(LawCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and a surrogate that estimates a distribution.
 
     Attributes
@@ -39,11 +39,6 @@ class DivergenceCertificate(PlainCertificate):
     inner: list[Exact]
     pairs: list[dict[str, Any]]
     excluded: list[dict[str, Any]]
-
-    @property
-    def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate
+import numpy as np
+
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import hamming
+from consistruct.losses.base import Loss
 
 __all__ = ["HammingCertificate"]
 
@@ -48,6 +51,9 @@ class HammingCertificate(PlainCertificate):
         """The probabilities of i and j as truths; no other label has any."""
         delta = hamming.number(self.eps) * self.T / self.d
         return float((1 + delta) / 2), float((1 - delta) / 2)
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        return WorstLaw(self.pair, np.array(self.pair), np.array(self.law))
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

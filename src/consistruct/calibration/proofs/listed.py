@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from consistruct._fields import form
 from consistruct.calibration.proofs.base import (
     Exact,
-    PlainCertificate,
-    probabilities,
+    LawCertificate,
 )
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView
@@ -36,7 +35,7 @@ def _read_points(entries: list[dict[str, Any]]) -> Points:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedCertificate(PlainCertificate):
+class ListedCertificate(LawCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix with the scores, all of it plain data.
 
     Attributes
@@ -90,11 +89,6 @@ class ListedCertificate(PlainCertificate):
             float(sum((listed.number(a) * b for a, b in zip(row, theta, strict=True)), Fraction(0)))
             for row in self.scores
         ]
-
-    @property
-    def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

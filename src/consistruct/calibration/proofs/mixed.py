@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from consistruct._fields import form
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
 from consistruct.calibration.proofs.checkers import mixed
+from consistruct.losses.base import Loss
 
 __all__ = ["MixedCertificate"]
 
@@ -72,6 +75,34 @@ class MixedCertificate(PlainCertificate):
         """`law` as probabilities, rounded."""
         return probabilities(self.law)
 
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        return WorstLaw(self.pair, self._cells_in_words(), np.array(self.probabilities))
+
+    def _cells_in_words(self) -> list[str]:
+        """Cells of labels that the pair cannot tell apart; {i} and {j} for the pair."""
+        inside = "" if len(self.sizes) == 1 else "in the block of {i} and {j}"
+        found = []
+        for name, size in self.cells:
+            words = {
+                "i": "{i}",
+                "j": "{j}",
+                "their block": _others(size, inside),
+                "block of i": _others(size, "in the block of {i}"),
+                "block of j": _others(size, "in the block of {j}"),
+                # block scores: the first label of a block is the only one that can be predicted
+                "block of i, first label": "{i} (first of its block)",
+                "block of j, first label": "{j} (first of its block)",
+                "block of i, other labels": _others(size, "in the block of {i}"),
+                "block of j, other labels": _others(size, "in the block of {j}"),
+            }
+            found.append(words.get(name) or f"{_others(size, 'in')} {name}")
+        return found
+
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         mixed.verify(document)
+
+
+def _others(size: int, where: str) -> str:
+    number = str(size) if size < 10**6 else f"about 10^{len(str(size)) - 1}"
+    return f"{number} other label{'s' if size > 1 else ''} {where}".rstrip()

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate
+import numpy as np
+
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
 from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
+from consistruct.losses.base import Loss
 
 __all__ = [
     "ORACLE_KINDS",
@@ -40,6 +43,13 @@ class OracleCertificate(PlainCertificate):
     truths: list[Any]
     law: list[float]
     theta: list[float]
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        # column generation may hold a truth twice
+        truths, where = np.unique(np.array(self.truths), axis=0, return_inverse=True)
+        law = np.zeros(len(truths))
+        np.add.at(law, where.ravel(), probabilities(self.law))
+        return WorstLaw(self.pair, truths, law)
 
 
 @dataclass(frozen=True, eq=False)

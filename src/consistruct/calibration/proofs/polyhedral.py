@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from consistruct.calibration.proofs.base import (
     Exact,
-    PlainCertificate,
+    LawCertificate,
     down,
     plain,
-    probabilities,
     up,
 )
 from consistruct.calibration.proofs.checkers import polyhedral
@@ -24,7 +23,7 @@ __all__ = ["PolyhedralCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class PolyhedralCertificate(PlainCertificate):
+class PolyhedralCertificate(LawCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and argmax decoding.
 
     Attributes
@@ -77,11 +76,6 @@ class PolyhedralCertificate(PlainCertificate):
             pairs=[_exported(search) for search in searches] if lower else [],
             symmetries=symmetries if lower else [],
         )  # fmt: skip
-
-    @property
-    def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct._fields import form
 from consistruct.calibration.distributions import Distributions, restore
-from consistruct.calibration.proofs.base import Exact, PlainCertificate
+from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import restricted
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.listed import ListedCertificate
@@ -19,7 +19,7 @@ __all__ = ["RestrictedCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class RestrictedCertificate(PlainCertificate):
+class RestrictedCertificate(LawCertificate):
     """lower ≤ H(ε) ≤ upper over a union of polytopes of distributions; H is the least of theirs.
 
     Attributes

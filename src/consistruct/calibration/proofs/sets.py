@@ -11,11 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from consistruct.calibration.proofs.base import PlainCertificate
+import numpy as np
+
+from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import sets
+from consistruct.losses.base import Loss
 
 __all__ = ["SetCertificate"]
 
+PLACES = ("of both answers", "of the better answer only", "of the winning answer only", "else")
 Counts = tuple[int, int, int, int]
 Multipliers = tuple[Counts, float, tuple[tuple[Counts, float], ...]]  # groups, ν, weights of cells
 
@@ -54,6 +58,19 @@ class SetCertificate(PlainCertificate):
         """(i, j) as 0/1 vectors: the groups one after the other."""
         a, b, c, d = self.groups
         return (1,) * (a + b) + (0,) * (c + d), (1,) * a + (0,) * b + (1,) * c + (0,) * d
+
+    def worst_law(self, loss: Loss) -> WorstLaw:
+        sets_of = [self._in_words(counts) for counts, _ in self.cells]
+        return WorstLaw(self.pair, sets_of, np.array([share for _, share in self.cells]))
+
+    def _in_words(self, counts: Counts) -> str:
+        """A set by how many members it takes from where."""
+        parts = [
+            f"{count} of {size} {place}"
+            for count, size, place in zip(counts, self.groups, PLACES, strict=True)
+            if size
+        ]
+        return "a set with " + ", ".join(parts)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

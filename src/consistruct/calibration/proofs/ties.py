@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, probabilities
+from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import ties
 
 __all__ = ["TiesCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class TiesCertificate(PlainCertificate):
+class TiesCertificate(LawCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and one score per label.
 
     Attributes
@@ -36,11 +36,6 @@ class TiesCertificate(PlainCertificate):
     tied: list[int]
     threshold: Exact
     pairs: list[dict[str, Any]]
-
-    @property
-    def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ from consistruct.calibration import (
     upper_bound,
 )
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.nonquadratic.closed import FormulaMethod
+from consistruct.calibration.proofs.base import WorstLaw, law_of_numbers
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
 from consistruct.guarantees.constants import (
@@ -28,21 +30,31 @@ from consistruct.guarantees.constants import (
     samples_gap,
     sharp_constants,
 )
+from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.report.calibration.model import (
     CalibrationReport,
+    LawEntry,
     ReportPoint,
     Restriction,
     SampleSize,
     SampleSizes,
+    WorstCase,
 )
-from consistruct.report.calibration.worst_case import find_worst_case
-from consistruct.report.formats import Label, loss_title, scores_title, shown_label
+from consistruct.report.formats import (
+    Label,
+    label_text,
+    loss_title,
+    scores_title,
+    shown_label,
+)
 from consistruct.scores import Full
 
 __all__ = ["calibration_report"]
 
 N_GRID = 21
+N_SHOWN = 12  # truths that a report lists; the rest is one number
+NEGLIGIBLE = 1e-9  # probabilities that are rounding of a solver
 
 
 def calibration_report(
@@ -98,7 +110,7 @@ def calibration_report(
     case = (
         "no excess risk is possible: every prediction costs the same"
         if found is None
-        else find_worst_case(curve, found)
+        else _worst_case(curve, found)
     )
     sizes = _sample_sizes(curve, envelope, grid, radius, q_bound)
     return CalibrationReport(
@@ -205,6 +217,61 @@ def _theorem_8(curve: CalibrationFunction, eps: float) -> float | None:
     except ConsistructError:  # no pseudometric
         return None
     return found.log if found.log < math.inf else None
+
+
+# --- the worst case ---
+
+
+def _worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | str:
+    """The distribution at ``point.eps`` in label names, or in one line why there is none."""
+    if point.log_upper == math.inf:
+        return "only a lower bound on H is known here, and no distribution that attains it"
+    try:
+        found, note = _worst_law(curve, point.eps)
+    except ConsistructError as error:
+        return str(error)
+    loss, law = curve.loss, found.law
+    expected: list[float | None] = [None, None]
+    if isinstance(found.truths, list):
+        i, j = (label_text(shown_label(loss.truths, label)) for label in found.pair)
+        names = [words.format(i=i, j=j) for words in found.truths]
+    else:
+        names = [label_text(shown_label(loss.truths, label)) for label in found.truths.tolist()]
+        expected = [
+            float(loss(np.array([label] * len(law)), found.truths) @ law) for label in found.pair
+        ]
+    order = np.argsort(-law, kind="stable")
+    kept = [int(n) for n in order[:N_SHOWN] if law[n] > NEGLIGIBLE]
+    better, predicted = (shown_label(loss.predictions, label) for label in found.pair)
+    return WorstCase(
+        eps=point.eps,
+        better=better,
+        predicted=predicted,
+        law=tuple(LawEntry(names[n], float(law[n])) for n in kept),
+        rest=max(float(law.sum() - law[kept].sum()), 0.0),
+        expected_better=expected[0],
+        expected_predicted=expected[1],
+        log_surrogate_gap=point.log_upper,
+        note=note,
+    )
+
+
+def _worst_law(curve: CalibrationFunction, eps: float) -> tuple[WorstLaw, str]:
+    """The distribution, and where it comes from."""
+    if curve.surrogate != "quadratic" and eps <= curve.consistency_level:
+        witness = curve.witness
+        assert witness.pair is not None
+        assert witness.law is not None
+        return law_of_numbers(curve.loss, witness.pair, witness.law), "witness of the level"
+    if isinstance(curve._method, FormulaMethod) and isinstance(curve.loss, ZeroOne):
+        # two labels carry the law, the others have probability zero: the proof of the formula
+        law = np.array([(1 + eps) / 2, (1 - eps) / 2])
+        return WorstLaw((0, 1), np.array([0, 1]), law), "proof of the closed form"
+    note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
+    return curve.certificate(eps).worst_law(curve.loss), note
+
+
+# --- how many examples ---
 
 
 def _sample_sizes(
