@@ -14,8 +14,8 @@ from tests.test_architecture import LEVEL
 ROOT = Path(__file__).resolve().parents[1]
 WALK = ROOT / "tools" / "walk.py"
 PAGE = (ROOT / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
-# files that a flow may enter; the aim for the classifier is 22
-LIMITS = {"analysis": 48, "classifier": 35, "sequences": 32, "rankings": 38}
+# files that a flow may enter; the aim for the classifier is 22, for the analysis 30
+LIMITS = {"analysis": 35, "classifier": 47, "sequences": 36, "rankings": 45}
 
 
 def run(*arguments):
