@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.complex_metrics import fits, recipes
 from benchmarks.complex_metrics.recipes import OURS, Recipe
-from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.counts import LABEL_SHARE, Counts
 from consistruct.learning.rules.labels import label_confusion, search_labels
 from consistruct.learning.rules.offsets import fit_offsets
 from consistruct.learning.rules.rule import class_rule
@@ -115,9 +115,11 @@ def gaps(n_jobs: int) -> Result:
     """Largest optimality gap on left-out rows, first split of every table by every model.
 
     Of the single rule, and of what `randomised:` makes of it; the least recall of both on test
-    rows, where rules are drawn at all.
+    rows, where rules are drawn at all; and what one row of the rarest class is worth there.
     """
-    found: Result = {spec: {"single": 0.0, "where": "", "drawn": 0.0} for spec in CONCAVE}
+    found: Result = {
+        spec: {"single": 0.0, "where": "", "one row": 0.0, "drawn": 0.0} for spec in CONCAVE
+    }
     drawn: Result = {}
     for name in fits.TABLES:
         jobs = [job for job in fits.jobs_of_table(name, fits.MODELS) if job[1][1] == 0]
@@ -127,6 +129,7 @@ def gaps(n_jobs: int) -> Result:
                 single, again = class_rule(metric, fit.left, fit.y, np.ones(len(fit.y)))
                 if single.gap > row["single"]:
                     row.update(single=single.gap, where=f"{name}, {model}")
+                    row["one row"] = LABEL_SHARE / np.bincount(fit.y).min()
                 if metric.kind == "linear":  # a mixture is never better
                     row["drawn"] = row["single"]
                     continue
