@@ -72,3 +72,14 @@ def test_a_forest_of_two_classes_is_left_out_where_boosting_is_faster(classes, n
     forest = found["extra trees, larger leaves"]
     assert (forest.model is not None) == tried
     assert forest.reason == ("" if tried else "boosting is much faster on 5001 rows")
+
+
+@pytest.mark.parametrize(
+    ("classes", "n", "exact"), [(63, 10_000, True), (63, 12_289, False), (10, 10_000, False)]
+)
+def test_kernels_keep_all_rows_where_boosting_many_classes_takes_as_long(classes, n, exact):
+    statistic = ClassProbabilities(cs.losses.ZeroOne(classes))
+    columns = Columns.of(np.random.default_rng(0).normal(size=(50, 80)))
+    kernel = {one.name: one.model for one in portfolio(statistic, columns, n)}["kernel ridge"]
+    ridge = getattr(kernel, "model", kernel)
+    assert (ridge.features == "auto") == exact

@@ -36,6 +36,7 @@ LANDMARKS = 1000  # of kernels above ALL_ROWS; other labels than classes have mo
 LANDMARKS_OF_TARGETS = 2000
 EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
 TREES = 150  # of a forest of classes, a third above ALL_ROWS
+SMALL_TREES = 6000  # of all classes together
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
 BOOSTED_ONCE = 5  # they are not fitted on every fold
@@ -94,7 +95,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
                         _boosting(
                             learning_rate=0.05,
                             max_leaf_nodes=8,
-                            max_iter=300,
+                            max_iter=min(300, SMALL_TREES // boosted),
                             l2_regularization=1.0,
                         ),
                     )
@@ -102,7 +103,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
             ),
         ]
     if few or n * columns.n_columns * boosted >= KERNEL_WORK:
-        return [*found, *_ridges(columns, n)]
+        return [*found, *_ridges(columns, n, LANDMARKS, _exact(columns, n, boosted))]
     return [*found, Candidate("kernel ridge", None, faster)]
 
 
@@ -135,13 +136,16 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
             max_iter=200, min_samples_leaf=10, l2_regularization=5.0, early_stopping=True
         )
         boosted = Candidate("boosting", Regressor(_piped(trees, one)))
-    exact = n <= EXACT_ROWS and n * n <= EXACT_WORK * columns.n_columns * width
-    return [*_ridges(columns, n, LANDMARKS_OF_TARGETS, exact=exact), averaged, boosted]
+    ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
+    return [*ridges, averaged, boosted]
 
 
-def _ridges(
-    columns: Columns, n: int, landmarks: int = LANDMARKS, *, exact: bool = False
-) -> list[Candidate]:
+def _exact(columns: Columns, n: int, outputs: int) -> bool:
+    """Whether all rows can be landmarks in about the time that boosting takes."""
+    return n <= EXACT_ROWS and n * n <= EXACT_WORK * columns.n_columns * outputs
+
+
+def _ridges(columns: Columns, n: int, landmarks: int, exact: bool) -> list[Candidate]:
     """Least squares: with kernels where they are affordable, on the inputs as they are if not."""
     if columns.sparse:  # zeros stay zeros, and narrow ones get kernels by themselves
         return [Candidate("ridge", Ridge())]
