@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
@@ -237,3 +237,17 @@ def test_auto_takes_trees_for_thresholds_and_kernels_for_smooth_functions(kind):
     used = {entry["name"] for entry in portfolio if entry["weight"] > 0.25}
     trees = {name for name in used if "trees" in name or "boosting" in name}
     assert used == (trees if kind == "thresholds" else {"kernel ridge"}), portfolio
+
+
+def test_a_stack_of_ridge_alone_decides_as_ridge_does():
+    """Its probabilities are clipped by their power, not projected before: rare classes feel it."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:500], y[:500]
+    costs = np.random.default_rng(0).uniform(1, 50, (10, 10)) * (1 - np.eye(10))
+    fitted = [
+        cs.TaskLossClassifier(cs.losses.CostMatrix(costs), model, random_state=0).fit(X, y)
+        for model in (Ridge(), Stack([Ridge()]))
+    ]
+    alone, stacked = (est.predict_proba(X[:100]) for est in fitted)
+    assert type(fitted[0].recalibration_).__name__ == "Temperature"
+    np.testing.assert_allclose(stacked, alone, rtol=1e-9, atol=1e-12)

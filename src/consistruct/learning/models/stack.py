@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import warnings
@@ -30,6 +31,8 @@ from consistruct.learning.selection.trials import (
     fit_model,
     leaves_out_exactly,
     one_split,
+    own_recalibration,
+    recalibrated,
     translate,
 )
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
@@ -304,14 +307,12 @@ class Stack(TargetModel):
             assert trial.left is not None
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
-            expected = self.statistic_.project(expected)
             assert trial.model is not None
             if trial.model.shrinks and isinstance(self.statistic_, ClassProbabilities):
                 trial.recalibration, _ = recalibrate(
                     self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
                 )
-                expected = trial.recalibration.for_reports(expected)
-            estimates.append(expected)
+            estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
         weights, alone = greedy_weights(estimates, criterion_for(self.statistic_, truths, weight))
         if self.combine == "best":
             weights = np.zeros(len(used))
@@ -356,6 +357,9 @@ class Stack(TargetModel):
                     fitted = fit_model(
                         trial.model, examples, statistic, np.random.default_rng(seed)
                     )
+                with contextlib.suppress(CapabilityError):  # else as its fit on fewer rows says
+                    if not sample.whole and isinstance(self.statistic_, ClassProbabilities):
+                        trial.recalibration = own_recalibration(fitted, examples)
             self.members_.append(fitted)
             self.recalibrations_.append(trial.recalibration)
             weights.append(trial.weight)
@@ -373,8 +377,7 @@ class Stack(TargetModel):
             self.members_, self.recalibrations_, self.weights_, strict=True
         ):
             expected = translate(member.statistic_, self.statistic_, member.expected(X))
-            expected = recalibration.for_reports(self.statistic_.project(expected))
-            total = total + share * expected
+            total = total + share * recalibrated(self.statistic_, recalibration, expected)
         return np.asarray(total)
 
     def left_out(self) -> LeftOut:

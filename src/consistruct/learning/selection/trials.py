@@ -23,6 +23,8 @@ __all__ = [
     "fit_model",
     "leaves_out_exactly",
     "one_split",
+    "own_recalibration",
+    "recalibrated",
     "translate",
 ]
 
@@ -126,6 +128,29 @@ def translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatA
     return target
 
 
+def recalibrated(statistic: Statistic, change: Recalibration, expected: FloatArray) -> FloatArray:
+    """Estimates in the hull of the targets: a power of probabilities clips them by itself."""
+    if isinstance(change, Unchanged):
+        return statistic.project(expected)
+    return np.asarray(change.for_reports(expected))
+
+
+def own_recalibration(fitted: TargetModel, examples: Examples) -> Recalibration:
+    """What a model's exact left-out estimates say about its probabilities."""
+    own = fitted.statistic_
+    if not (fitted.shrinks and isinstance(own, ClassProbabilities)):
+        return Unchanged()
+    left = fitted.left_out()
+    found, _ = recalibrate(
+        own,
+        own.project(left.expected),
+        take_truths(examples.truths, left.rows),
+        examples.weight[left.rows],
+        np.zeros(own.width),
+    )
+    return found
+
+
 def fit_given(
     trials: list[Trial],
     examples: Examples,
@@ -141,17 +166,7 @@ def fit_given(
             trial.reason, trial.weight = f"failed: {' '.join(str(error).split())[:200]}", 0.0
             logger.warning("%s left out: %s", trial.name, trial.reason)
             continue
-        own = trial.fitted.statistic_
-        if trial.model.shrinks and isinstance(own, ClassProbabilities):
-            left = trial.fitted.left_out()
-            truths = take_truths(examples.truths, left.rows)
-            trial.recalibration, _ = recalibrate(
-                own,
-                own.project(left.expected),
-                truths,
-                examples.weight[left.rows],
-                np.zeros(own.width),
-            )
+        trial.recalibration = own_recalibration(trial.fitted, examples)
     total = sum(trial.weight for trial in trials)
     if total == 0.0:
         raise ValueError(f"no model could be fitted: {trials[0].reason}")
