@@ -3,7 +3,7 @@
     python tools/run_page.py README.md
 
 The package is the one that this interpreter finds, not the source tree beside the page. Unlike
-tests/test_docs.py it needs no test tools, so it runs where only the package is installed.
+tests/long/test_pages.py it needs no test tools, so it runs where only the package is installed.
 """
 
 from __future__ import annotations

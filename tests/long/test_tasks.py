@@ -7,7 +7,7 @@ from benchmarks.tasks import TASKS, block_of, page, run
 
 from tests.page_blocks import commands
 
-# the first and the last are run by tests/test_docs.py, as they stand in the README
+# the first and the last are run by test_pages.py, as they stand in the README
 QUICK = TASKS[1:4]
 
 
