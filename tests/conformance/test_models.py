@@ -109,6 +109,7 @@ CASES = {
             "cv": 3,
             "combine": "best",
             "weights": [0.9, 0.1],
+            "recalibrations": [None, None],  # refused without weights
             "time_limit": -1.0,
             "n_jobs": 2,
         },

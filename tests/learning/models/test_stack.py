@@ -38,6 +38,31 @@ def data():
     return X, y
 
 
+def sharpened(left, y, *others):
+    """The power and floor of least left-out log loss, if that gains 2 %, row by row and by hand."""
+    k = left.shape[1]
+    rows = np.arange(len(y))
+    found = {}
+    for floor in (1e-4, 1e-3, 1e-2, 1e-1):
+        for power in 2.0 ** np.linspace(-3, 3, 25):
+            changed = (left + floor / k) ** power
+            changed /= changed.sum(axis=1, keepdims=True)
+            found[power, floor] = -np.log(changed[rows, y]).mean()
+    power, floor = min(found, key=found.__getitem__)
+    plain = min(value for (one, _), value in found.items() if one == 1.0)
+    if found[power, floor] > 0.98 * plain:
+        return left, *others
+    changed = [(part + floor / k) ** power for part in (left, *others)]
+    return tuple(part / part.sum(axis=1, keepdims=True) for part in changed)
+
+
+def left_out_by_hand(model, X, y, splits):
+    values = np.empty((len(y), 3))
+    for fit, out in splits:
+        values[out] = clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
+    return values
+
+
 def fitted(data, model, **settings):
     X, y = data
     return cs.TaskLossClassifier(COSTS, model, random_state=0, **settings).fit(X, y)
@@ -50,24 +75,20 @@ def test_left_out_rows_were_not_seen(data):
     shares = [entry["weight"] for entry in est.portfolio_]
     left = est.model_.left_out()
     assert left.rows.tolist() == list(range(len(y)))
-    for fit, out in splits:
-        expected = sum(
-            share * clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
-            for share, model in zip(shares, (LOGISTIC, TREE), strict=True)
-        )
-        np.testing.assert_allclose(left.expected[out], expected, rtol=1e-7, atol=1e-9)
+    expected = sum(
+        share * sharpened(left_out_by_hand(model, X, y, splits), y)[0]
+        for share, model in zip(shares, (LOGISTIC, TREE), strict=True)
+    )
+    np.testing.assert_allclose(left.expected, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_weights_minimise_log_loss_times_root_of_costs(data):
     """No average of the two on a fine grid is much better than the one that was found."""
     X, y = data
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
-    estimates = []
-    for model in (LOGISTIC, TREE):
-        values = np.empty((len(y), 3))
-        for fit, out in splits:
-            values[out] = clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
-        estimates.append(values)
+    estimates = [
+        sharpened(left_out_by_hand(model, X, y, splits), y)[0] for model in (LOGISTIC, TREE)
+    ]
 
     def criterion(share):
         mean = share * estimates[0] + (1 - share) * estimates[1]
@@ -85,13 +106,48 @@ def test_weights_minimise_log_loss_times_root_of_costs(data):
 
 def test_members_are_fitted_on_all_rows(data):
     X, y = data
-    est = fitted(data, Stack([LOGISTIC, TREE], cv=3, combine="best"))
+    splits = list(KFold(3, shuffle=True, random_state=3).split(X))
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits, combine="best"))
     best = min(est.portfolio_, key=lambda entry: entry["criterion"])
     assert best["weight"] == 1.0
     assert best["status"] == "used"
     model = (LOGISTIC, TREE)[est.portfolio_.index(best)]
     expected = clone(model.estimator).fit(X, y).predict_proba(X)
-    np.testing.assert_allclose(est.predict_proba(X), expected, atol=1e-9)
+    _, expected = sharpened(left_out_by_hand(model, X, y, splits), y, expected)
+    np.testing.assert_allclose(est.model_.expected(X), expected, atol=1e-9)
+
+
+def test_a_model_that_is_too_sure_is_recalibrated(data):
+    """A tree of single rows says 0 or 1; what it says about left-out rows is worth far less."""
+    X, y = data
+    sure = Probabilities(DecisionTreeClassifier(random_state=0))
+    splits = list(KFold(4, shuffle=True, random_state=3).split(X))
+    est = fitted(data, Stack([sure], cv=splits))
+    left = left_out_by_hand(sure, X, y, splits)
+    assert np.isin(left, (0.0, 1.0)).all()
+    expected, told = sharpened(left, y, clone(sure.estimator).fit(X, y).predict_proba(X))
+    np.testing.assert_allclose(est.model_.left_out().expected, expected, atol=1e-9)
+    np.testing.assert_allclose(est.model_.expected(X), told, atol=1e-9)
+    assert told.max() < 0.95
+
+
+def test_a_settled_stack_is_the_same_without_a_comparison(data):
+    X, _ = data
+    sure = Probabilities(DecisionTreeClassifier(random_state=0))
+    est = fitted(data, Stack([LOGISTIC, sure, Ridge("linear")], cv=3))
+    again = fitted(data, est.model_.settled())
+    np.testing.assert_allclose(again.model_.weights_, est.model_.weights_)
+    np.testing.assert_allclose(again.model_.expected(X), est.model_.expected(X), atol=1e-2)
+    assert [type(one) for one in again.model_.recalibrations_] == [
+        type(one) for one in est.model_.recalibrations_
+    ]
+
+
+def test_recalibrations_that_cannot_be_used_are_refused(data):
+    with pytest.raises(ValueError, match="go with weights"):
+        fitted(data, Stack([LOGISTIC, TREE], recalibrations=[None, None]))
+    with pytest.raises(ValueError, match="one entry of a fitted stack's recalibrations_"):
+        fitted(data, Stack([LOGISTIC, TREE], weights=[1, 1], recalibrations=[None, None]))
 
 
 def test_exact_leave_one_out_stands_for_folds(data, monkeypatch):

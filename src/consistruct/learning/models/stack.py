@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 import warnings
@@ -19,17 +18,17 @@ from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.recalibration import recalibrate
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.averaging import criterion_for, greedy_weights
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.cross_fitting import Fold, fit_fold, folds, joined
+from consistruct.learning.selection.cross_fitting import Fold, folds
 from consistruct.learning.selection.portfolio import ALL_ROWS, Candidate, portfolio
 from consistruct.learning.selection.trials import (
     Sample,
     Trial,
+    estimate_left_out,
     fit_given,
     fit_model,
-    leaves_out_exactly,
     one_split,
     own_recalibration,
     recalibrated,
@@ -50,7 +49,8 @@ LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
 class Stack(TargetModel):
     """A weighted mean of several models, with weights from left-out rows.
 
-    Every model is cross-fitted once (ridge regression has its left-out rows exactly), models are
+    Every model is cross-fitted once (ridge regression has its left-out rows exactly), class
+    probabilities that are too sure or too flat on left-out rows are recalibrated, models are
     averaged greedily while that helps, and those with a weight are fitted on all rows. The
     criterion is a proper loss together with the task loss (see
     `consistruct.learning.selection.averaging`), not the task loss alone, which few rows decide.
@@ -68,6 +68,9 @@ class Stack(TargetModel):
         Average, or only the best single model.
     weights : list of float, optional
         Weights of the models, where they are known: nothing is compared then.
+    recalibrations : list, optional
+        With `weights`: what corrects the class probabilities of each model, as in
+        `recalibrations_`. Models that know their left-out rows exactly find it themselves.
     time_limit : float, optional
         Seconds after which no further model is tried.
     n_jobs : int, optional
@@ -77,6 +80,8 @@ class Stack(TargetModel):
     ----------
     members_ : list of fitted models
     weights_ : (members,) array
+    recalibrations_ : list
+        What corrects the probabilities of each member before they are averaged.
     portfolio_ : list of dict
         For every model: name, left-out criterion and task loss, weight, seconds, and what happened.
 
@@ -103,6 +108,7 @@ class Stack(TargetModel):
         cv: Any = None,
         combine: str = "average",
         weights: Any = None,
+        recalibrations: Any = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -110,6 +116,7 @@ class Stack(TargetModel):
         self.cv = cv
         self.combine = combine
         self.weights = weights
+        self.recalibrations = recalibrations
         self.time_limit = time_limit
         self.n_jobs = n_jobs
 
@@ -153,9 +160,18 @@ class Stack(TargetModel):
     ) -> Self:
         """Fit the models whose weights are known."""
         shares = np.asarray(self.weights, dtype=np.float64)
+        changes = self.recalibrations or [Unchanged()] * len(shares)
         trials = [
-            Trial(type(model).__name__, model, reason="weight given", weight=float(share))
-            for model, share in zip(self.models, shares / shares.sum(), strict=True)
+            Trial(
+                type(model).__name__,
+                model,
+                reason="weight given",
+                weight=float(share),
+                recalibration=change,
+            )
+            for model, share, change in zip(
+                self.models, shares / shares.sum(), changes, strict=True
+            )
         ]
         self._left_out = None
         sample = Sample(np.arange(len(examples)), examples, whole=True, exact=False)
@@ -169,7 +185,12 @@ class Stack(TargetModel):
     def settled(self) -> Stack:
         """An unfitted stack of the members with their weights, which compares nothing again."""
         chosen = [clone(member) for member in self.members_]
-        return Stack(chosen, weights=self.weights_.tolist(), n_jobs=self.n_jobs)
+        return Stack(
+            chosen,
+            weights=self.weights_.tolist(),
+            recalibrations=self.recalibrations_,
+            n_jobs=self.n_jobs,
+        )
 
     # --- what is tried ---
 
@@ -191,6 +212,10 @@ class Stack(TargetModel):
 
     def _check_weights(self) -> None:
         if self.weights is None:
+            if self.recalibrations is not None:
+                raise ValueError(
+                    "recalibrations go with weights; without them they are found on held-out rows"
+                )
             return
         shares = np.asarray(self.weights, dtype=np.float64)
         several = not isinstance(self.models, str) and shares.shape == (len(self.models),)
@@ -202,6 +227,15 @@ class Stack(TargetModel):
         if self.cv is not None or self.combine != "average" or self.time_limit is not None:
             raise ValueError(
                 "with given weights there is nothing to compare: omit cv, combine and time_limit"
+            )
+        changes = self.recalibrations
+        if changes is not None and (
+            len(changes) != len(shares)
+            or not all(isinstance(one, Recalibration) for one in changes)
+        ):
+            raise ValueError(
+                "recalibrations must contain one entry of a fitted stack's recalibrations_ for "
+                f"each model, got {changes!r}"
             )
 
     def _candidates(self, statistic: Statistic, X: Any, n: int) -> list[Candidate]:
@@ -247,7 +281,7 @@ class Stack(TargetModel):
                 continue
             begun = time.perf_counter()
             try:
-                self._try(trial, sample, splits, statistic, seed)
+                estimate_left_out(trial, sample, splits, statistic, seed, self.n_jobs)
             except (ValueError, TypeError, np.linalg.LinAlgError) as error:
                 if not isinstance(self.models, str):  # the user's own: not ours to leave out
                     raise
@@ -259,34 +293,6 @@ class Stack(TargetModel):
             reasons = "; ".join(f"{trial.name} {trial.reason}" for trial in trials)
             raise ValueError(f"no model could be fitted: {reasons}")
         return trials
-
-    def _try(
-        self,
-        trial: Trial,
-        sample: Sample,
-        splits: list[Fold],
-        statistic: Statistic,
-        seed: int,
-    ) -> None:
-        """Left-out estimates: the model's own where they are exact, else one fit per fold."""
-        examples, model = sample.examples, trial.model
-        assert model is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # close enough to be compared
-            if sample.exact and leaves_out_exactly(model):
-                fitted = fit_model(model, examples, statistic, np.random.default_rng(seed))
-                try:
-                    left = fitted.left_out()
-                    if len(left.rows) == len(examples):
-                        trial.fitted, trial.left = fitted, left
-                        trial.statistic = fitted.statistic_
-                        return
-                except CapabilityError:
-                    trial.fitted = fitted  # fitted on all rows; its folds are fitted below
-            seeds = np.random.default_rng(seed).integers(2**63, size=len(splits))
-            found = fit_fold(model, examples, statistic, splits, seeds, self.n_jobs)
-            trial.left = joined([left for _, left in splits], [part[0] for part in found])
-            trial.statistic = found[0][1]
 
     # --- how they are combined ---
 
@@ -307,8 +313,7 @@ class Stack(TargetModel):
             assert trial.left is not None
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
-            assert trial.model is not None
-            if trial.model.shrinks and isinstance(self.statistic_, ClassProbabilities):
+            if isinstance(self.statistic_, ClassProbabilities):
                 trial.recalibration, _ = recalibrate(
                     self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
                 )
@@ -357,9 +362,8 @@ class Stack(TargetModel):
                     fitted = fit_model(
                         trial.model, examples, statistic, np.random.default_rng(seed)
                     )
-                with contextlib.suppress(CapabilityError):  # else as its fit on fewer rows says
-                    if not sample.whole and isinstance(self.statistic_, ClassProbabilities):
-                        trial.recalibration = own_recalibration(fitted, examples)
+                if not sample.whole and isinstance(self.statistic_, ClassProbabilities):
+                    trial.recalibration = own_recalibration(fitted, examples, trial.recalibration)
             self.members_.append(fitted)
             self.recalibrations_.append(trial.recalibration)
             weights.append(trial.weight)

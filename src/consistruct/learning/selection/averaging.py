@@ -23,7 +23,7 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["Criterion", "criterion_for", "greedy_weights"]
 
 MOST_STEPS = 30
-LEAST_GAIN = 2e-4  # relative: smaller gains on left-out rows are noise
+SMALL_SHARES = (0.25, 0.1)  # of a model that is added, beside its turn: 1/2, 1/3, …
 PROBABILITY_FLOOR = 1e-4
 
 
@@ -32,11 +32,11 @@ class Criterion(ABC):
 
     Attributes
     ----------
-    shares : tuple of float
-        What a model may get when it is added to the average, beyond its turn (1/2, 1/3, …).
+    least_gain : float
+        Relative gain on left-out rows below which nothing is added any more.
     """
 
-    shares: tuple[float, ...] = ()
+    least_gain: float = 0.0
 
     @abstractmethod
     def __call__(self, expected: FloatArray) -> float: ...
@@ -47,7 +47,9 @@ class ProperTimesTask(Criterion):
 
     The log loss is steady and knows no costs, the task loss knows them and is noisy: the product
     asks for both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
-    or by a log loss with the classes weighted by their costs, costs 5 to 10 % more.)
+    or by a log loss with the classes weighted by their costs, costs 5 to 10 % more. On 45 others:
+    small shares, and adding as long as anything is gained, cost 2 % less than equal turns that
+    stop at gains of 2e-4.)
     """
 
     def __init__(self, statistic: ClassProbabilities, truths: Any, weight: FloatArray) -> None:
@@ -68,10 +70,10 @@ class ProperTimesTask(Criterion):
 class QuadraticRisk(Criterion):
     """Σ_i v_i ½‖E_i − τ(y_i)‖² in the metric of the loss's scores.
 
-    It is smooth and convex in the weights, and every row has its say: small shares are no noise.
+    It is smooth and convex in the weights: where gains are that small, the optimum is near.
     """
 
-    shares = (0.25, 0.1)
+    least_gain = 2e-4
 
     def __init__(self, statistic: Statistic, truths: Any, weight: FloatArray) -> None:
         self.statistic = statistic
@@ -101,10 +103,10 @@ def greedy_weights(
     best = int(alone.argmin())
     weights, value, mean = np.eye(len(estimates))[best], float(alone[best]), estimates[best]
     for step in range(2, MOST_STEPS + 1):
-        turns = [(n, share) for share in (1 / step, *criterion.shares) for n in range(len(alone))]
+        turns = [(n, share) for share in (1 / step, *SMALL_SHARES) for n in range(len(alone))]
         trial = [criterion((1 - share) * mean + share * estimates[n]) for n, share in turns]
         place = int(np.argmin(trial))
-        if trial[place] > value - LEAST_GAIN * abs(value):
+        if trial[place] >= value - criterion.least_gain * abs(value):
             break
         best, share = turns[place]
         value, mean = trial[place], (1 - share) * mean + share * estimates[best]

@@ -37,6 +37,8 @@ LANDMARKS_OF_TARGETS = 2000
 EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
 TREES = 150  # of a forest of classes, a third above ALL_ROWS
 SMALL_TREES = 6000  # of all classes together
+SMALL_STEPS = 0.05, 300  # learning rate and rounds of boosted small trees up to ALL_ROWS; above,
+LARGER_STEPS = 0.08, 200  # as good on ten tables in three quarters of the time
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
 BOOSTED_ONCE = 5  # they are not fitted on every fold
@@ -67,6 +69,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     few = n <= ALL_ROWS
     n_trees = TREES if few else TREES // 3
     boosted = 1 if k == 2 else k  # trees per round
+    rate, rounds = SMALL_STEPS if few else LARGER_STEPS
     faster = f"boosting is much faster on {n} rows"
     found = [
         Candidate(
@@ -93,9 +96,9 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
                     _piped(
                         trees,
                         _boosting(
-                            learning_rate=0.05,
+                            learning_rate=rate,
                             max_leaf_nodes=8,
-                            max_iter=min(300, SMALL_TREES // boosted),
+                            max_iter=min(rounds, SMALL_TREES // boosted),
                             l2_regularization=1.0,
                         ),
                     )

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
+from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
-from consistruct.learning.selection.cross_fitting import Fold, few_threads, folds
+from consistruct.learning.selection.cross_fitting import (
+    Fold,
+    few_threads,
+    fit_fold,
+    folds,
+    joined,
+)
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
     "Sample",
     "Trial",
+    "estimate_left_out",
     "fit_given",
     "fit_model",
-    "leaves_out_exactly",
     "one_split",
     "own_recalibration",
     "recalibrated",
@@ -98,9 +108,30 @@ def one_split(
     return Sample(rows, part, whole=False, exact=False), [split]
 
 
-def leaves_out_exactly(model: TargetModel) -> bool:
-    """Whether the model has left-out estimates without folds, as ridge regression has."""
-    return type(model).left_out is not TargetModel.left_out
+def estimate_left_out(
+    trial: Trial,
+    sample: Sample,
+    splits: list[Fold],
+    statistic: Statistic,
+    seed: int,
+    n_jobs: int | None,
+) -> None:
+    """Left-out estimates: the model's own where they are exact, else one fit per fold."""
+    examples, model = sample.examples, trial.model
+    assert model is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough to be compared
+        if sample.exact and type(model).left_out is not TargetModel.left_out:
+            trial.fitted = fit_model(model, examples, statistic, np.random.default_rng(seed))
+            with contextlib.suppress(CapabilityError):
+                left = trial.fitted.left_out()
+                if len(left.rows) == len(examples):
+                    trial.left, trial.statistic = left, trial.fitted.statistic_
+                    return
+        seeds = np.random.default_rng(seed).integers(2**63, size=len(splits))
+        found = fit_fold(model, examples, statistic, splits, seeds, n_jobs)
+        trial.left = joined([left for _, left in splits], [part[0] for part in found])
+        trial.statistic = found[0][1]
 
 
 def fit_model(
@@ -135,12 +166,17 @@ def recalibrated(statistic: Statistic, change: Recalibration, expected: FloatArr
     return np.asarray(change.for_reports(expected))
 
 
-def own_recalibration(fitted: TargetModel, examples: Examples) -> Recalibration:
-    """What a model's exact left-out estimates say about its probabilities."""
+def own_recalibration(
+    fitted: TargetModel, examples: Examples, otherwise: Recalibration
+) -> Recalibration:
+    """What a model's exact left-out estimates say about its probabilities, where it has some."""
     own = fitted.statistic_
     if not (fitted.shrinks and isinstance(own, ClassProbabilities)):
-        return Unchanged()
-    left = fitted.left_out()
+        return otherwise
+    try:
+        left = fitted.left_out()
+    except CapabilityError:
+        return otherwise
     found, _ = recalibrate(
         own,
         own.project(left.expected),
@@ -166,7 +202,7 @@ def fit_given(
             trial.reason, trial.weight = f"failed: {' '.join(str(error).split())[:200]}", 0.0
             logger.warning("%s left out: %s", trial.name, trial.reason)
             continue
-        trial.recalibration = own_recalibration(trial.fitted, examples)
+        trial.recalibration = own_recalibration(trial.fitted, examples, trial.recalibration)
     total = sum(trial.weight for trial in trials)
     if total == 0.0:
         raise ValueError(f"no model could be fitted: {trials[0].reason}")
