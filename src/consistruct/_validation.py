@@ -30,6 +30,7 @@ __all__ = [
     "on_host",
     "read_integer",
     "read_number",
+    "refuse_all_forbidden",
 ]
 
 
@@ -261,6 +262,16 @@ def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
         raise ValueError(
             f"{name} must not contain NaN or +inf (−inf forbids a label), got {array[where]} at "
             f"position {position}"
+        )
+
+
+def refuse_all_forbidden(best: FloatArray) -> None:
+    """Raise if some example has no label with a finite score."""
+    empty = np.isneginf(best)
+    if empty.any():
+        raise ValueError(
+            f"every label is forbidden (score −inf) for example {int(np.argmax(empty))}; "
+            f"leave at least one label possible"
         )
 
 
