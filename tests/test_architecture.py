@@ -29,7 +29,6 @@ LEVEL = {
     "_members": 0,
     "_validation": 0,
     "_atomic": 0,
-    "_sparse": 0,
     "_compile": 0,
     "_threads": 0,
     "_budgets": 0,

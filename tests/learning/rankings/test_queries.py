@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import centred, pack_queries
 from consistruct.learning.encoding.rankings import Queries, read_queries, takes_queries

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.audit.model import Effort, Evidence, claim
 from consistruct.audit.numerics import Worst
 from consistruct.calibration import calibration_function

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.protocols import FloatArray
 
 __all__ = [

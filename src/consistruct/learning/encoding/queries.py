@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray, IntArray
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
 from consistruct.losses import Decision
 from consistruct.losses.base import dense_target

@@ -7,12 +7,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._validation import single_alpha
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import ScoreMap, single_alpha
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.choice import make_solver
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState
@@ -221,7 +222,7 @@ class Linear(TargetModel):
     # --- predicting ---
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         """Whether the surrogate's link tells expected targets."""
         surrogate: BaseSurrogate | None = getattr(self, "surrogate_", None)
         if surrogate is None:
@@ -233,7 +234,7 @@ class Linear(TargetModel):
         return surrogate.has_link and known
 
     @property
-    def decides(self) -> bool:
+    def decides(self) -> bool:  # type: ignore[override]
         """Whether predictions have the highest score, rather than the least expected loss."""
         return self.decoding == "argmax"
 

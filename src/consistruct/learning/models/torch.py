@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
 from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
-from consistruct.learning.models.base import TargetModel, refuse_idle
+from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
 from consistruct.learning.models.network_training import Training, seeded, train
@@ -314,8 +313,12 @@ class Torch(TargetModel):
         return self._outputs().expected(self._raw(X))
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         return self.surrogate.replace("_", "-") not in RANKING
+
+    @property
+    def decides(self) -> bool:  # type: ignore[override]
+        return not self.estimates
 
     def decisions(self, X: Any) -> LabelArray:
         if self.estimates:

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_cost_scale
+from consistruct._validation import check_cost_scale, is_sparse, to_dense
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
 from consistruct.learning.models.base import LeftOut

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray
 from consistruct.report.learning.baselines import Peer

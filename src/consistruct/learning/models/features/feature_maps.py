@@ -13,10 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count
+from consistruct._validation import check_count, is_sparse, refuse_idle, to_dense
 from consistruct.learning.encoding.magnitudes import column_units
-from consistruct.learning.models.base import refuse_idle
 from consistruct.learning.models.features.kernels import KERNELS, Kernel, symmetric_eigen
 from consistruct.protocols import FloatArray
 

@@ -18,8 +18,7 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, is_sparse, to_dense
 from consistruct.protocols import FloatArray
 
 __all__ = [

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import query_means, rows_of
 from consistruct.learning.models.features.feature_maps import FeatureMap, KernelFeatures

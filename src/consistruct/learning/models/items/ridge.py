@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import check_alpha
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
 from consistruct.learning.models.features.feature_choice import (
@@ -39,7 +40,6 @@ from consistruct.learning.models.items.query_ridge import (
     leave_one_query_out,
     left_out_scores,
 )
-from consistruct.learning.models.solvers.base import check_alpha
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
 

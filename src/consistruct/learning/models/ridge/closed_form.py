@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from consistruct._members import Member
+from consistruct._validation import check_alpha
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.features.kernels import symmetric_eigen
@@ -28,7 +29,7 @@ from consistruct.learning.models.ridge.spectrum import (
     Spectrum,
     inner_products,
 )
-from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
+from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 

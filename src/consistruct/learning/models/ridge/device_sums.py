@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import is_tensor, on_host
+from consistruct._validation import is_tensor, on_host, refuse_idle
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.base import LeftOut, TargetModel, refuse_idle
+from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
 from consistruct.learning.models.features.feature_maps import (
     DEFAULT_COMPONENTS,

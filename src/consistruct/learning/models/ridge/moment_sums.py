@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.features.kernels import squared_norms
 from consistruct.learning.models.solvers.base import ScoreMap

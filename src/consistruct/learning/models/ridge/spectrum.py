@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import squared_entries, to_dense
+from consistruct._validation import to_dense
 from consistruct.learning.models.features.kernels import symmetric_eigen
 from consistruct.protocols import FloatArray, Target
 from consistruct.scores.base import BaseScoreSpace
@@ -177,8 +177,8 @@ class DualRidge:
         # Qᵀ W^{1/2}(y − ȳ) with y = τ, without writing τ densely
         weighted = self._vectors * self._root[:, None]
         self._moments = np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
-        squares = squared_entries(target)
-        self.target_squares = float((squares.T @ weight).sum()) - total * float(mean @ mean)
+        squares = float(((target * target).T @ weight).sum())
+        self.target_squares = squares - total * float(mean @ mean)
         self.spectrum = Spectrum(
             self._values,
             np.sqrt(self._values)[:, None] * penalty.into(self._moments),

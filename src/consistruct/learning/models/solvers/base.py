@@ -1,4 +1,4 @@
-"""What solvers share: the score map, the result, the check of what they need and of penalties."""
+"""What solvers share: the score map, the result, the check of what they need."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse
-from consistruct._validation import check_number
+from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import BaseSurrogate
 
-__all__ = ["BaseSolver", "ScoreMap", "SolverResult", "check_alpha", "require", "single_alpha"]
+__all__ = ["BaseSolver", "ScoreMap", "SolverResult", "require"]
 
 CHUNK_BYTES = 32 * 2**20
 
@@ -149,30 +148,3 @@ def require(solver: BaseSolver, surrogate: object, instead: str) -> None:
     for needed in solver.requires:
         if not isinstance(surrogate, needed):
             raise CapabilityError(surrogate, needed.__name__, f"{type(solver).__name__}", instead)
-
-
-def single_alpha(alpha: object) -> float | None:
-    """A penalty of an iterative solver: None for "auto", or one number."""
-    checked = check_alpha(alpha)
-    if isinstance(checked, np.ndarray):
-        raise ValueError(
-            "alpha must be one number or 'auto' for iterative solvers; only the closed form "
-            "chooses among several (use GridSearchCV for the others)"
-        )
-    return checked
-
-
-def check_alpha(alpha: object) -> float | FloatArray | None:
-    """A penalty: None for "auto", one number, or several to choose from."""
-    if isinstance(alpha, str):
-        if alpha != "auto":
-            raise ValueError(
-                f"alpha must be 'auto', a non-negative number or a list of them, got {alpha!r}"
-            )
-        return None
-    if isinstance(alpha, list | tuple | np.ndarray):
-        values = np.array([check_number(value, "alpha", low=0.0) for value in alpha])
-        if len(values) == 0:
-            raise ValueError("alpha must not be an empty list; pass numbers or 'auto'")
-        return values
-    return check_number(alpha, "alpha", low=0.0)

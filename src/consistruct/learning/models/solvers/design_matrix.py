@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.learning.models.features.feature_maps import LinearFeatures
 from consistruct.learning.models.features.kernels import squared_norms
 from consistruct.learning.models.solvers.base import ScoreMap

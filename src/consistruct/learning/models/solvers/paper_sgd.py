@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._sparse import to_dense
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, single_alpha, to_dense
 from consistruct.learning.models.features.feature_maps import KernelFeatures
 from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.base import (
-    BaseSolver,
-    ScoreMap,
-    SolverResult,
-    require,
-    single_alpha,
-)
+from consistruct.learning.models.solvers.base import BaseSolver, ScoreMap, SolverResult, require
 from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
