@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.ridge import penalty_search
 from consistruct.learning.models.ridge.moment_sums import accumulate
 from consistruct.learning.models.ridge.moments import Moments
@@ -13,7 +13,6 @@ from consistruct.learning.models.ridge.penalty_search import (
     selection_rows,
     valley_search,
 )
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import FBeta
 from consistruct.surrogates import QuadraticSurrogate

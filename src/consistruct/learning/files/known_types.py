@@ -50,7 +50,7 @@ VALUES = [
     ("learning", "consistruct.learning.encoding.sequences", ("TokenStates",)),
     ("learning", "consistruct.learning.encoding.item_targets", ("ItemTargets",)),
     ("learning", "consistruct.learning.recalibration", ("Contrast", "Temperature", "Unchanged")),
-    ("learning", "consistruct.learning.models.features.kernels", ("Kernel",)),
+    ("learning", "consistruct.learning.models.features.feature_maps", ("Kernel",)),
     ("learning", "consistruct.learning.models.coordinates", ("Coordinates",)),
     ("learning", "consistruct.learning.models.probabilities", ("Question",)),
     ("learning", "consistruct.learning.models.chain.chain_weights", ("ChainWeights",)),
@@ -62,18 +62,13 @@ VALUES = [
 PLAIN = [
     (
         "consistruct.learning.models.features.feature_maps",
-        (
-            "KernelCentres",
-            "KernelFeatures",
-            "LinearFeatures",
-            "NystroemFeatures",
-            "RandomFeatures",
-            "Scaling",
-            "TransformerFeatures",
-        ),
+        ("KernelFeatures", "LinearFeatures", "Scaling", "ScoreMap", "TransformerFeatures"),
+    ),
+    (
+        "consistruct.learning.models.features.approximations",
+        ("KernelCentres", "NystroemFeatures", "RandomFeatures"),
     ),
     ("consistruct.learning.models.solvers.sgd_state", ("SGDState",)),
-    ("consistruct.learning.models.solvers.base", ("ScoreMap",)),
     ("consistruct.learning.encoding.labels", ("ClassLabels", "PartLabels", "RawLabels")),
     ("consistruct.learning.encoding.costs", ("CostLabels",)),
     ("consistruct.learning.encoding.sets", ("SetLabels",)),

@@ -11,9 +11,12 @@ from consistruct._validation import single_alpha
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
-from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
+from consistruct.learning.models.features.feature_maps import (
+    FeatureOptions,
+    ScoreMap,
+    refuse_idle_features,
+)
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.choice import make_solver
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState

@@ -20,8 +20,7 @@ from consistruct.learning.models.costs.search import (
     one_entry,
 )
 from consistruct.learning.models.costs.tuning import tuned
-from consistruct.learning.models.features.feature_maps import FeatureMap
-from consistruct.learning.models.features.kernels import one_thread_if
+from consistruct.learning.models.features.feature_maps import FeatureMap, one_thread_if
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.protocols import FloatArray

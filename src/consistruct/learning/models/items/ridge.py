@@ -14,6 +14,7 @@ import numpy as np
 from consistruct._validation import check_alpha
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
+from consistruct.learning.models.features.approximations import NystroemFeatures, RandomFeatures
 from consistruct.learning.models.features.feature_choice import (
     FIRST_ROWS,
     SEARCH_ROWS,
@@ -22,16 +23,15 @@ from consistruct.learning.models.features.feature_choice import (
     kernel_or_inputs,
 )
 from consistruct.learning.models.features.feature_maps import (
+    KERNELS,
     FeatureMap,
     FeatureOptions,
+    Kernel,
     KernelFeatures,
     LinearFeatures,
-    NystroemFeatures,
-    RandomFeatures,
     Scaling,
     transformer_features,
 )
-from consistruct.learning.models.features.kernels import KERNELS, Kernel
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores
 from consistruct.learning.models.items.query_ridge import (

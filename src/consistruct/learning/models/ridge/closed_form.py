@@ -10,8 +10,10 @@ import numpy as np
 from consistruct._members import Member
 from consistruct._validation import check_alpha
 from consistruct.learning.models.base import LeftOut
-from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.features.kernels import symmetric_eigen
+from consistruct.learning.models.features.feature_maps import (
+    ScoreMap,
+    symmetric_eigen,
+)
 from consistruct.learning.models.ridge.gcv_path import fit_from_moments
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.models.ridge.moment_sums import accumulate
@@ -29,7 +31,6 @@ from consistruct.learning.models.ridge.spectrum import (
     Spectrum,
     inner_products,
 )
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
@@ -140,7 +141,7 @@ class ClosedForm(Member):
             rng,
         )
         few_rows = self.form == "auto" and n < score_map.features.n_outputs
-        if problem.exact_kernel or self.form == "dual" or few_rows:
+        if problem.score_map.features.expands or self.form == "dual" or few_rows:
             return self._dual(problem)
         return self._primal(problem)
 
@@ -211,13 +212,15 @@ class ClosedForm(Member):
 
     def _dual(self, problem: _Problem) -> RidgeFit:
         features = problem.score_map.features.transform(problem.inputs)
-        kernel = features if problem.exact_kernel else inner_products(features)
+        kernel = features if problem.score_map.features.expands else inner_products(features)
         few_factors = len(problem.weight) > EIGEN_ROWS and np.ptp(problem.penalty.factor) == 0
         criterion = "task_loss" if self.selection == "auto" else self.selection
         selection = Selection(problem.alpha, criterion)
         solve = self._by_cholesky if few_factors else self._by_eigenvalues
         expansion, intercept, choice, estimates = solve(selection, kernel, problem)
-        coef = expansion if problem.exact_kernel else np.asarray(features.T @ expansion)
+        coef = (
+            expansion if problem.score_map.features.expands else np.asarray(features.T @ expansion)
+        )
         everyone = np.arange(len(problem.weight))
         return problem.result(coef, intercept, choice, LeftOut(everyone, estimates))
 
@@ -283,10 +286,6 @@ class _Problem:
     penalty: OutputPenalty
     alpha: float | FloatArray | None
     rng: np.random.Generator
-
-    @property
-    def exact_kernel(self) -> bool:
-        return isinstance(self.score_map.features, KernelFeatures)
 
     def some_rows(self, most: int) -> IntArray:
         """Sorted numbers of at most so many rows, drawn at random."""

@@ -19,6 +19,7 @@ import numpy as np
 from consistruct._members import Member, frozen_array
 from consistruct._validation import check_alpha
 from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.ridge.closed_form import RidgeFit
 from consistruct.learning.models.ridge.device_sums import (
     DeviceFeatures,
@@ -34,7 +35,6 @@ from consistruct.learning.models.ridge.selection import (
     penalty_grid,
 )
 from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 

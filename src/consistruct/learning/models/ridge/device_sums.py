@@ -24,12 +24,8 @@ import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.features.feature_maps import (
-    FeatureMap,
-    KernelCentres,
-    LinearFeatures,
-    RandomFeatures,
-)
+from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses.base import dense_target

@@ -22,9 +22,8 @@ import scipy.linalg
 
 from consistruct._members import Member
 from consistruct._validation import check_alpha, check_count, check_number, is_sparse, to_dense
-from consistruct.learning.models.features.feature_maps import KernelFeatures
+from consistruct.learning.models.features.feature_maps import KernelFeatures, ScoreMap
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 

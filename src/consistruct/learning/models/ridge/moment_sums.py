@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from consistruct._validation import is_sparse, to_dense
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import (
+    ScoreMap,
+    squared_norms,
+)
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray, Target
 
@@ -197,8 +198,7 @@ def accumulate(
     float32 inputs on linear features are multiplied in float32; everything else is float64.
     """
     features = score_map.features
-    linear = isinstance(features, LinearFeatures)
-    single = linear and features.transform(inputs[:1]).dtype == np.float32
+    single = features.keeps_inputs and features.transform(inputs[:1]).dtype == np.float32
     sums = MomentSums(features.n_outputs, statistic.width, single=single)
     kept: list[NDArray[Any]] = []
     for part in score_map.chunks(inputs, 4 if single else 8):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import to_dense
-from consistruct.learning.models.features.kernels import symmetric_eigen
+from consistruct.learning.models.features.feature_maps import symmetric_eigen
 from consistruct.protocols import FloatArray, Target
 from consistruct.scores.base import BaseScoreSpace
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.features.feature_maps import (
+    KERNELS,
     FeatureMap,
     LinearFeatures,
     refuse_idle_features,
 )
-from consistruct.learning.models.features.kernels import KERNELS
 from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
 from consistruct.learning.models.ridge.moment_sums import MomentSums
