@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.ridge import penalty_search
-from consistruct.learning.models.ridge.moment_sums import accumulate
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, accumulate
 from consistruct.learning.models.ridge.penalty_search import (
     FactoredRidge,
     selection_rows,

@@ -29,12 +29,12 @@ from consistruct.learning.models.ridge.device_sums import (
     single_products,
 )
 from consistruct.learning.models.ridge.selection import (
+    LEVERAGE_LIMIT,
     SELECTION_ROWS,
     JudgedRows,
     left_out_share,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 

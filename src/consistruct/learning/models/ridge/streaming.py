@@ -16,8 +16,7 @@ from consistruct.learning.models.features.feature_maps import (
 )
 from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
-from consistruct.learning.models.ridge.moment_sums import MomentSums
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, MomentSums
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
