@@ -25,8 +25,7 @@ from consistruct.learning.encoding.kinds import (
     combined_weight,
     table_inputs,
 )
-from consistruct.learning.encoding.labels import encode_again, over_parts, prepare_labels
-from consistruct.learning.encoding.names import order_of
+from consistruct.learning.encoding.labels import encode_again, order_of, over_parts, prepare_labels
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.example_costs import ExampleCosts
 from consistruct.learning.methods import has_probabilities, lazily, streams

@@ -19,11 +19,11 @@ from consistruct.learning.encoding.kinds import (
 )
 from consistruct.learning.encoding.labels import (
     encode_again,
+    order_of,
     over_classes,
     prepare_labels,
     takes_any_labels,
 )
-from consistruct.learning.encoding.names import order_of
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
 from consistruct.learning.encoding.sequences import (
     read_batch,

@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from consistruct._members import Member
 from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
-from consistruct.learning.encoding.magnitudes import column_units
+from consistruct.learning.encoding.kinds import column_units
 from consistruct.protocols import FloatArray
 
 __all__ = [
