@@ -30,8 +30,7 @@ from consistruct.learning.encoding.sequences import (
     read_sequences,
     takes_sequences,
 )
-from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.methods import streams
+from consistruct.learning.estimator import TargetEstimator, streams
 from consistruct.learning.models.base import TargetModel
 
 __all__ = ["StructuredPredictor"]
