@@ -28,7 +28,7 @@ from consistruct.learning.models.base import TargetModel
 from consistruct.learning.parameters import LossParameters
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.losses.base import Loss
 from consistruct.losses.metrics import Metric
@@ -49,7 +49,7 @@ ENGINES = {"dask": "consistruct.distributed.dask"}
 
 def has_probabilities(estimator: Any) -> bool:
     """Whether predict_proba exists: the model estimates probabilities of classes."""
-    if isinstance(getattr(estimator, "statistic_", None), ClassProbabilities):
+    if hasattr(estimator, "statistic_") and estimator.statistic_.of_classes:
         return True
     raise AttributeError("predict_proba needs a fitted model that estimates class probabilities")
 
@@ -230,8 +230,7 @@ class TargetEstimator(LossParameters):
                 return
         values = self.statistic_.values(examples.truths)
         mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
-        probabilities = isinstance(self.statistic_, ClassProbabilities)
-        if probabilities and not (self.model_.shrinks or self._asked_to_recalibrate()):
+        if self.statistic_.of_classes and not (self.model_.shrinks or self._asked_to_recalibrate()):
             return  # probabilities of classifiers, and means of several, are taken as they are
         self.recalibration_, compared = recalibrate(
             self.statistic_,

@@ -20,7 +20,7 @@ from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.choice import make_solver
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores import Dense, Full
@@ -189,7 +189,7 @@ class Linear(TargetModel):
             self.surrogate, loss, _score_space(self.scores, loss)
         )
         probabilities = hasattr(self.surrogate_, "probabilities")
-        classes = probabilities and isinstance(statistic, ClassProbabilities)
+        classes = probabilities and statistic.of_classes
         self.statistic_ = statistic if classes else TargetValues(loss)
         if self.decoding == "bayes" and not self.estimates:
             raise ValueError(
@@ -256,7 +256,7 @@ class Linear(TargetModel):
                 "expected losses",
                 f"surrogate={self.surrogate!r} only ranks predictions; use 'log' or Ridge",
             )
-        if isinstance(self.statistic_, ClassProbabilities):
+        if self.statistic_.of_classes:
             law: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
             return law
         target = self.surrogate_.expected_target(theta)

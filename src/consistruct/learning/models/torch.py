@@ -18,7 +18,7 @@ from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
 from consistruct.learning.models.network_training import Training, seeded, train
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import Loss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray
@@ -235,7 +235,7 @@ class Torch(TargetModel):
         from consistruct.torch import TaskLoss
         from consistruct.torch.criteria import preferred_surrogate
 
-        classes = isinstance(statistic, ClassProbabilities)
+        classes = statistic.of_classes
         name = self.surrogate
         if name == "auto":
             name = "log" if classes else preferred_surrogate(statistic.loss)
