@@ -23,8 +23,12 @@ from consistruct.learning.encoding.labels import (
     written_as,
 )
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
-from consistruct.learning.encoding.queries import is_query_list
-from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.encoding.queries import (
+    is_query_list,
+    losses_of_scores,
+    query_losses,
+    takes_queries,
+)
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.evaluation.cost_metrics import (
     ProfitCurve,

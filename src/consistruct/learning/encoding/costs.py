@@ -10,7 +10,7 @@ import numpy as np
 from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed
 from consistruct.losses import CostMatrix, parse_loss
 from consistruct.losses.base import Loss
-from consistruct.losses.costs.names import loss_name
+from consistruct.losses.registry import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [

@@ -16,8 +16,8 @@ from consistruct.labels import Classes
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.costs.names import loss_name
 from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.registry import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [

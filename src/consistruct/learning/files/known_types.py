@@ -74,7 +74,7 @@ PLAIN = [
     ("consistruct.learning.encoding.sets", ("SetLabels",)),
     ("consistruct.learning.encoding.candidates", ("CandidateLabels",)),
     ("consistruct.learning.encoding.orders", ("OrderLabels", "RankLabels")),
-    ("consistruct.learning.encoding.relevance", ("RelevanceLabels",)),
+    ("consistruct.learning.encoding.queries", ("RelevanceLabels",)),
     ("consistruct.learning.encoding.kinds", ("Rows",)),
     ("consistruct.learning.encoding.sequences", ("Sequences",)),
     ("consistruct.learning.encoding.rankings", ("Queries",)),

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._compile import compiled
-from consistruct._validation import check_count
-from consistruct.learning.encoding.tokens import PackedTokens, is_sparse
+from consistruct._validation import check_count, is_sparse
+from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.features.approximations import RandomFeatures
 from consistruct.learning.models.features.feature_maps import (
     Kernel,
