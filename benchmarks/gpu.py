@@ -26,11 +26,10 @@ from benchmarks.gpu_quality import SETS, TITLE, quality
 from benchmarks.measure import machine, table
 from consistruct.decoding import ChainScores
 from consistruct.decoding import chain_marginals as host_marginals
-from consistruct.learning.models.features.feature_maps import KernelCentres, RandomFeatures
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.torch import TaskLoss, chain_log_partition, chain_marginals
 

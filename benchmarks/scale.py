@@ -102,7 +102,7 @@ def job_bare(folder: str) -> dict[str, Any]:
     from scipy.linalg import blas
 
     from consistruct.distributed import Folder
-    from consistruct.learning.models.ridge.moment_sums import MomentSums
+    from consistruct.learning.models.ridge.moments import MomentSums
 
     source = Folder(folder, target=["y"])
     chunks = MomentSums(FEATURES, CLASSES).chunks

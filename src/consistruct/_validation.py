@@ -1,19 +1,25 @@
-"""Checks of user input: each message says what was given, what is allowed and what to do."""
+"""Checks of user input: each message says what was given, what is allowed and what to do.
+
+At the end what an array may be: sparse, or a tensor.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike, NDArray
 
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
+    "check_alpha",
     "check_cost_scale",
     "check_count",
     "check_counts",
@@ -26,10 +32,15 @@ __all__ = [
     "check_theta",
     "check_weights",
     "integer_labels",
+    "is_sparse",
     "is_tensor",
     "on_host",
     "read_integer",
     "read_number",
+    "refuse_all_forbidden",
+    "refuse_idle",
+    "single_alpha",
+    "to_dense",
 ]
 
 
@@ -224,6 +235,54 @@ def check_weights(values: ArrayLike, size: int, name: str, per: str) -> FloatArr
     return weights.astype(np.float64)
 
 
+def single_alpha(alpha: object) -> float | None:
+    """A penalty of an iterative solver: None for "auto", or one number."""
+    checked = check_alpha(alpha)
+    if isinstance(checked, np.ndarray):
+        raise ValueError(
+            "alpha must be one number or 'auto' for iterative solvers; only the closed form "
+            "chooses among several (use GridSearchCV for the others)"
+        )
+    return checked
+
+
+def check_alpha(alpha: object) -> float | FloatArray | None:
+    """A penalty: None for "auto", one number, or several to choose from."""
+    if isinstance(alpha, str):
+        if alpha != "auto":
+            raise ValueError(
+                f"alpha must be 'auto', a non-negative number or a list of them, got {alpha!r}"
+            )
+        return None
+    if isinstance(alpha, list | tuple | np.ndarray):
+        values = np.array([check_number(value, "alpha", low=0.0) for value in alpha])
+        if len(values) == 0:
+            raise ValueError("alpha must not be an empty list; pass numbers or 'auto'")
+        return values
+    return check_number(alpha, "alpha", low=0.0)
+
+
+def refuse_idle(model: object, where: str, used: bool, names: Iterable[str]) -> None:
+    """Raise if settings differ from their defaults though nothing uses them: none is ignored.
+
+    Parameters
+    ----------
+    model : model or estimator
+    where : str
+        When they have an effect, as a user would write it: "solver='sgd'".
+    used : bool
+        Whether that is the case.
+    names : names of the settings
+    """
+    if used:
+        return
+    parameters = inspect.signature(type(model)).parameters
+    for name in names:
+        given, default = getattr(model, name), parameters[name].default
+        if given is not default and given != default:
+            raise ValueError(f"{name}={given!r} has an effect only with {where}; omit it")
+
+
 def check_rows(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray:
     """Return a batch as float64 of shape (n, width); a wrong width never broadcasts."""
     try:
@@ -264,6 +323,16 @@ def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
         )
 
 
+def refuse_all_forbidden(best: FloatArray) -> None:
+    """Raise if some example has no label with a finite score."""
+    empty = np.isneginf(best)
+    if empty.any():
+        raise ValueError(
+            f"every label is forbidden (score −inf) for example {int(np.argmax(empty))}; "
+            f"leave at least one label possible"
+        )
+
+
 def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> LabelArray:
     """Return a batch of labels as an integer array of shape (n, *shape), or object for big ints."""
     try:
@@ -298,6 +367,16 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
             f"{name} must have shape ({expected}), one row per example, got {array.shape}"
         )
     return array
+
+
+def is_sparse(rows: Any) -> bool:
+    """Whether `rows` is a SciPy sparse container."""
+    return bool(scipy.sparse.issparse(rows))
+
+
+def to_dense(rows: Any) -> Any:
+    """The same entries as a NumPy array; no copy if it is one."""
+    return rows.toarray() if is_sparse(rows) else np.asarray(rows)
 
 
 def is_tensor(values: object) -> bool:

@@ -215,7 +215,7 @@ def _expect(truth: bool, what: str) -> None:
 
 def _losses() -> None:
     """Offset + ⟨embed, target⟩ is the loss, and the decoder finds the best label."""
-    from consistruct._sparse import to_dense
+    from consistruct._validation import to_dense
     from consistruct.losses import Hamming
 
     loss = Hamming(4)

@@ -26,8 +26,7 @@ from consistruct.guarantees.simulation.coordinates import (
 from consistruct.guarantees.simulation.descent import Descent
 from consistruct.guarantees.simulation.figures import hardness_figure, learning_curves_figure
 from consistruct.guarantees.simulation.hardness import HardnessStudy, _fits
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.report.figures import figure_csv, figure_picture

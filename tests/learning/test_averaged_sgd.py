@@ -12,9 +12,8 @@ import scipy.sparse as sp
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.sgd_run import SGDRun

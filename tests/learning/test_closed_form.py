@@ -8,16 +8,16 @@ import scipy.sparse as sp
 
 from consistruct.learning import TaskLossClassifier
 from consistruct.learning.models import Ridge
+from consistruct.learning.models.features import feature_maps
+from consistruct.learning.models.features.approximations import NystroemFeatures
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
+    Kernel,
     KernelFeatures,
     LinearFeatures,
-    NystroemFeatures,
+    ScoreMap,
 )
-from consistruct.learning.models.features.kernels import Kernel
 from consistruct.learning.models.ridge.closed_form import ClosedForm
-from consistruct.learning.models.solvers import base as solvers_base
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Tree, ZeroOne
 from consistruct.losses.base import dense_target
@@ -91,7 +91,7 @@ def test_chunks_do_not_change_the_result(monkeypatch, loss, sparse):
         rng=np.random.default_rng(0),
     )
     whole = run()
-    monkeypatch.setattr(solvers_base, "CHUNK_BYTES", 8 * 5 * 7)  # seven rows at a time
+    monkeypatch.setattr(feature_maps, "CHUNK_BYTES", 8 * 5 * 7)  # seven rows at a time
     assert len(list(score_map.chunks(inputs))) == (6 if sparse else 9)  # sparse: by entries
     chunked = run()
     assert chunked.alpha == pytest.approx(whole.alpha)
@@ -227,7 +227,7 @@ def test_memory_mapped_inputs_are_read_in_chunks(tmp_path, monkeypatch):
     mapped = np.memmap(tmp_path / "inputs.bin", dtype=np.float32, mode="w+", shape=X.shape)
     mapped[:] = X
     mapped.flush()
-    monkeypatch.setattr(solvers_base, "CHUNK_BYTES", 4 * 20 * 100)
+    monkeypatch.setattr(feature_maps, "CHUNK_BYTES", 4 * 20 * 100)
     reading = np.memmap(tmp_path / "inputs.bin", dtype=np.float32, mode="r", shape=X.shape)
     largest = 0
 

@@ -7,7 +7,7 @@ from sklearn.utils import check_array
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import consistruct as cs
-from consistruct.learning.encoding.magnitudes import known_finite
+from consistruct.learning.encoding.kinds import known_finite
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.model import Ridge

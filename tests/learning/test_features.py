@@ -6,16 +6,16 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.preprocessing import PolynomialFeatures
 
+from consistruct.learning.models.features.approximations import NystroemFeatures, RandomFeatures
 from consistruct.learning.models.features.feature_maps import (
+    Kernel,
     KernelFeatures,
     LinearFeatures,
-    NystroemFeatures,
-    RandomFeatures,
     Scaling,
     TransformerFeatures,
     dense_rows,
+    median_bandwidth,
 )
-from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
 from tests.learning.estimators import classifier
 
 

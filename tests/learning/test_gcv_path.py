@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
-from consistruct.learning.models.ridge.moment_sums import accumulate
-from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.ridge.spectrum import OutputPenalty
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.ridge.moments import Moments, accumulate
+from consistruct.learning.models.ridge.selection import OutputPenalty
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, ZeroOne
 from consistruct.losses.base import dense_target

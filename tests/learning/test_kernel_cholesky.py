@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 
 from consistruct.learning.models.features import feature_choice, feature_maps
-from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.feature_maps import Kernel, KernelFeatures, ScoreMap
 from consistruct.learning.models.ridge import closed_form
+from consistruct.learning.models.ridge.closed_form import DualRidge
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.models.ridge.selection import JudgedRows, Selection, left_out_share
-from consistruct.learning.models.ridge.spectrum import DualRidge, OutputPenalty
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.ridge.selection import (
+    JudgedRows,
+    OutputPenalty,
+    Selection,
+    left_out_share,
+)
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
 from consistruct.losses.base import dense_target

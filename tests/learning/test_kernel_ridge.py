@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.features.kernels import Kernel
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import Kernel, KernelFeatures, ScoreMap
 from consistruct.losses import Block, Hamming, Ordinal, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate

@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning.models.features.feature_choice import SampleKernel, Trial, search_kernel
-from consistruct.learning.models.features.feature_maps import FeatureOptions
-from consistruct.learning.models.features.kernels import Kernel, distances
+from consistruct.learning.models.features.feature_maps import FeatureOptions, Kernel, distances
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 10.0, 0.1]
 WEIGHT = np.ones(len(X))

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.features.feature_maps import KernelFeatures, LinearFeatures
-from consistruct.learning.models.features.kernels import Kernel
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import (
+    Kernel,
+    KernelFeatures,
+    LinearFeatures,
+    ScoreMap,
+)
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import Hamming, Ordinal, ZeroOne

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.learning.models.features.feature_maps import LinearFeatures
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.ridge import penalty_search
-from consistruct.learning.models.ridge.moment_sums import accumulate
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, accumulate
 from consistruct.learning.models.ridge.penalty_search import (
     FactoredRidge,
     selection_rows,
     valley_search,
 )
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import FBeta
 from consistruct.surrogates import QuadraticSurrogate

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import consistruct as cs
 from consistruct import losses
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.feature_maps import Kernel
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.model import Ridge

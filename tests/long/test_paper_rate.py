@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import dense_target

@@ -15,7 +15,7 @@ from consistruct.losses import Block, CostMatrix, Hamming, PartialLabels, ZeroOn
 from consistruct.losses.base import dense_target
 from consistruct.scores import Chain, Dense, Full, Predictable, Separable
 from consistruct.scores.base import EffectiveClasses
-from consistruct.scores.gram import DiagonalGram
+from consistruct.scores.full import DiagonalGram
 from consistruct.scores.linear import FunctionMap, MatrixMap
 from consistruct.testing import (
     check_decoder,

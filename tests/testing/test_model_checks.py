@@ -303,6 +303,7 @@ def test_settings_must_name_every_parameter():
 
 class RanksOnly(Smoother):
     estimates = False
+    decides = True
 
     def expected(self, X):
         check_is_fitted(self)
@@ -318,7 +319,13 @@ class RanksQuietly(RanksOnly):
         return np.zeros((len(X), 4))
 
 
+class RanksUndecided(RanksOnly):
+    decides = False
+
+
 def test_models_that_only_rank():
     check_target_model(RanksOnly(), examples=table_examples(ZeroOne(4)))
     with pytest.raises(AssertionError, match="only ranks says so"):
         check_target_model(RanksQuietly(), examples=table_examples(ZeroOne(4)))
+    with pytest.raises(AssertionError, match="only ranks decides by itself"):
+        check_target_model(RanksUndecided(), examples=table_examples(ZeroOne(4)))

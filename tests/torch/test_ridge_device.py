@@ -12,19 +12,21 @@ import torch
 import consistruct as cs
 from consistruct.learning import load, save
 from consistruct.learning.models import Ridge
-from consistruct.learning.models.features.feature_maps import (
+from consistruct.learning.models.features.approximations import (
     KernelCentres,
-    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
-    Scaling,
 )
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.feature_maps import (
+    Kernel,
+    LinearFeatures,
+    Scaling,
+    ScoreMap,
+)
 from consistruct.learning.models.ridge import device, device_sums
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import FBeta, ZeroOne
 

@@ -83,7 +83,7 @@ def estimator_for(
 def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
     """A classifier for classes and 0/1 label matrices, a structured predictor for the rest."""
     from consistruct.learning import StructuredPredictor, TaskLossClassifier
-    from consistruct.learning.encoding.relevance import takes_queries
+    from consistruct.learning.encoding.queries import takes_queries
 
     y = examples.y
     assert y is not None
@@ -104,7 +104,7 @@ def choose_estimator(examples: DataSet, **parameters: Any) -> Any:
 def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
     """What `fit`, `predict` and `task_losses` take besides X and y: the queries of a ranking."""
     from consistruct.learning import StructuredPredictor
-    from consistruct.learning.encoding.relevance import takes_queries
+    from consistruct.learning.encoding.queries import takes_queries
 
     inner = getattr(estimator, "estimator_", estimator)  # of a promise
     fitted = getattr(getattr(inner, "kind_", None), "name", "") == "queries"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import Member
-from consistruct.protocols import FloatArray, LabelArray
+from consistruct.protocols import LabelArray
 
-__all__ = ["SMALLEST_INDEX", "BaseDecoder", "refuse_all_forbidden"]
+__all__ = ["SMALLEST_INDEX", "BaseDecoder"]
 
 SMALLEST_INDEX = "smallest index"
 
@@ -24,13 +23,3 @@ class BaseDecoder(Member, ABC):
 
     @abstractmethod
     def __call__(self, theta: ArrayLike) -> LabelArray: ...
-
-
-def refuse_all_forbidden(best: FloatArray) -> None:
-    """Raise if some example has no label with a finite score."""
-    empty = np.isneginf(best)
-    if empty.any():
-        raise ValueError(
-            f"every label is forbidden (score −inf) for example {int(np.argmax(empty))}; "
-            f"leave at least one label possible"
-        )

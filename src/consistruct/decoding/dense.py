@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_counts, check_embedding, check_theta
-from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
+from consistruct._validation import check_counts, check_embedding, check_theta, refuse_all_forbidden
+from consistruct.decoding.base import BaseDecoder
 from consistruct.exceptions import FamilyError
 from consistruct.labels.base import INT64_LIMIT
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet

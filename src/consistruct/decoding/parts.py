@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count, check_theta
-from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
+from consistruct._validation import check_count, check_theta, refuse_all_forbidden
+from consistruct.decoding.base import BaseDecoder
 from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
 from consistruct.protocols import FloatArray, IntArray, LabelArray

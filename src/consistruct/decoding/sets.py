@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from consistruct._compile import compiled
 from consistruct._threads import share_rows
-from consistruct._validation import check_count, check_number, check_theta
-from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
+from consistruct._validation import check_count, check_number, check_theta, refuse_all_forbidden
+from consistruct.decoding.base import BaseDecoder
 from consistruct.labels.subsets import check_set_sizes
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 

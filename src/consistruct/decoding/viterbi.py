@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._compile import compiled
-from consistruct._validation import check_count, check_rows, check_scores
-from consistruct.decoding.base import BaseDecoder, refuse_all_forbidden
+from consistruct._validation import check_count, check_rows, check_scores, refuse_all_forbidden
+from consistruct.decoding.base import BaseDecoder
 from consistruct.exceptions import FamilyError
 from consistruct.labels.ragged import Ragged
 from consistruct.protocols import FloatArray, IntArray, LabelArray

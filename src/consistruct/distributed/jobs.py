@@ -13,9 +13,9 @@ import numpy as np
 
 from consistruct.distributed.folder import Folder, Place
 from consistruct.exceptions import DataFileError
+from consistruct.learning.estimator import verbosity
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.files.data.base import kind_of, numbers_or_names
-from consistruct.learning.methods import verbosity
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.streams.fit import fit_stream, survey_stream
 from consistruct.learning.streams.plan import make_plan, stream_model

@@ -25,11 +25,9 @@ from consistruct.learning.encoding.kinds import (
     combined_weight,
     table_inputs,
 )
-from consistruct.learning.encoding.labels import encode_again, over_parts, prepare_labels
-from consistruct.learning.encoding.names import order_of
-from consistruct.learning.estimator import TargetEstimator
+from consistruct.learning.encoding.labels import encode_again, order_of, over_parts, prepare_labels
+from consistruct.learning.estimator import TargetEstimator, has_probabilities, lazily, streams
 from consistruct.learning.example_costs import ExampleCosts
-from consistruct.learning.methods import has_probabilities, lazily, streams
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions

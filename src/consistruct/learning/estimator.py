@@ -6,37 +6,120 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._progress import showing
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_truths
-from consistruct.learning.encoding.labels import check_same_classes, loss_class
-from consistruct.learning.methods import FromBatches, lazily, verbosity
+from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.models import make_model
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.parameters import LossParameters
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
-from consistruct.learning.statistics import ClassProbabilities, Statistic
-from consistruct.losses import Decision, parse_loss
-from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.metrics import Metric, is_metric
+from consistruct.learning.statistics import Statistic
+from consistruct.losses import Decision
+from consistruct.losses.base import Loss
+from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray
 
-__all__ = ["TargetEstimator"]
+__all__ = ["TargetEstimator", "has_probabilities", "lazily", "streams", "verbosity"]
 
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
-METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+
+# Where partitions of other packages are learnt from: the package that made X, and our module with
+# `fit` and `predict` for it. Looked up by name, since engines stand above learning.
+ENGINES = {"dask": "consistruct.distributed.dask"}
 
 
-class TargetEstimator(FromBatches, LossParameters):
+# --- when methods exist, where they run, what is logged meanwhile ---
+
+
+def has_probabilities(estimator: Any) -> bool:
+    """Whether predict_proba exists: the model estimates probabilities of classes."""
+    if hasattr(estimator, "statistic_") and estimator.statistic_.of_classes:
+        return True
+    raise AttributeError("predict_proba needs a fitted model that estimates class probabilities")
+
+
+def can_stream(estimator: Any) -> bool:
+    """Whether partial_fit exists: the model has it."""
+    model = getattr(estimator, "model_", estimator.model)
+    if getattr(model, "can_stream", False):
+        return True
+    raise AttributeError(
+        f"partial_fit needs a model with stochastic training, such as "
+        f"consistruct.models.Ridge(solver='sgd'); got model={estimator.model!r}"
+    )
+
+
+streams = available_if(can_stream)
+
+
+def _engine_of(X: Any) -> Any:
+    """The module that learns from collections of another package; None for arrays and tables."""
+    package = type(X).__module__.partition(".")[0]
+    if package not in ENGINES and hasattr(X, "__dask_graph__"):
+        package = "dask"  # dask.dataframe's classes live in packages of their own
+    return import_module(ENGINES[package]) if package in ENGINES else None
+
+
+def lazily(method: Answer) -> Answer:
+    """A method that answers collections of another package partition by partition, on demand."""
+
+    @functools.wraps(method)
+    def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        engine = _engine_of(X)
+        if engine is None:
+            return method(self, X, *args, **options)
+        given = {f"argument {place}": value for place, value in enumerate(args, 2)}
+        _refuse_without_engine(**given, **options)
+        return engine.predict(self, X, method.__name__)
+
+    return cast("Answer", answer)
+
+
+def _refuse_without_engine(**given: Any) -> None:
+    """Raise if something is given that partitions of an engine are not joined with."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is not supported with partitioned X; pass arrays, or omit it")
+
+
+@contextmanager
+def verbosity(verbose: int) -> Iterator[None]:
+    """Show the package's messages while fitting: 1 for progress, 2 for details."""
+    logger = logging.getLogger("consistruct")
+    before, handler = logger.level, None
+    if verbose:
+        logger.setLevel(logging.INFO if verbose == 1 else logging.DEBUG)
+        if not logger.hasHandlers():
+            handler = logging.StreamHandler()
+            logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        if handler is not None:
+            logger.removeHandler(handler)
+
+
+# --- the estimator ---
+
+
+class TargetEstimator(LossParameters):
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
 
     Everything after the model is written here once: recalibration on left-out rows, decisions,
@@ -147,8 +230,7 @@ class TargetEstimator(FromBatches, LossParameters):
                 return
         values = self.statistic_.values(examples.truths)
         mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
-        probabilities = isinstance(self.statistic_, ClassProbabilities)
-        if probabilities and not (self.model_.shrinks or self._asked_to_recalibrate()):
+        if self.statistic_.of_classes and not (self.model_.shrinks or self._asked_to_recalibrate()):
             return  # probabilities of classifiers, and means of several, are taken as they are
         self.recalibration_, compared = recalibrate(
             self.statistic_,
@@ -192,6 +274,58 @@ class TargetEstimator(FromBatches, LossParameters):
     def _asked_to_recalibrate(self) -> bool:
         """Whether cv was given for a model that has no use for it of its own."""
         return self.cv is not None and not self.model_.uses_cv
+
+    # --- more rows than memory ---
+
+    def _fit_partitions(self, X: Any, y: Any, sample_weight: Any, **given: Any) -> bool:
+        """Fit where X lies, if it is a collection of another package; whether it was one."""
+        engine = _engine_of(X)
+        if engine is None:
+            return False
+        _refuse_without_engine(**given)
+        engine.fit(self, X, y, sample_weight)
+        return True
+
+    def fit_stream(
+        self, batches: Any, *, classes: Any = None, held_out: Any = None, passes: int = 1
+    ) -> Self:
+        """Learn from batches of rows that need not fit in memory together.
+
+        With `Ridge(solver="moments")`, and with "auto" or "ridge", exactly as from all rows at
+        once, whatever their order and partition; with a model trained by SGD in steps.
+
+        Parameters
+        ----------
+        batches : list of (X, y) or (X, y, sample_weight), or a function that returns an iterator
+            Read twice where labels or features are not known before: a list or a function can be,
+            an iterator cannot.
+        classes : array, optional
+            All classes. With it (or a loss object) and features="linear" one pass is enough.
+        held_out : batches, optional
+            Rows that take no part, by whose task loss one of several penalties is chosen; by
+            generalised cross-validation if not given.
+        passes : int
+            For SGD: how often the batches are read, in random order.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import consistruct as cs
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> batches = [(X[part::5], y[part::5]) for part in range(5)]
+        >>> ridge = cs.models.Ridge("linear", solver="moments")
+        >>> model = cs.TaskLossClassifier("zero_one", ridge).fit_stream(batches)
+        >>> model.predict(X[:2])
+        array([0, 0])
+        """
+        from consistruct.learning.streams import fit_stream
+
+        fit_stream(self, batches, classes=classes, held_out=held_out, passes=passes)
+        return self
 
     # --- predicting ---
 
@@ -336,44 +470,6 @@ class TargetEstimator(FromBatches, LossParameters):
         score : float
         """
         return -float(np.average(self.task_losses(X, y, groups), weights=sample_weight))
-
-    # --- after fitting ---
-
-    def set_loss(self, loss: Any, *, rows: Any = None) -> Self:
-        """Judge and decide by another loss from now on, without fitting again.
-
-        Possible where the model estimates something finer than the target of its loss: class
-        probabilities serve every loss over the same classes.
-
-        Parameters
-        ----------
-        loss : Loss, str or table of costs
-        rows : "pred" or "true", optional
-            What the rows of a table of costs are, where it does not say so itself.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "model_")
-        if is_metric(loss):
-            raise ValueError(
-                f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
-                f"held out during fitting; fit again with loss={loss!r}"
-            )
-        loss = loss_with_rows(loss, rows)
-        if isinstance(loss, str):
-            size = self.loss_.truths.size
-            loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
-        check_same_classes(loss, self.label_encoding_)
-        self.statistic_ = self.statistic_.with_loss(loss)
-        self.loss = self.loss_ = loss
-        if "rows" in self.get_params(deep=False):
-            self.set_params(rows=None)  # a new loss has its rows where they belong
-        self.kind_ = self.kind_.with_loss(loss)
-        for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
-            self.__dict__.pop(name, None)
-        return self
 
     @property
     def label_encoding_(self) -> Any:

@@ -15,13 +15,20 @@ from consistruct.learning.encoding.labels import (
     LabelEncoding,
     PartLabels,
     RawLabels,
+    distinct_labels,
+    in_order,
+    lookup_codes,
+    order_of,
     prepare_labels,
     written_as,
 )
-from consistruct.learning.encoding.names import distinct_labels, in_order, lookup_codes, order_of
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
-from consistruct.learning.encoding.queries import is_query_list
-from consistruct.learning.encoding.relevance import losses_of_scores, query_losses, takes_queries
+from consistruct.learning.encoding.queries import (
+    is_query_list,
+    losses_of_scores,
+    query_losses,
+    takes_queries,
+)
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.evaluation.cost_metrics import (
     ProfitCurve,
@@ -196,7 +203,7 @@ def _are_queries(loss: Any, y_pred: Any) -> bool:
     return written_as(loss) == "relevance"
 
 
-def _prediction_codes(encoding: LabelEncoding, pred: Any, loss: Loss) -> Any:
+def _prediction_codes(encoding: Any, pred: Any, loss: Loss) -> Any:
     if isinstance(encoding, RawLabels | SetLabels | RankLabels):
         return loss.predictions.check(pred, "y_pred")
     if isinstance(encoding, OrderLabels):

@@ -1,4 +1,4 @@
-"""Parameters of an estimator that reach into its frozen loss, and as files keep them."""
+"""The loss of an estimator: its fields as parameters, as files keep it, a change after fitting."""
 
 from __future__ import annotations
 
@@ -6,17 +6,29 @@ import dataclasses
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from consistruct._members import Member
 from consistruct.learning.encoding.costs import loss_with_rows
+from consistruct.learning.encoding.kinds import Kind
+from consistruct.learning.encoding.labels import check_same_classes
+from consistruct.learning.statistics import Statistic
+from consistruct.losses import parse_loss
+from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.metrics import is_metric
 
 __all__ = ["LossParameters"]
+
+METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
 
 
 class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """An estimator with a parameter `loss`, whose fields can be searched: ``loss__beta``."""
 
     loss: Any
+    loss_: Loss
+    kind_: Kind
+    statistic_: Statistic
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; with `deep`, also those of the model and the fields of a loss object."""
@@ -55,3 +67,39 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if "rows" in params:
             params["rows"] = None  # the loss has its rows where they belong
         return params
+
+    def set_loss(self, loss: Any, *, rows: Any = None) -> Self:
+        """Judge and decide by another loss from now on, without fitting again.
+
+        Possible where the model estimates something finer than the target of its loss: class
+        probabilities serve every loss over the same classes.
+
+        Parameters
+        ----------
+        loss : Loss, str or table of costs
+        rows : "pred" or "true", optional
+            What the rows of a table of costs are, where it does not say so itself.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "model_")
+        if is_metric(loss):
+            raise ValueError(
+                f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
+                f"held out during fitting; fit again with loss={loss!r}"
+            )
+        loss = loss_with_rows(loss, rows)
+        if isinstance(loss, str):
+            size = self.loss_.truths.size
+            loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
+        check_same_classes(loss, self.kind_.labels)
+        self.statistic_ = self.statistic_.with_loss(loss)
+        self.loss = self.loss_ = loss
+        if "rows" in self.get_params(deep=False):
+            self.set_params(rows=None)  # a new loss has its rows where they belong
+        self.kind_ = self.kind_.with_loss(loss)
+        for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
+            self.__dict__.pop(name, None)
+        return self

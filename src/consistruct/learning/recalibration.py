@@ -24,7 +24,7 @@ import numpy as np
 
 from consistruct._members import ArrayField, Member, frozen_array
 from consistruct.learning.models.ridge.selection import left_out_share
-from consistruct.learning.statistics import ClassProbabilities, Statistic, settled
+from consistruct.learning.statistics import Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
 
@@ -120,15 +120,15 @@ def recalibrate(
     """The correction that left-out rows ask for, and what was compared."""
     if len(weight) < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
         return Unchanged(), {}
-    if isinstance(statistic, ClassProbabilities):
+    if statistic.of_classes:
         return _temperature(statistic, expected, truths, weight)
     return _contrast(statistic, expected, truths, weight, mean)
 
 
 def _temperature(
-    statistic: ClassProbabilities, expected: FloatArray, truths: Any, weight: FloatArray
+    statistic: Statistic, expected: FloatArray, truths: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    columns = statistic.values(truths).indices
+    columns = statistic.loss.truths.index(truths)  # of the class of each row
     projected = statistic.project(expected)
     share = weight / weight.sum()
     best, found = np.inf, Temperature(1.0, FLOORS[0] / statistic.width)

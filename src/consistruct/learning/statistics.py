@@ -13,14 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
@@ -46,6 +46,8 @@ class Statistic(Member, ABC):
     """
 
     loss: Loss
+    # whether τ is the one-hot class, so that E[τ | x] are the probabilities of the classes
+    of_classes: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -237,6 +239,7 @@ class ClassProbabilities(Statistic):
     (array([1]), array([[2. , 0.8]]))
     """
 
+    of_classes: ClassVar[bool] = True
     loss: Loss
 
     @cached_property

@@ -19,19 +19,18 @@ from consistruct.learning.encoding.kinds import (
 )
 from consistruct.learning.encoding.labels import (
     encode_again,
+    order_of,
     over_classes,
     prepare_labels,
     takes_any_labels,
 )
-from consistruct.learning.encoding.names import order_of
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
 from consistruct.learning.encoding.sequences import (
     read_batch,
     read_sequences,
     takes_sequences,
 )
-from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.methods import streams
+from consistruct.learning.estimator import TargetEstimator, streams
 from consistruct.learning.models.base import TargetModel
 
 __all__ = ["StructuredPredictor"]

@@ -20,7 +20,7 @@ from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
 from consistruct.scores import Dense, Full
-from consistruct.scores.base import BaseScoreSpace, rank_tolerance
+from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.gram import dense_limit
 
 __all__ = ["CostMatrix", "MatrixLoss", "corner", "lookup", "orient", "require_listable", "span_of"]
@@ -90,8 +90,8 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[BaseScoreSpace, 
     mean = weights @ rows  # (m,)
     left, singular, right = np.linalg.svd(root * (rows - mean), full_matrices=False)
     # relative to L itself: a constant matrix leaves only rounding noise after centring
-    scale = np.array([max(float(np.abs(root * rows).max()), float(singular[0]))])
-    tolerance = rank_tolerance(matrix.shape, scale)
+    scale = max(float(np.abs(root * rows).max()), float(singular[0]))
+    tolerance = max(matrix.shape) * float(np.finfo(np.float64).eps) * scale
     kept = singular > tolerance
     if 1 + int(kept.sum()) == len(matrix):
         return Full(predictions), np.ascontiguousarray(matrix.T), tolerance

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from consistruct._budgets import SPECS
@@ -15,7 +16,6 @@ from consistruct.losses.block import Block, Mixed
 from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.files import read_cost_csv
 from consistruct.losses.costs.label_costs import LabelCosts
-from consistruct.losses.costs.names import loss_name, unknown_loss
 from consistruct.losses.decision import Decision
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
@@ -34,7 +34,16 @@ from consistruct.losses.rankings.permutation_distances import (
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
-__all__ = ["LOSSES", "Field", "LossEntry", "Offer", "parse_loss"]
+__all__ = [
+    "ALIASES",
+    "LOSSES",
+    "Field",
+    "LossEntry",
+    "Offer",
+    "loss_name",
+    "parse_loss",
+    "unknown_loss",
+]
 
 
 @dataclass(frozen=True)
@@ -210,3 +219,41 @@ def parse_loss(
         raise
     except (TypeError, ValueError) as error:
         raise LossSpecError(f"{spec!r}: {error}") from None
+
+
+# --- names as people write them: other words for the same loss, and near misses ---
+
+# what others call it: what it is called here
+ALIASES = {
+    "0-1": "zero-one",
+    "accuracy": "zero-one",
+    "error-rate": "zero-one",
+    "hamming-loss": "hamming",
+    "mae": "ordinal",
+    "mean-average-precision": "map",
+    "p-at": "precision-at",
+    "spearman": "spearman-rho",
+    "kendall-tau": "kendall",
+}
+
+
+def loss_name(head: str) -> str:
+    """The name before the first colon of a spec, as the registry writes it.
+
+    >>> loss_name("Zero_One"), loss_name("accuracy")
+    ('zero-one', 'zero-one')
+    """
+    name = head.strip().lower().replace("_", "-").replace(" ", "-")
+    return ALIASES.get(name, name)
+
+
+def unknown_loss(head: str, spec: str, known: Iterable[str]) -> str:
+    """What to say where there is no such loss: the nearest names, then all of them.
+
+    >>> print(unknown_loss("zero-on", "zero-on:3", ["zero-one"]))
+    unknown loss 'zero-on' in the spec 'zero-on:3'; did you mean zero-one? The losses are zero-one
+    """
+    names = sorted(known)
+    near = get_close_matches(loss_name(head), [*names, *ALIASES], n=2, cutoff=0.7)
+    meant = f"did you mean {' or '.join(near)}? The" if near else "the"
+    return f"unknown loss {head!r} in the spec {spec!r}; {meant} losses are {', '.join(names)}"

@@ -25,7 +25,7 @@ from consistruct.protocols import (
     ScoreSpace,
 )
 from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import DiagonalGram
+from consistruct.scores.full import DiagonalGram
 from consistruct.scores.linear import FunctionMap
 
 __all__ = ["Blocks"]

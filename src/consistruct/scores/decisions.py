@@ -12,7 +12,8 @@ from consistruct.decoding.oracles import BestDecision, Counts, Feasible, Oracle
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
 from consistruct.protocols import FloatArray, LinearMap
 from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import BaseGram, DiagonalGram, SpectralGram
+from consistruct.scores.full import DiagonalGram
+from consistruct.scores.gram import BaseGram, SpectralGram
 from consistruct.scores.linear import identity_map
 
 __all__ = ["Decisions"]

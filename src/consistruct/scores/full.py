@@ -1,4 +1,4 @@
-"""Full scores: one free score per label (F = I)."""
+"""Full scores: one free score per label (F = I), and the diagonal Gram operator of such scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count
+from consistruct._validation import check_count, check_rows
 from consistruct.decoding import LabelArgmax
 from consistruct.exceptions import CapabilityError, FamilyError, TooManyLabelsError
 from consistruct.labels import Classes
@@ -25,10 +25,10 @@ from consistruct.protocols import (
     TaskLoss,
 )
 from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import DiagonalGram
+from consistruct.scores.gram import BaseGram, group_equal
 from consistruct.scores.linear import FunctionMap, identity_map
 
-__all__ = ["FULL_WIDTH_LIMIT", "Full"]
+__all__ = ["FULL_WIDTH_LIMIT", "DiagonalGram", "Full"]
 
 FULL_WIDTH_LIMIT = VECTOR_LIMIT
 
@@ -143,3 +143,24 @@ class Full(BaseScoreSpace):
             return other.matrix(limit=FULL_WIDTH_LIMIT)
 
         return FunctionMap(lambda theta: theta @ matrix().T, lambda theta: theta @ matrix())
+
+
+class DiagonalGram(BaseGram):
+    """Ḡ = diag(weights): one-hot embeddings, each hit with the probability of its label."""
+
+    def __init__(self, weights: FloatArray) -> None:
+        self.weights = weights
+
+    @property
+    def width(self) -> int:
+        return len(self.weights)
+
+    def apply(self, theta: FloatArray) -> FloatArray:
+        return check_rows(theta, self.width) * self.weights
+
+    def solve(self, theta: FloatArray) -> FloatArray:
+        return check_rows(theta, self.width) / self.weights
+
+    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
+        # exact numbers of any magnitude: 2^-250 differs from 2^-300
+        return group_equal(self.weights, relative_to_largest=False)

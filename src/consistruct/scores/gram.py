@@ -1,4 +1,4 @@
-"""Gram operators Ḡ = E_c[F_c F_cᵀ]: diagonal and dense. Structured ones stand with their spaces."""
+"""Gram operators Ḡ = E_c[F_c F_cᵀ]: what all share; dense ones. Others stand with their spaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from consistruct.scores.base import rank_tolerance
 __all__ = [
     "BaseGram",
     "DenseGram",
-    "DiagonalGram",
     "SpectralGram",
     "dense_limit",
     "group_equal",
@@ -45,27 +44,6 @@ class BaseGram(ABC):
     def dense(self, *, limit: int = 4096) -> FloatArray:
         dense_limit(self.width, limit, "a dense Gram matrix")
         return self.apply(np.eye(self.width))
-
-
-class DiagonalGram(BaseGram):
-    """Ḡ = diag(weights): one-hot embeddings, each hit with the probability of its label."""
-
-    def __init__(self, weights: FloatArray) -> None:
-        self.weights = weights
-
-    @property
-    def width(self) -> int:
-        return len(self.weights)
-
-    def apply(self, theta: FloatArray) -> FloatArray:
-        return check_rows(theta, self.width) * self.weights
-
-    def solve(self, theta: FloatArray) -> FloatArray:
-        return check_rows(theta, self.width) / self.weights
-
-    def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
-        # exact numbers of any magnitude: 2^-250 differs from 2^-300
-        return group_equal(self.weights, relative_to_largest=False)
 
 
 class DenseGram(BaseGram):

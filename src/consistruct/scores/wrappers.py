@@ -24,7 +24,8 @@ from consistruct.protocols import (
     ScoreSpace,
 )
 from consistruct.scores.base import BaseScoreSpace, Predictable
-from consistruct.scores.gram import BaseGram, DenseGram, DiagonalGram, dense_limit, group_equal
+from consistruct.scores.full import DiagonalGram
+from consistruct.scores.gram import BaseGram, DenseGram, dense_limit, group_equal
 from consistruct.scores.linear import FunctionMap, MatrixMap, identity_map
 
 __all__ = ["Centred", "Orthonormalised"]

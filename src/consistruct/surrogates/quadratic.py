@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.exceptions import NotInSpanError
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target

@@ -191,6 +191,7 @@ class _ModelChecks:
             self.model,
             "a model that only ranks says so",
         )
+        self.ensure(self.fitted.decides, "a model that only ranks decides by itself")
         self.check_decisions(self.fitted.decisions(self.examples.inputs))
 
     def check_decisions(self, decisions: Any) -> None:

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from consistruct.scores.anova import ProductGram
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.gram import DenseGram, DiagonalGram
+from consistruct.scores.full import DiagonalGram
+from consistruct.scores.gram import DenseGram
 from consistruct.scores.item_gram import ItemGram
 from consistruct.scores.matchings import MatchingGram
 from consistruct.scores.pairs import PairOrderGram

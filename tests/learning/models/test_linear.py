@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from consistruct.exceptions import CapabilityError
 from consistruct.learning import TaskLossClassifier
 from consistruct.learning.models.linear import Linear
+from consistruct.learning.models.prepared import Prepared
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
@@ -95,6 +96,15 @@ def test_every_surrogate_that_can_be_trained_learns_iris(name: str, solver: str)
     assert (pred == Y).mean() > 0.75  # linear-regret is flat near its minimum
     assert model.estimates == surrogate.has_link
     assert model.decides == (decoding == "argmax")
+
+
+@pytest.mark.parametrize("decoding", ["bayes", "argmax"])
+def test_a_transformer_in_front_keeps_the_decoding(decoding: str) -> None:
+    model = Linear("log", alpha=0.1, decoding=decoding)
+    plain = TaskLossClassifier(COSTS, model).fit(StandardScaler().fit_transform(X), Y)
+    prepared = TaskLossClassifier(COSTS, Prepared(StandardScaler(), model)).fit(X, Y)
+    assert prepared.model_.decides == (decoding == "argmax")
+    assert (prepared.predict(X) == plain.predict(StandardScaler().fit_transform(X))).all()
 
 
 def test_models_that_only_rank_say_so() -> None:

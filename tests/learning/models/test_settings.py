@@ -10,10 +10,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
+from consistruct._validation import refuse_idle
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import PackedTokens
-from consistruct.learning.models.base import refuse_idle
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear
 from consistruct.learning.statistics import ClassProbabilities

@@ -7,10 +7,11 @@ from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.queries import pack_queries
 from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
+    Kernel,
     KernelFeatures,
     Scaling,
+    median_bandwidth,
 )
-from consistruct.learning.models.features.kernels import Kernel, median_bandwidth
 from consistruct.learning.models.items import landmark_ridge
 from consistruct.learning.models.items.landmark_ridge import LandmarkRidge
 from consistruct.learning.models.items.learners import training_queries

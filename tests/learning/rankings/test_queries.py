@@ -8,15 +8,16 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.queries import centred, pack_queries
-from consistruct.learning.encoding.rankings import Queries, read_queries, takes_queries
-from consistruct.learning.encoding.relevance import (
+from consistruct.learning.encoding.queries import (
+    centred,
     orders_of_ranks,
     orders_of_scores,
+    pack_queries,
     ranks_of_orders,
 )
+from consistruct.learning.encoding.rankings import Queries, read_queries, takes_queries
 from consistruct.losses import NDCG
 
 rng = np.random.default_rng(0)

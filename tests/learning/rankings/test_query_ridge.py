@@ -5,12 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.labels import Ragged
-from consistruct.learning.models.features.feature_maps import (
-    KernelFeatures,
-    LinearFeatures,
-    NystroemFeatures,
-)
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.approximations import NystroemFeatures
+from consistruct.learning.models.features.feature_maps import Kernel, KernelFeatures, LinearFeatures
 from consistruct.learning.models.items import query_ridge
 from consistruct.learning.models.items.query_ridge import (
     QueryProblem,

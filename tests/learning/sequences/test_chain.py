@@ -18,8 +18,7 @@ from consistruct.decoding import Viterbi, chain_marginals
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning import StructuredPredictor, TaskLossScorer
 from consistruct.learning.encoding.sequences import read_sequences
-from consistruct.learning.encoding.token_inputs import group_offsets
-from consistruct.learning.encoding.tokens import PackedTokens
+from consistruct.learning.encoding.tokens import PackedTokens, group_offsets
 from consistruct.learning.models.chain import model as chain_module
 from consistruct.learning.models.chain.held_out import STRENGTHS
 from consistruct.learning.models.chain.model import Chain

@@ -10,8 +10,14 @@ import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.token_inputs import group_offsets, is_symbolic, pack_tokens
-from consistruct.learning.encoding.tokens import FeatureHash, FeatureIndex, PackedTokens
+from consistruct.learning.encoding.tokens import (
+    FeatureHash,
+    FeatureIndex,
+    PackedTokens,
+    group_offsets,
+    is_symbolic,
+    pack_tokens,
+)
 from consistruct.learning.models.chain.token_maps import MEDIAN_SHARE, TokenMap, window_features
 
 RNG = np.random.default_rng(0)

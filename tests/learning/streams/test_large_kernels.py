@@ -5,8 +5,8 @@ import pytest
 
 import consistruct as cs
 from consistruct.learning.models import Ridge
-from consistruct.learning.models.features.feature_maps import NystroemFeatures, Scaling
-from consistruct.learning.models.features.kernels import Kernel
+from consistruct.learning.models.features.approximations import NystroemFeatures
+from consistruct.learning.models.features.feature_maps import Kernel, Scaling
 
 RNG = np.random.default_rng(0)
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.models.ridge.moment_sums import MomentSums
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, MomentSums
 
 N, D, K = 60, 4, 3
 RNG = np.random.default_rng(0)

@@ -9,12 +9,11 @@ from itertools import product
 
 import numpy as np
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.audit.model import Effort, Evidence, claim
 from consistruct.audit.numerics import Worst
 from consistruct.calibration import calibration_function
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.losses import Block, Hamming, ZeroOne
 from consistruct.losses.base import Loss

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.audit.model import Deviation, Effort, Evidence, claim
 from consistruct.audit.numerics import (
     Worst,

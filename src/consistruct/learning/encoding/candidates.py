@@ -8,12 +8,22 @@ from typing import Any
 import numpy as np
 
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.names import UNSEEN, listed, lookup_codes, shown
-from consistruct.losses.base import Loss
+from consistruct.learning.encoding.labels import (
+    UNSEEN,
+    LabelEncoding,
+    RawLabels,
+    class_labels,
+    listed,
+    lookup_codes,
+    shown,
+    written_as,
+)
+from consistruct.losses import parse_loss
+from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["CandidateLabels", "candidate_sets", "distinct_candidates"]
+__all__ = ["CandidateLabels", "candidate_sets", "distinct_candidates", "prepare_candidates"]
 
 SETS = (set, frozenset, list, tuple, np.ndarray)
 
@@ -121,3 +131,17 @@ class CandidateLabels:
         flat = np.array([label for row in rows for label in row])
         lengths = np.array([len(row) for row in rows])
         return lookup_codes(flat, self.classes), np.repeat(np.arange(len(rows)), lengths)
+
+
+def prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArray]:
+    """The loss with its sizes, the encoder and the codes, as `prepare_labels` gives them."""
+    sets = candidate_sets(y)
+    distinct = distinct_candidates(sets)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
+    if written_as(loss.loss) != "classes":  # masks over structured truths
+        encoding: LabelEncoding = RawLabels()
+        return loss, encoding, encoding.encode(sets, loss)
+    named = class_labels(loss.loss, distinct)
+    encoding = CandidateLabels(named.classes, named.predictions)
+    return loss, encoding, encoding.encode(sets, loss)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.names import are_codes, distinct_labels, listed
+from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed
 from consistruct.losses import CostMatrix, parse_loss
 from consistruct.losses.base import Loss
-from consistruct.losses.costs.names import loss_name
+from consistruct.losses.registry import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "cost_tensor",
     "example_costs",
     "is_cost_table",
+    "loss_of_costs",
     "loss_with_rows",
 ]
 
@@ -76,6 +77,16 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
     predictions, truths = _in_order(table), _in_order(truths)
     matrix = [[table[prediction].get(truth, 0) for truth in truths] for prediction in predictions]
     return CostMatrix(matrix, tuple(map(str, predictions)), tuple(map(str, truths)))
+
+
+def loss_of_costs(table: Any) -> CostMatrix:
+    """The loss of a table of costs; anything else is refused."""
+    if not is_cost_table(table):
+        raise TypeError(
+            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
+            f"got {type(table).__name__}"
+        )
+    return cost_table(table)
 
 
 def loss_with_rows(loss: Any, rows: Any) -> Any:

@@ -18,8 +18,7 @@ import numpy as np
 
 from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.queries import centred
-from consistruct.learning.encoding.relevance import orders_of_scores
+from consistruct.learning.encoding.queries import centred, orders_of_scores
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision
 from consistruct.losses.base import Loss, dense_target

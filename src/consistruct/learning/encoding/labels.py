@@ -1,63 +1,73 @@
 """Between labels as users write them (names, any classes, indicator rows) and label codes.
 
 An encoder holds arrays and flags only. `encode` marks labels that were never seen with −1, so that
-scoring can count them as wrong; fitting refuses them.
+scoring can count them as wrong; fitting refuses them. Tables of costs, candidate sets and orders
+have modules of their own, imported on use. Names of labels are at the end.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from consistruct.decoding.oracles import ORACLES
 from consistruct.labels import Classes
-from consistruct.learning.encoding.candidates import (
-    CandidateLabels,
-    candidate_sets,
-    distinct_candidates,
-)
-from consistruct.learning.encoding.costs import CostLabels, cost_table, is_cost_table
-from consistruct.learning.encoding.names import (
-    UNSEEN,
-    are_codes,
-    as_kind,
-    distinct_labels,
-    in_order,
-    listed,
-    lookup_codes,
-    shown,
-)
-from consistruct.learning.encoding.orders import OrderLabels, RankLabels, order_labels
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.costs.names import loss_name
 from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.registry import loss_name
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
+    "UNSEEN",
     "ClassLabels",
     "LabelEncoding",
     "PartLabels",
     "RawLabels",
+    "are_codes",
+    "as_kind",
     "check_same_classes",
+    "class_labels",
+    "distinct_labels",
     "encode_again",
+    "in_order",
+    "listed",
+    "lookup_codes",
     "loss_class",
+    "order_of",
     "over_classes",
     "over_parts",
     "prepare_labels",
+    "shown",
     "takes_any_labels",
     "written_as",
 ]
+
+UNSEEN = -1
+
+
+class LabelEncoding(Protocol):
+    """An encoder; `known`, where there is one, encodes what can be scored but not learnt from."""
+
+    def class_names(self, loss: Loss) -> Any:
+        """What scikit-learn calls classes: the columns of a label matrix."""
+
+    def encode(self, y: Any, loss: Loss) -> LabelArray:
+        """Codes of the truths, (n, …)."""
+
+    def decode(self, pred: LabelArray) -> Any:
+        """Predictions as users write them."""
+
+    def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        """Task loss of each prediction code against truths as the user writes them, (n,)."""
 
 
 class RawLabels:
     """Labels that are codes already: permutations, relevance grades, cost vectors, states."""
 
     def class_names(self, loss: Loss) -> Any:
-        """What scikit-learn calls classes: the columns of a label matrix."""
         return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size or 0)
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
@@ -71,7 +81,6 @@ class RawLabels:
         return pred
 
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
-        """Task loss of each prediction code against truths as the user writes them, (n,)."""
         return loss(pred, self.encode(y, loss))
 
 
@@ -131,18 +140,6 @@ class PartLabels:
         # an unseen state differs from whatever was predicted there: any other state stands for it
         other = (pred + 1) % max(len(self.states), 2)
         return loss(pred, np.where(codes == UNSEEN, other, codes))
-
-
-LabelEncoding = (
-    RawLabels
-    | ClassLabels
-    | CostLabels
-    | PartLabels
-    | SetLabels
-    | OrderLabels
-    | RankLabels
-    | CandidateLabels
-)
 
 
 def loss_class(loss: Any) -> type[Loss] | None:
@@ -252,12 +249,18 @@ def prepare_labels(
         What the decisions are for, where the loss only serves the fit.
     """
     if not isinstance(loss, str | Loss):
-        loss = _loss_of_costs(loss)
+        from consistruct.learning.encoding.costs import loss_of_costs
+
+        loss = loss_of_costs(loss)
     written = written_as(loss)
     if written == "candidates":
-        return _prepare_candidates(loss, y)
+        from consistruct.learning.encoding.candidates import prepare_candidates
+
+        return prepare_candidates(loss, y)
     if written == "orders":
-        return _prepare_orders(loss, np.asarray(y))
+        from consistruct.learning.encoding.orders import prepare_orders
+
+        return prepare_orders(loss, np.asarray(y))
     labels = np.asarray(y)
     distinct = None
     if isinstance(loss, str):
@@ -280,7 +283,7 @@ def prepare_labels(
             elif order is None and known.dtype.kind in "OUS":
                 order = classes  # whoever names all classes names them in order
             known = in_order(known, order, wanted)
-        encoding: LabelEncoding = _class_labels(found, known)
+        encoding: LabelEncoding = class_labels(found, known)
     elif written == "parts" and not structured and labels.ndim == 2:
         encoding = PartLabels(np.array([0, 1]), flat=False)
     elif written == "parts" and distinct is not None:
@@ -298,44 +301,6 @@ def prepare_labels(
     return found, encoding, codes
 
 
-def _loss_of_costs(table: Any) -> Loss:
-    if not is_cost_table(table):
-        raise TypeError(
-            f"loss must be a Loss, a spec such as 'zero_one' or a table of costs, "
-            f"got {type(table).__name__}"
-        )
-    return cost_table(table)
-
-
-def _prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArray]:
-    sets = candidate_sets(y)
-    distinct = distinct_candidates(sets)
-    if isinstance(loss, str):
-        loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
-    if written_as(loss.loss) != "classes":  # masks over structured truths
-        encoding: LabelEncoding = RawLabels()
-        return loss, encoding, encoding.encode(sets, loss)
-    named = _class_labels(loss.loss, distinct)
-    encoding = CandidateLabels(named.classes, named.predictions)
-    return loss, encoding, encoding.encode(sets, loss)
-
-
-def _prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding, LabelArray]:
-    if getattr(loss, "ties", "refuse") != "refuse":
-        encoding: LabelEncoding = RankLabels()
-        return loss, encoding, encoding.encode(labels, loss)
-    encoding, partial = order_labels(labels)
-    if isinstance(loss, str):
-        loss = parse_loss(loss, sizes=Sizes(n_parts=labels.shape[1]))
-        if partial and hasattr(loss, "ties"):  # a tied pair has no order to disagree with
-            loss = dataclasses.replace(loss, ties="exclude")
-    elif loss.n is None:
-        loss = loss.at(labels.shape[1])
-    if loss.n != labels.shape[1]:
-        raise ValueError(f"{loss!r} needs y of shape (n, {loss.n}), got {labels.shape}")
-    return loss, encoding, encoding.encode(labels, loss)
-
-
 def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Sizes:
     if labels.ndim == 1:  # classes, or labels of one part
         return Sizes(len(distinct), 1, max(2, len(distinct)))
@@ -347,7 +312,7 @@ def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Si
     return Sizes(n_parts=labels.shape[1] if labels.ndim > 1 else None, n_states=n_states)
 
 
-def _class_labels(loss: Loss, distinct: Any) -> ClassLabels:
+def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
     """Names of the loss where it has some, else codes 0..m−1, else the sorted classes of y."""
     truths, predictions = loss.truths, loss.predictions
     assert isinstance(truths, Classes)
@@ -394,3 +359,114 @@ def _prediction_labels(loss: Loss, classes: Any) -> Any:
             )
         return np.append(classes, label).astype(np.result_type(classes, np.int64))
     return classes if size == len(classes) else np.arange(size)
+
+
+# --- names of labels: distinct ones, their codes, and how messages show them ---
+
+
+def distinct_labels(labels: Any) -> Any:
+    """The different labels in order, which must be of one type."""
+    try:
+        return np.unique(np.asarray(labels))
+    except TypeError:
+        raise TypeError(
+            "y must contain labels of one type that can be sorted, got a mixture (numbers and "
+            "strings, or missing values); convert them to strings first"
+        ) from None
+
+
+def order_of(y: Any) -> tuple[Any, ...] | None:
+    """The classes in order, where y is an ordered categorical of pandas; else None."""
+    dtype: Any = getattr(y, "dtype", None)
+    return tuple(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+
+
+def in_order(distinct: Any, order: Any, asked: object) -> Any:
+    """The classes from the lowest to the highest, for a loss or metric that asks for it.
+
+    Numbers have an order, and so have text that is numbers and single letters; other text must
+    be put in order by whoever knows it.
+    """
+    if order is not None:
+        written = {str(label): label for label in distinct}
+        unknown = [name for name in written if name not in {str(label) for label in order}]
+        if unknown:
+            raise ValueError(
+                f"y contains {shown(written[unknown[0]])}, which is not one of {listed(order)}"
+            )
+        known = [written[str(label)] for label in order if str(label) in written]
+        return as_kind(known, distinct.dtype)
+    if distinct.dtype.kind not in "OUS" or len(distinct) < 3:
+        return distinct  # the distance of two classes is the same both ways
+    if all(isinstance(label, str) and len(label) == 1 for label in distinct.tolist()):
+        return distinct  # A to F
+    try:
+        return distinct[np.argsort([float(label) for label in distinct], kind="stable")]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{asked!r} needs the order of the classes, and text has none: y contains "
+            f"{listed(distinct)}; name them from lowest to highest in the loss, such as "
+            "'ordinal:low,mid,high' or 'qwk:low,mid,high', or pass numbers or an ordered pandas "
+            "Categorical"
+        ) from None
+
+
+def lookup_codes(labels: Any, classes: Any) -> LabelArray:
+    """Position of each label in `classes`, −1 if it is not there."""
+    if len(labels) == 0:
+        return np.zeros(0, dtype=np.int64)
+    _check_kinds(labels, classes)
+    if labels.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
+        position = {label: code for code, label in reversed(list(enumerate(classes.tolist())))}
+        return np.array([position.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
+    whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu"
+    if whole and np.array_equal(classes, np.arange(len(classes))):
+        inside = (labels >= 0) & (labels < len(classes))
+        return np.where(inside, labels.astype(np.int64), UNSEEN)
+    order = np.argsort(classes, kind="stable")
+    place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
+    codes = order[place]
+    return np.where(classes[codes] == labels, codes, UNSEEN).astype(np.int64)
+
+
+def _check_kinds(labels: Any, classes: Any) -> None:
+    """Refuse text where the classes are numbers, and the other way round: all would be unknown."""
+    for given, known, one, other in (
+        (labels, classes, "text", "numbers"),
+        (classes, labels, "numbers", "text"),
+    ):
+        if given.dtype.kind in "US" and known.dtype.kind in "iufb":
+            raise ValueError(
+                f"y contains {one} such as {shown(labels[0])}, but the classes are {other}, "
+                f"{listed(classes)}; convert y to the type that the model was fitted on"
+            )
+
+
+def are_codes(distinct: Any, size: int) -> bool:
+    """Whether labels are integers of 0..size−1 already."""
+    return distinct.dtype.kind in "iub" and int(distinct.min()) >= 0 and int(distinct.max()) < size
+
+
+def as_kind(labels: list[Any], kind: np.dtype[Any]) -> Any:
+    """Labels as an array of the dtype of y where they fit, else of objects."""
+    if kind.kind in "US":
+        return np.array(labels)
+    if kind.kind in "iufb":
+        try:
+            return np.array(labels).astype(kind)
+        except ValueError:  # names that are no numbers
+            pass
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
+def shown(label: Any) -> str:
+    """A label as messages show it."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def listed(labels: Any) -> str:
+    """Several labels as messages show them, the first eight."""
+    first = [shown(label) for label in list(labels)[:8]]
+    return ", ".join(first) + (", …" if len(labels) > 8 else "")

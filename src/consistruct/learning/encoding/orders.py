@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.labels import Permutations
-from consistruct.learning.encoding.names import (
+from consistruct.learning.encoding.labels import (
     UNSEEN,
+    LabelEncoding,
     are_codes,
     distinct_labels,
     listed,
     lookup_codes,
     shown,
 )
-from consistruct.losses import Kendall
-from consistruct.losses.base import Loss
+from consistruct.losses import Kendall, parse_loss
+from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["OrderLabels", "RankLabels", "order_labels", "orders_from_ranks"]
+__all__ = ["OrderLabels", "RankLabels", "order_labels", "orders_from_ranks", "prepare_orders"]
 
 
 def orders_from_ranks(ranks: ArrayLike) -> IntArray:
@@ -220,3 +221,20 @@ def _refuse_ties(labels: Any, codes: IntArray) -> None:
             "(for ranks with ties use Kendall(k, ties='exclude'), for ranks without ties "
             "orders_from_ranks)"
         )
+
+
+def prepare_orders(loss: Any, labels: LabelArray) -> tuple[Loss, LabelEncoding, LabelArray]:
+    """The loss with its sizes, the encoder and the codes, as `prepare_labels` gives them."""
+    if getattr(loss, "ties", "refuse") != "refuse":
+        encoding: LabelEncoding = RankLabels()
+        return loss, encoding, encoding.encode(labels, loss)
+    encoding, partial = order_labels(labels)
+    if isinstance(loss, str):
+        loss = parse_loss(loss, sizes=Sizes(n_parts=labels.shape[1]))
+        if partial and hasattr(loss, "ties"):  # a tied pair has no order to disagree with
+            loss = dataclasses.replace(loss, ties="exclude")
+    elif loss.n is None:
+        loss = loss.at(labels.shape[1])
+    if loss.n != labels.shape[1]:
+        raise ValueError(f"{loss!r} needs y of shape (n, {loss.n}), got {labels.shape}")
+    return loss, encoding, encoding.encode(labels, loss)

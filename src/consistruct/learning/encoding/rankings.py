@@ -10,10 +10,11 @@ from sklearn.utils.validation import validate_data
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
-from consistruct.learning.encoding.queries import QueryBatch, pack_queries
-from consistruct.learning.encoding.relevance import (
+from consistruct.learning.encoding.queries import (
+    QueryBatch,
     RelevanceLabels,
     losses_of_orders,
+    pack_queries,
     ranking_loss,
     ranks_of_orders,
     takes_queries,

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
 from consistruct.learning.encoding.tags import TagSet, pack_tags
-from consistruct.learning.encoding.token_inputs import read_tokens
-from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, is_sparse
+from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, read_tokens
 from consistruct.learning.statistics import Statistic, simplex_projection
 from consistruct.losses import Hamming
 from consistruct.losses.base import Loss

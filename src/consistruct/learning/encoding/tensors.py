@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.magnitudes import check_magnitude, scale_for
+from consistruct.learning.encoding.kinds import check_magnitude, scale_for
 
 __all__ = ["device_inputs", "take_tensor"]
 

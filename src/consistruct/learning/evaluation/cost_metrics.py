@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from consistruct.learning.encoding.costs import cost_tensor
-from consistruct.learning.encoding.names import are_codes, distinct_labels, listed, lookup_codes
-from consistruct.learning.encoding.names import shown as shown_label
+from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed, lookup_codes
+from consistruct.learning.encoding.labels import shown as shown_label
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = ["ProfitCurve", "example_losses", "profit_curve", "savings"]

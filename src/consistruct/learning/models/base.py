@@ -7,9 +7,7 @@ estimators decode, recalibrate and report, once for all models.
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -20,7 +18,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["LeftOut", "TargetModel", "refuse_idle"]
+__all__ = ["LeftOut", "TargetModel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +60,10 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     shrinks : bool
         Whether a penalty pulls its estimates towards their mean, so that left-out rows are asked
         how far (least squares); probabilities of other models are taken as they are.
+    estimates : bool
+        Whether `expected` answers; False for models that only rank labels, which then decide.
+    decides : bool
+        Whether predictions are the model's own (`decisions`), not decoded from `expected`.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("rows",)
@@ -71,6 +73,8 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     can_stream: ClassVar[bool] = False
     uses_cv: ClassVar[bool] = False
     shrinks: ClassVar[bool] = False
+    estimates: ClassVar[bool] = True
+    decides: ClassVar[bool] = False
 
     statistic_: Statistic  # what `expected` estimates: the one asked for, or the model's own
 
@@ -109,16 +113,6 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
 
     # --- optional capabilities ---
 
-    @property
-    def estimates(self) -> bool:
-        """Whether `expected` answers; False for models that only rank labels."""
-        return True
-
-    @property
-    def decides(self) -> bool:
-        """Whether predictions are the model's own (`decisions`), not decoded from `expected`."""
-        return not self.estimates
-
     def decisions(self, X: Any) -> LabelArray | Any:
         """Predictions as codes, by the model's own rule; needed of models that only rank."""
         return self.statistic_.decode(self.expected(X))
@@ -131,24 +125,3 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
             "held-out estimates without refitting",
             "pass cv= to the estimator, which then fits on folds",
         )
-
-
-def refuse_idle(model: BaseEstimator, where: str, used: bool, names: Iterable[str]) -> None:
-    """Raise if settings differ from their defaults though nothing uses them: none is ignored.
-
-    Parameters
-    ----------
-    model : estimator
-    where : str
-        When they have an effect, as a user would write it: "solver='sgd'".
-    used : bool
-        Whether that is the case.
-    names : names of the settings
-    """
-    if used:
-        return
-    parameters = inspect.signature(type(model)).parameters
-    for name in names:
-        given, default = getattr(model, name), parameters[name].default
-        if given is not default and given != default:
-            raise ValueError(f"{name}={given!r} has an effect only with {where}; omit it")

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
-from consistruct._sparse import is_sparse
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct._validation import is_sparse
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses import Decision
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, Target
@@ -81,7 +81,7 @@ def coordinates_of(
     columns = values @ into
     varying = _varying(columns)
     into, out, columns = into[:, varying], out[varying], columns[:, varying]
-    if isinstance(statistic, ClassProbabilities) and len(varying) == 2:
+    if statistic.of_classes and len(varying) == 2:
         # of two classes one is enough; of more, all are fitted: contrasts of classes would save
         # one column and lose the plain question "this class or not" that trees answer best
         into, out, columns = into[:, :1], out[:1] - out[1:], columns[:, :1]

@@ -7,16 +7,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._validation import single_alpha
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
-from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
+from consistruct.learning.models.features.feature_maps import (
+    FeatureOptions,
+    ScoreMap,
+    refuse_idle_features,
+)
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import ScoreMap, single_alpha
 from consistruct.learning.models.solvers.choice import make_solver
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.scores import Dense, Full
@@ -185,7 +189,7 @@ class Linear(TargetModel):
             self.surrogate, loss, _score_space(self.scores, loss)
         )
         probabilities = hasattr(self.surrogate_, "probabilities")
-        classes = probabilities and isinstance(statistic, ClassProbabilities)
+        classes = probabilities and statistic.of_classes
         self.statistic_ = statistic if classes else TargetValues(loss)
         if self.decoding == "bayes" and not self.estimates:
             raise ValueError(
@@ -221,7 +225,7 @@ class Linear(TargetModel):
     # --- predicting ---
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         """Whether the surrogate's link tells expected targets."""
         surrogate: BaseSurrogate | None = getattr(self, "surrogate_", None)
         if surrogate is None:
@@ -233,7 +237,7 @@ class Linear(TargetModel):
         return surrogate.has_link and known
 
     @property
-    def decides(self) -> bool:
+    def decides(self) -> bool:  # type: ignore[override]
         """Whether predictions have the highest score, rather than the least expected loss."""
         return self.decoding == "argmax"
 
@@ -252,7 +256,7 @@ class Linear(TargetModel):
                 "expected losses",
                 f"surrogate={self.surrogate!r} only ranks predictions; use 'log' or Ridge",
             )
-        if isinstance(self.statistic_, ClassProbabilities):
+        if self.statistic_.of_classes:
             law: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
             return law
         target = self.surrogate_.expected_target(theta)

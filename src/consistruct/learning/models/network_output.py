@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses.base import dense_target

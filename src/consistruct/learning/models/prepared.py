@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
@@ -85,8 +85,12 @@ class Prepared(TargetModel):
         return np.ascontiguousarray(values, dtype=np.float64)
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         return self.model_.estimates
+
+    @property
+    def decides(self) -> bool:  # type: ignore[override]
+        return self.model_.decides
 
     def expected(self, X: Any) -> Any:
         check_is_fitted(self, "model_")

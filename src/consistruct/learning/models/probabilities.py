@@ -224,7 +224,7 @@ class Probabilities(TargetModel):
 
 def _questions(statistic: Statistic, values: Target) -> list[Question]:
     """What is asked of each row, from the values of the statistic."""
-    if isinstance(statistic, ClassProbabilities):
+    if statistic.of_classes:
         present, codes = np.unique(values.indices, return_inverse=True)
         every = np.arange(statistic.width)
         return [Question(every, sp.csr_array(sp.eye_array(statistic.width))[present], codes)]

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
 from consistruct.exceptions import CapabilityError
 from consistruct.labels import Ragged
-from consistruct.learning.models.base import TargetModel, refuse_idle
+from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
 from consistruct.learning.models.network_training import Training, seeded, train
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import Loss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray
@@ -236,7 +235,7 @@ class Torch(TargetModel):
         from consistruct.torch import TaskLoss
         from consistruct.torch.criteria import preferred_surrogate
 
-        classes = isinstance(statistic, ClassProbabilities)
+        classes = statistic.of_classes
         name = self.surrogate
         if name == "auto":
             name = "log" if classes else preferred_surrogate(statistic.loss)
@@ -314,8 +313,12 @@ class Torch(TargetModel):
         return self._outputs().expected(self._raw(X))
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         return self.surrogate.replace("_", "-") not in RANKING
+
+    @property
+    def decides(self) -> bool:  # type: ignore[override]
+        return not self.estimates
 
     def decisions(self, X: Any) -> LabelArray:
         if self.estimates:

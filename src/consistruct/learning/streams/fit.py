@@ -14,7 +14,7 @@ from consistruct.learning.encoding.kinds import (
     table_inputs,
 )
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
-from consistruct.learning.methods import verbosity
+from consistruct.learning.estimator import verbosity
 from consistruct.learning.models.ridge.model import MOMENTS, Ridge
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
 from consistruct.learning.streams.source import Batch, Source

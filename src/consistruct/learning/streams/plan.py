@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_cost_scale
+from consistruct._validation import check_cost_scale, is_sparse, to_dense
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
 from consistruct.learning.models.base import LeftOut
-from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
+from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.ridge.from_moments import Examined
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.recalibration import Unchanged, recalibrate
@@ -93,7 +92,7 @@ class Plan:
     @property
     def shows_faults(self) -> bool:
         """Whether the sums themselves tell that an input is not finite, as those of inputs do."""
-        return isinstance(self.features, LinearFeatures)
+        return self.features.keeps_inputs
 
     def inputs(self, X: Any, *, checked: bool = True) -> Any:
         """Checked inputs; plain arrays may go unchecked where the sums will show what is wrong."""

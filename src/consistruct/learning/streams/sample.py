@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.protocols import FloatArray
 
 __all__ = ["RowSample", "content_keys", "mixed"]

@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from consistruct.learning.models.ridge.moment_sums import MomentSums
-from consistruct.learning.models.ridge.moments import ARRAYS, NUMBERS, Moments
+from consistruct.learning.models.ridge.moments import ARRAYS, NUMBERS, Moments, MomentSums
 from consistruct.learning.streams.sample import RowSample, content_keys
 from consistruct.learning.streams.source import Batch
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct.learning.encoding.names import distinct_labels
+from consistruct._validation import is_sparse, to_dense
+from consistruct.learning.encoding.labels import distinct_labels
 from consistruct.learning.streams.sample import RowSample, content_keys
 from consistruct.learning.streams.source import Batch
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Classes
 from consistruct.losses import CostVectors, Decision, FBeta, Hamming
 from consistruct.losses.base import Loss, dense_target

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 
 __all__ = ["overlap"]
 

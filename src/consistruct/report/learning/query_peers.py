@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray
 from consistruct.report.learning.baselines import Peer
@@ -40,14 +40,14 @@ def query_peers(kind: Any) -> list[Peer]:
 
 
 def _mean_loss(kind: Any, scores: FloatArray, grades: Ragged) -> float:
-    from consistruct.learning.encoding.relevance import losses_of_orders, orders_of_scores
+    from consistruct.learning.encoding.queries import losses_of_orders, orders_of_scores
 
     orders = orders_of_scores(grades.with_values(np.nan_to_num(scores)))
     return float(losses_of_orders(kind.loss, orders, grades).mean())
 
 
 def _orders(scores: FloatArray, batch: Any) -> Ragged:
-    from consistruct.learning.encoding.relevance import orders_of_scores
+    from consistruct.learning.encoding.queries import orders_of_scores
 
     return orders_of_scores(Ragged(np.nan_to_num(scores), batch.offsets))
 

@@ -14,7 +14,7 @@ import numpy as np
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy
 from consistruct.guarantees.risk.views import View
 from consistruct.labels import Ragged
-from consistruct.learning.encoding.relevance import ranks_of_orders, with_grades
+from consistruct.learning.encoding.queries import ranks_of_orders, with_grades
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.rankings.orders import rows_at
 from consistruct.protocols import FloatArray, IntArray, ListLoss

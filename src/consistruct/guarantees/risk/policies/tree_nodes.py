@@ -12,7 +12,7 @@ import numpy as np
 
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy
 from consistruct.guarantees.risk.views import View
-from consistruct.learning.encoding.names import UNSEEN
+from consistruct.learning.encoding.labels import UNSEEN
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.protocols import FloatArray, IntArray, LabelTreeLoss

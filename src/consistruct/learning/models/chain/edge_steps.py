@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from consistruct._validation import is_sparse
 from consistruct.decoding import boundary_scores
-from consistruct.learning.encoding.tokens import is_sparse
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.protocols import IntArray

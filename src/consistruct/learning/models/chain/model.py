@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, refuse_idle, single_alpha
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
@@ -17,7 +17,6 @@ from consistruct.learning.encoding.tokens import (
     PackedTokens,
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.base import refuse_idle
 from consistruct.learning.models.chain.chain_weights import (
     ChainWeights,
     refuse_broken_constraints,
@@ -30,7 +29,6 @@ from consistruct.learning.models.chain.risk import ChainRisk, minimise
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet, fit_identity, hold_out
-from consistruct.learning.models.solvers.base import single_alpha
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.learning.statistics import Statistic

@@ -52,12 +52,12 @@ class ChainPredictor(TargetModel):
     n_features_in_: int
 
     @property
-    def estimates(self) -> bool:
+    def estimates(self) -> bool:  # type: ignore[override]
         """Probabilities under the log loss, regressions on the loss under the quadratic one."""
         return chain_surrogate(self.surrogate).name in ("log", "quadratic")
 
     @property
-    def decides(self) -> bool:
+    def decides(self) -> bool:  # type: ignore[override]
         """Whether predictions are those of Viterbi rather than decoded from `expected`."""
         return self.decoding == "argmax"
 

@@ -9,10 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._compile import compiled
-from consistruct._validation import check_count
-from consistruct.learning.encoding.tokens import PackedTokens, is_sparse
-from consistruct.learning.models.features.feature_maps import RandomFeatures
-from consistruct.learning.models.features.kernels import Kernel, median_bandwidth, squared_norms
+from consistruct._validation import check_count, is_sparse
+from consistruct.learning.encoding.tokens import PackedTokens
+from consistruct.learning.models.features.approximations import RandomFeatures
+from consistruct.learning.models.features.feature_maps import (
+    Kernel,
+    median_bandwidth,
+    squared_norms,
+)
 from consistruct.protocols import IntArray
 
 __all__ = ["TokenMap", "window_features"]

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.learning.models.costs.weighted_ridge import fit_weighted
+from consistruct.learning.models.features.approximations import NystroemFeatures
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
+    Kernel,
     LinearFeatures,
-    NystroemFeatures,
     Scaling,
+    distances,
+    median_bandwidth,
 )
-from consistruct.learning.models.features.kernels import Kernel, distances, median_bandwidth
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["FIRST_KERNEL", "Trial", "cost_level", "level_weight", "search_kernels"]

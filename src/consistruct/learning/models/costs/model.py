@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._sparse import to_dense
-from consistruct._validation import check_count
+from consistruct._validation import check_count, refuse_idle, to_dense
 from consistruct.decoding.oracles import counted_calls
-from consistruct.learning.models.base import LeftOut, TargetModel, refuse_idle
+from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import (
     MANY_ROWS,
@@ -21,8 +20,7 @@ from consistruct.learning.models.costs.search import (
     one_entry,
 )
 from consistruct.learning.models.costs.tuning import tuned
-from consistruct.learning.models.features.feature_maps import FeatureMap
-from consistruct.learning.models.features.kernels import one_thread_if
+from consistruct.learning.models.features.feature_maps import FeatureMap, one_thread_if
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.protocols import FloatArray

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.decoding.oracles import counted_calls
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.models.base import TargetModel

@@ -14,28 +14,28 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct.learning.models.features.feature_maps import (
-    FeatureMap,
-    FeatureOptions,
+from consistruct._validation import is_sparse, to_dense
+from consistruct.learning.models.features.approximations import (
     KernelCentres,
-    KernelFeatures,
-    LinearFeatures,
     NystroemFeatures,
     RandomFeatures,
-    Scaling,
-    dense_rows,
-    transformer_features,
 )
-from consistruct.learning.models.features.kernels import (
+from consistruct.learning.models.features.feature_maps import (
     KERNELS,
+    FeatureMap,
+    FeatureOptions,
     Kernel,
+    KernelFeatures,
+    LinearFeatures,
+    Scaling,
+    ScoreMap,
+    dense_rows,
     distances,
     median_bandwidth,
     one_thread_if,
+    transformer_features,
 )
 from consistruct.learning.models.ridge.selection import LOSS_SLACK
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
 

@@ -1,49 +1,193 @@
-"""Feature maps φ: the only code that knows what an input x is; and what estimators say of them.
+"""Feature maps φ, the only code that knows what an input x is, and the kernels behind them.
 
-A fitted map holds arrays, numbers, strings and kernels only, so that it can be written to a file.
+A fitted map holds arrays, numbers, strings and kernels only, so that it can be written to a file;
+a score map puts weights on its features. Maps on some landmarks or random frequencies are in
+`approximations.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
+from threadpoolctl import ThreadpoolController
 
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count
-from consistruct.learning.encoding.magnitudes import column_units
-from consistruct.learning.models.base import refuse_idle
-from consistruct.learning.models.features.kernels import KERNELS, Kernel, symmetric_eigen
+from consistruct._members import Member
+from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
+from consistruct.learning.encoding.kinds import column_units
 from consistruct.protocols import FloatArray
 
 __all__ = [
     "DEFAULT_COMPONENTS",
     "FEATURES",
+    "KERNELS",
     "FeatureMap",
     "FeatureOptions",
-    "KernelCentres",
+    "Kernel",
     "KernelFeatures",
+    "KernelName",
     "LinearFeatures",
-    "NystroemFeatures",
-    "RandomFeatures",
     "Scaling",
+    "ScoreMap",
     "TransformerFeatures",
+    "dense_rows",
+    "distances",
+    "median_bandwidth",
+    "one_thread_if",
     "refuse_idle_features",
+    "squared_norms",
+    "symmetric_eigen",
     "transformer_features",
 ]
 
+KernelName = Literal["rbf", "laplace", "poly"]
+KERNELS: tuple[str, ...] = ("rbf", "laplace", "poly")
 FEATURES = ("auto", "linear", "rbf", "laplace", "poly", "nystroem", "random")
 WIDE = 4096  # more columns than this count as very wide: they are rich enough for linear scores
 WIDE_SPARSE = 1024  # sparse inputs with fewer columns are narrow enough for kernels
 DEFAULT_COMPONENTS = 3072
 DENSE_LANDMARK_LIMIT = 2**27  # entries; landmarks of sparse inputs are kept as an array
-# Smallest eigenvalue of K_mm, of the largest, down to which sums of kernel values are whitened
-# instead of rows: rounding ε of the sums grows by its inverse, the sums fall with it.
-MIXED_AFTERWARDS = {"float64": 1e-6, "float32": 1e-4}
+SINGLE_THREAD_SIZES = range(128, 2049)  # of matrices that one thread decomposes
+CHUNK_BYTES = 32 * 2**20  # features that are made at a time
+
+
+# --- kernels ---
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel(Member):
+    """A positive definite function of two inputs, with a bandwidth h in the units of the inputs.
+
+    ``rbf``: exp(−‖x−z‖²/2h²). ``laplace``: exp(−‖x−z‖₁/h). ``poly``: (⟨x,z⟩/h² + coef0)^degree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Kernel("rbf", 1.0)(np.array([[0.0], [1.0]]), np.array([[0.0]])).round(4).ravel()
+    array([1.    , 0.6065])
+    """
+
+    name: KernelName = "rbf"
+    bandwidth: float = 1.0
+    degree: int = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in KERNELS:
+            raise ValueError(f"kernel must be one of {', '.join(KERNELS)}, got {self.name!r}")
+        self._set(
+            bandwidth=check_number(self.bandwidth, "bandwidth", low=0.0, open_low=True),
+            degree=check_count(self.degree, "degree"),
+            coef0=check_number(self.coef0, "coef0", low=0.0),
+        )
+
+    def __call__(self, X: Any, Z: FloatArray) -> FloatArray:
+        """(n, d) array or CSR and (m, d) array -> (n, m)."""
+        return self.from_distances(distances(self.name, X, Z))
+
+    def single(self, X: NDArray[np.float32], Z: FloatArray) -> NDArray[np.float32]:
+        """RBF in float32, (n, m): one product, whose last column brings −‖z‖²/2h², and one pass."""
+        scale = 1.0 / self.bandwidth**2
+        last = -0.5 * scale * squared_norms(Z)
+        right = np.column_stack([scale * Z, last]).astype(np.float32)
+        values = np.column_stack([X, np.ones(len(X), np.float32)]) @ right.T
+        values += (-0.5 * scale * squared_norms(X)).astype(np.float32)[:, None]
+        return np.exp(values, out=values)
+
+    def from_distances(self, values: FloatArray) -> FloatArray:
+        """The kernel from what `distances` gives, in place."""
+        if self.name == "poly":
+            values /= self.bandwidth**2
+            values += self.coef0
+            values **= self.degree
+            return values
+        values /= -self.bandwidth if self.name == "laplace" else -2.0 * self.bandwidth**2
+        return np.asarray(np.exp(values, out=values))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        """k(x, x) of each row, (n,)."""
+        if self.name == "poly":
+            return np.asarray((squared_norms(X) / self.bandwidth**2 + self.coef0) ** self.degree)
+        return np.ones(X.shape[0])
+
+
+def distances(name: str, X: Any, Z: FloatArray) -> FloatArray:
+    """What a kernel is a function of, (n, m): ‖x−z‖² for RBF, ‖x−z‖₁ for Laplace, else ⟨x,z⟩."""
+    if name == "laplace":
+        return np.asarray(cdist(to_dense(X), Z, "cityblock"))
+    values = np.asarray(X @ Z.T, dtype=np.float64)
+    if name == "poly":
+        return values
+    # ‖x−z‖² = ‖x‖² + ‖z‖² − 2⟨x,z⟩, one product and passes in place
+    values *= -2.0
+    values += squared_norms(X)[:, None]
+    values += squared_norms(Z)
+    return np.maximum(values, 0.0, out=values)
+
+
+def squared_norms(X: Any) -> FloatArray:
+    """‖x‖² of each row of an array or CSR, in float64."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("nd,nd->n", X, X, dtype=np.float64))
+
+
+def median_bandwidth(X: FloatArray, name: str) -> float:
+    """Median distance between the given distinct rows; 1 if there are no two different ones.
+
+    For ``poly`` it is the root mean square norm, so that ⟨x,z⟩/h² is of order one.
+    """
+    if name == "poly":
+        return float(np.sqrt(squared_norms(X).mean())) or 1.0
+    upper = np.triu_indices(len(X), 1)
+    if name == "laplace":
+        distances = cdist(X, X, "cityblock")[upper]
+    else:
+        norms = squared_norms(X)
+        distances = np.sqrt(np.maximum(norms[:, None] + norms - 2.0 * X @ X.T, 0.0))[upper]
+    distances = distances[distances > 0]
+    return float(np.median(distances)) if len(distances) else 1.0
+
+
+def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues, ascending, and eigenvectors; `matrix` is overwritten.
+
+    Half of the work is bound by memory and split into thousands of short parallel pieces. At
+    moderate sizes threads gain little, and on a busy machine waiting for each other costs them a
+    multiple of the work itself.
+    """
+    with one_thread_if(len(matrix) in SINGLE_THREAD_SIZES):
+        values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
+    return values, vectors
+
+
+@contextmanager
+def one_thread_if(small: bool) -> Iterator[None]:
+    """Products and decompositions of the body by one thread, where threads would only wait."""
+    if not small:
+        yield
+        return
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes longer than a small problem."""
+    return ThreadpoolController()
+
+
+# --- maps ---
 
 
 class Scaling:
@@ -89,6 +233,10 @@ class FeatureMap(ABC):
     """Required: `n_outputs` and `transform`."""
 
     n_outputs: int
+    # features are the inputs, at most scaled: sparse rows stay sparse, float32 stays float32
+    keeps_inputs: ClassVar[bool] = False
+    # features are kernel values of all examples: weights on them are coefficients of an expansion
+    expands: ClassVar[bool] = False
 
     @abstractmethod
     def transform(self, X: Any) -> Any:
@@ -121,6 +269,8 @@ class FeatureMap(ABC):
 class LinearFeatures(FeatureMap):
     """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""
 
+    keeps_inputs = True
+
     def __init__(self, n_features: int, scaling: Scaling | None = None) -> None:
         self.n_outputs = check_count(n_features, "n_features")
         self.scaling = scaling or Scaling()
@@ -136,6 +286,8 @@ class KernelFeatures(FeatureMap):
     norm.
     """
 
+    expands = True
+
     def __init__(self, kernel: Kernel, support: Any, scaling: Scaling | None = None) -> None:
         self.kernel = kernel
         self.scaling = scaling or Scaling()
@@ -144,99 +296,6 @@ class KernelFeatures(FeatureMap):
 
     def transform(self, X: Any) -> FloatArray:
         return self.kernel(self.scaling(X), self.support)
-
-
-class KernelCentres(FeatureMap):
-    """φ(x) = k(x, landmarks), not whitened: for solvers that penalise by the kernel of these."""
-
-    def __init__(self, kernel: Kernel, landmarks: Any, scaling: Scaling | None = None) -> None:
-        self.kernel = kernel
-        self.scaling = scaling or Scaling()
-        self.landmarks = dense_rows(self.scaling(landmarks))  # (m, d), already scaled
-        self.n_outputs = len(self.landmarks)
-
-    def transform(self, X: Any) -> FloatArray:
-        return self.kernel(self.scaling(X), self.landmarks)
-
-
-class NystroemFeatures(FeatureMap):
-    """φ(x) = K_mm^{−1/2} k(x, landmarks): the kernel restricted to the span of m landmarks."""
-
-    def __init__(self, kernel: Kernel, landmarks: Any, scaling: Scaling | None = None) -> None:
-        self.kernel = kernel
-        self.scaling = scaling or Scaling()
-        self.landmarks = dense_rows(self.scaling(landmarks))  # (m, d), already scaled
-        values, vectors = symmetric_eigen(kernel(self.landmarks, self.landmarks))
-        # directions below rounding carry noise only; near-duplicate landmarks make them
-        kept = values > len(values) * float(np.finfo(np.float64).eps) * max(values[-1], 1e-300)
-        self.whitening = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
-        self.n_outputs = int(kept.sum())
-        self.condition = float(values[kept][0] / values[-1])  # of K_mm, at most 1
-
-    def transform(self, X: Any) -> FloatArray:
-        return self.kernel(self.scaling(X), self.landmarks) @ self.whitening
-
-    # Whitening each row costs twice as much as its products: a well conditioned K_mm can wait.
-
-    @property
-    def mixing(self) -> FloatArray | None:
-        return self.whitening if self.condition >= MIXED_AFTERWARDS["float64"] else None
-
-    @property
-    def n_sums(self) -> int:
-        return self.n_outputs if self.mixing is None else len(self.landmarks)
-
-    def summed(self, X: Any, *, single: bool = False) -> Any:
-        if self.mixing is None:
-            return self.transform(X)
-        if not single or not self.single(X.dtype) or is_sparse(X):
-            return self.kernel(self.scaling(X), self.landmarks)
-        scaling = self.scaling
-        if scaling.scale is not None:
-            scale = scaling.scale.astype(np.float32)
-            X = (X if scaling.shift is None else X - scaling.shift.astype(np.float32)) / scale
-        return self.kernel.single(X, self.landmarks)
-
-    def single(self, dtype: Any) -> bool:
-        rbf = self.kernel.name == "rbf"
-        return dtype == np.float32 and rbf and self.condition >= MIXED_AFTERWARDS["float32"]
-
-
-class RandomFeatures(FeatureMap):
-    """φ(x) = √(2/m) cos(ωᵀx + b): random Fourier features of the RBF or Laplace kernel.
-
-    ω is normal with variance 1/h² for RBF and Cauchy with scale 1/h for Laplace (‖·‖₁).
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_features: int,
-        n_components: int,
-        rng: np.random.Generator,
-        scaling: Scaling | None = None,
-        dtype: Any = np.float64,
-    ) -> None:
-        if kernel.name not in ("rbf", "laplace"):
-            raise ValueError(
-                f"random features exist only for the kernels 'rbf' and 'laplace', got "
-                f"{kernel.name!r}; use features='nystroem' for it"
-            )
-        self.kernel = kernel
-        self.scaling = scaling or Scaling()
-        self.n_outputs = check_count(n_components, "n_components")
-        shape = (n_features, self.n_outputs)
-        drawn = rng.normal(size=shape) if kernel.name == "rbf" else rng.standard_cauchy(size=shape)
-        self.frequencies = (drawn / kernel.bandwidth).astype(dtype)
-        self.phases = rng.uniform(0.0, 2.0 * np.pi, size=self.n_outputs).astype(dtype)
-
-    def transform(self, X: Any) -> FloatArray:
-        # in the precision of the frequencies: single for the many tokens of sequences
-        angles = np.asarray(self.scaling(X) @ self.frequencies, dtype=self.frequencies.dtype)
-        angles += self.phases
-        np.cos(angles, out=angles)
-        angles *= np.sqrt(2.0 / self.n_outputs)
-        return angles
 
 
 class TransformerFeatures(FeatureMap):
@@ -262,6 +321,65 @@ def dense_rows(X: Any) -> FloatArray:
         )
     rows = to_dense(X)
     return np.array(rows, dtype=np.float64, order="C")
+
+
+class ScoreMap:
+    """θ = W φ(x) + b: the linear map from weights on the features of a feature map to scores.
+
+    Weights have shape (n_weights, width): one row per feature and, with an intercept, a last one
+    for the constant feature 1.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    fit_intercept : bool
+        Whether to add the constant feature; it is never penalised.
+    """
+
+    def __init__(self, features: FeatureMap, *, fit_intercept: bool = True) -> None:
+        self.features = features
+        self.fit_intercept = fit_intercept
+
+    @property
+    def n_weights(self) -> int:
+        return self.features.n_outputs + int(self.fit_intercept)
+
+    def apply(self, weights: FloatArray, inputs: Any) -> FloatArray:
+        """-> θ, (n, width), in chunks of inputs."""
+        theta = np.empty((inputs.shape[0], weights.shape[1]))
+        coef, intercept = self.split(weights)
+        for part in self.chunks(inputs):
+            theta[part] = self.features.transform(inputs[part]) @ coef
+        theta += intercept
+        return theta
+
+    def adjoint(self, grad_theta: FloatArray, inputs: Any) -> FloatArray:
+        """Σ_i φ(x_i) g_iᵀ, of the shape of the weights."""
+        total = np.zeros((self.n_weights, grad_theta.shape[1]))
+        size = self.features.n_outputs
+        for part in self.chunks(inputs):
+            total[:size] += self.features.transform(inputs[part]).T @ grad_theta[part]
+        if self.fit_intercept:
+            total[size] = grad_theta.sum(axis=0)
+        return total
+
+    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Weights of the features (m, width) and the intercept (width,)."""
+        if self.fit_intercept:
+            return weights[:-1], weights[-1]
+        return weights, np.zeros(weights.shape[1])
+
+    def chunks(self, inputs: Any, itemsize: int = 8) -> Iterator[slice]:
+        """Slices of inputs whose features, of `itemsize` bytes each, take about `CHUNK_BYTES`.
+
+        Sparse inputs stay sparse under linear features: what counts are their entries.
+        """
+        width = float(self.features.n_outputs)
+        if is_sparse(inputs) and self.features.keeps_inputs:
+            width = min(width, 2.0 * inputs.nnz / max(inputs.shape[0], 1))
+        rows = max(1, int(CHUNK_BYTES / (itemsize * max(1.0, width))))
+        for start in range(0, inputs.shape[0], rows):
+            yield slice(start, min(start + rows, inputs.shape[0]))
 
 
 # --- what an estimator says about features ---

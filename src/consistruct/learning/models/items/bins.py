@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._sparse import to_dense
+from consistruct._validation import to_dense
 from consistruct.protocols import FloatArray
 
 __all__ = ["MOST_BINS", "ColumnBins"]

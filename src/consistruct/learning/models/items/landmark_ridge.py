@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.learning.models.features.approximations import NystroemFeatures
 from consistruct.learning.models.features.feature_choice import prefer_first
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
-    NystroemFeatures,
-    Scaling,
-)
-from consistruct.learning.models.features.kernels import (
     Kernel,
+    Scaling,
     distances,
     median_bandwidth,
 )

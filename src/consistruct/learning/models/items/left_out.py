@@ -11,9 +11,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from consistruct.learning.encoding.kinds import Examples
-from consistruct.learning.encoding.queries import centred, rows_of
+from consistruct.learning.encoding.queries import centred, orders_of_scores, rows_of
 from consistruct.learning.encoding.rankings import Queries
-from consistruct.learning.encoding.relevance import orders_of_scores
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.selection.cross_fitting import folds
 from consistruct.protocols import FloatArray, IntArray

@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._sparse import is_sparse
-from consistruct._validation import check_number
+from consistruct._validation import check_number, is_sparse, refuse_idle
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centred
-from consistruct.learning.models.base import LeftOut, TargetModel, refuse_idle
+from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
 from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge

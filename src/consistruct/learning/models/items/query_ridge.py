@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import query_means, rows_of
-from consistruct.learning.models.features.feature_maps import FeatureMap, KernelFeatures
-from consistruct.learning.models.features.kernels import symmetric_eigen
+from consistruct.learning.models.features.feature_maps import (
+    FeatureMap,
+    KernelFeatures,
+    symmetric_eigen,
+)
 from consistruct.learning.models.ridge.selection import PathScores
 from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray

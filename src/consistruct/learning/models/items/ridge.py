@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import check_alpha
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
+from consistruct.learning.models.features.approximations import NystroemFeatures, RandomFeatures
 from consistruct.learning.models.features.feature_choice import (
     FIRST_ROWS,
     SEARCH_ROWS,
@@ -21,16 +23,15 @@ from consistruct.learning.models.features.feature_choice import (
     kernel_or_inputs,
 )
 from consistruct.learning.models.features.feature_maps import (
+    KERNELS,
     FeatureMap,
     FeatureOptions,
+    Kernel,
     KernelFeatures,
     LinearFeatures,
-    NystroemFeatures,
-    RandomFeatures,
     Scaling,
     transformer_features,
 )
-from consistruct.learning.models.features.kernels import KERNELS, Kernel
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.models.items.left_out import LeftOutScores
 from consistruct.learning.models.items.query_ridge import (
@@ -39,7 +40,6 @@ from consistruct.learning.models.items.query_ridge import (
     leave_one_query_out,
     left_out_scores,
 )
-from consistruct.learning.models.solvers.base import check_alpha
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
 

@@ -8,31 +8,28 @@ from typing import Any, Literal
 import numpy as np
 
 from consistruct._members import Member
+from consistruct._validation import check_alpha, to_dense
 from consistruct.learning.models.base import LeftOut
-from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.features.kernels import symmetric_eigen
+from consistruct.learning.models.features.feature_maps import (
+    ScoreMap,
+    symmetric_eigen,
+)
 from consistruct.learning.models.ridge.gcv_path import fit_from_moments
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
-from consistruct.learning.models.ridge.moment_sums import accumulate
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, accumulate
 from consistruct.learning.models.ridge.penalty_search import fit_by_search, selection_rows
 from consistruct.learning.models.ridge.selection import (
     SELECTION_ROWS,
     Choice,
     JudgedRows,
-    Selection,
-)
-from consistruct.learning.models.ridge.spectrum import (
-    DualRidge,
     OutputPenalty,
+    Selection,
     Spectrum,
-    inner_products,
 )
-from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic, TargetValues
-from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 
-__all__ = ["ClosedForm", "RidgeFit", "output_penalty"]
+__all__ = ["ClosedForm", "DualRidge", "RidgeFit", "output_penalty"]
 
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
@@ -139,7 +136,7 @@ class ClosedForm(Member):
             rng,
         )
         few_rows = self.form == "auto" and n < score_map.features.n_outputs
-        if problem.exact_kernel or self.form == "dual" or few_rows:
+        if problem.score_map.features.expands or self.form == "dual" or few_rows:
             return self._dual(problem)
         return self._primal(problem)
 
@@ -209,14 +206,19 @@ class ClosedForm(Member):
         return bool(strength > 10.0 * sums.precision * np.trace(sums.second_moment))
 
     def _dual(self, problem: _Problem) -> RidgeFit:
+        exact_kernel = problem.score_map.features.expands
         features = problem.score_map.features.transform(problem.inputs)
-        kernel = features if problem.exact_kernel else inner_products(features)
+        kernel = features
+        if not exact_kernel:
+            kernel = np.asarray(to_dense(features @ features.T), dtype=np.float64)
         few_factors = len(problem.weight) > EIGEN_ROWS and np.ptp(problem.penalty.factor) == 0
         criterion = "task_loss" if self.selection == "auto" else self.selection
         selection = Selection(problem.alpha, criterion)
         solve = self._by_cholesky if few_factors else self._by_eigenvalues
         expansion, intercept, choice, estimates = solve(selection, kernel, problem)
-        coef = expansion if problem.exact_kernel else np.asarray(features.T @ expansion)
+        coef = (
+            expansion if problem.score_map.features.expands else np.asarray(features.T @ expansion)
+        )
         everyone = np.arange(len(problem.weight))
         return problem.result(coef, intercept, choice, LeftOut(everyone, estimates))
 
@@ -270,6 +272,73 @@ class ClosedForm(Member):
         return Selection(problem.alpha, criterion)
 
 
+class DualRidge:
+    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centred.
+
+    K̃ = P W^{1/2} K W^{1/2} P with P projecting off √w (with an intercept) is decomposed as
+    Q diag(s) Qᵀ; the coordinates of row i are z_i = √s ∘ Q_i / √w_i.
+    """
+
+    def __init__(
+        self,
+        kernel: FloatArray,  # (n, n)
+        target: Target,  # (n, width): τ, array or CSR
+        weight: FloatArray,  # (n,), positive
+        penalty: OutputPenalty,
+        *,
+        fit_intercept: bool,
+    ) -> None:
+        self.weight = weight
+        self._root = np.sqrt(weight)
+        total = float(weight.sum())
+        centred = kernel * self._root[:, None] * self._root
+        # rounding is relative to the kernel before centring, which may take most of it away
+        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
+        unit = self._root / np.sqrt(total)
+        if fit_intercept:
+            image = centred @ unit
+            centred -= unit[:, None] * image
+            centred -= (image - (unit @ image) * unit)[:, None] * unit
+        values, vectors = symmetric_eigen(centred)
+        kept = values > noise
+        self._values, self._vectors = values[kept], vectors[:, kept]
+        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
+            self._vectors -= np.outer(unit, unit @ self._vectors)
+        mean = np.zeros(target.shape[1])
+        if fit_intercept:
+            mean = np.asarray(target.T @ weight).ravel() / total
+        # Qᵀ W^{1/2}(y − ȳ) with y = τ, without writing τ densely
+        weighted = self._vectors * self._root[:, None]
+        self._moments = np.asarray((target.T @ weighted).T) - np.outer(weighted.sum(axis=0), mean)
+        squares = float(((target * target).T @ weight).sum())
+        self.target_squares = squares - total * float(mean @ mean)
+        self.spectrum = Spectrum(
+            self._values,
+            np.sqrt(self._values)[:, None] * penalty.into(self._moments),
+            total,
+            mean,
+            fit_intercept,
+            penalty,
+        )
+
+    @property
+    def rows(self) -> FloatArray:
+        """z_i, (n, p)."""
+        return self._vectors * np.sqrt(self._values) / self._root[:, None]
+
+    def expansion(self, alpha: float) -> FloatArray:
+        """Coefficients c (n, width) with θ(x) = Σ_i c_i k(x, x_i) + b."""
+        spectrum = self.spectrum
+        inner = self._vectors @ (spectrum.shrunk(alpha) / np.sqrt(self._values)[:, None])
+        return self._root[:, None] * spectrum.penalty.back(inner)
+
+    def intercept(self, kernel: FloatArray, expansion: FloatArray) -> FloatArray:
+        if not self.spectrum.fit_intercept:
+            return self.spectrum.mean_target
+        share = self.weight / self.spectrum.total_weight
+        return self.spectrum.mean_target - (share @ kernel) @ expansion
+
+
 @dataclass(frozen=True, eq=False)
 class _Problem:
     """What is to be solved, in any form."""
@@ -282,10 +351,6 @@ class _Problem:
     penalty: OutputPenalty
     alpha: float | FloatArray | None
     rng: np.random.Generator
-
-    @property
-    def exact_kernel(self) -> bool:
-        return isinstance(self.score_map.features, KernelFeatures)
 
     def some_rows(self, most: int) -> IntArray:
         """Sorted numbers of at most so many rows, drawn at random."""

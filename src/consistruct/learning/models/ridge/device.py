@@ -17,7 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from consistruct._members import Member, frozen_array
+from consistruct._validation import check_alpha
 from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.ridge.closed_form import RidgeFit
 from consistruct.learning.models.ridge.device_sums import (
     DeviceFeatures,
@@ -27,13 +29,12 @@ from consistruct.learning.models.ridge.device_sums import (
     single_products,
 )
 from consistruct.learning.models.ridge.selection import (
+    LEVERAGE_LIMIT,
     SELECTION_ROWS,
     JudgedRows,
     left_out_share,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
-from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 

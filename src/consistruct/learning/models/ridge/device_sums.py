@@ -22,16 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse, to_dense
+from consistruct._validation import is_sparse, to_dense
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.features.feature_maps import (
-    FeatureMap,
-    KernelCentres,
-    LinearFeatures,
-    RandomFeatures,
-)
+from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
 
@@ -289,7 +285,7 @@ def targets_on(statistic: Statistic, true: Any, part: slice, device: Any, dtype:
 
     if isinstance(true, torch.Tensor):
         own = true[part].to(device)
-        if isinstance(statistic, ClassProbabilities) and own.ndim == 1:
+        if statistic.of_classes and own.ndim == 1:
             return (own[:, None] == torch.arange(statistic.width, device=device)).to(dtype)
         return as_tensor(dense_target(statistic.values(own.cpu().numpy())), device, dtype)
     return as_tensor(dense_target(statistic.values(true[part])), device, dtype)

@@ -11,12 +11,17 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import frozen_array
+from consistruct._validation import check_alpha
 from consistruct.learning.models.features.feature_maps import FeatureMap, Scaling
 from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.models.ridge.selection import Choice, JudgedRows, PathScores, score_path
-from consistruct.learning.models.ridge.spectrum import OutputPenalty
-from consistruct.learning.models.solvers.base import check_alpha
+from consistruct.learning.models.ridge.selection import (
+    Choice,
+    JudgedRows,
+    OutputPenalty,
+    PathScores,
+    score_path,
+)
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 

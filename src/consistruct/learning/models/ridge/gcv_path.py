@@ -20,12 +20,13 @@ from scipy.linalg import lapack
 from consistruct._members import frozen_array
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.selection import (
+    LEVERAGE_LIMIT,
     Choice,
     JudgedRows,
+    OutputPenalty,
     least_penalty,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT, OutputPenalty
 from consistruct.protocols import FloatArray
 
 __all__ = ["TridiagonalPath", "fit_from_moments"]

@@ -21,11 +21,9 @@ import numpy as np
 import scipy.linalg
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse, to_dense
-from consistruct._validation import check_count, check_number
-from consistruct.learning.models.features.feature_maps import KernelFeatures
+from consistruct._validation import check_alpha, check_count, check_number, is_sparse, to_dense
+from consistruct.learning.models.features.feature_maps import KernelFeatures, ScoreMap
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.models.solvers.base import ScoreMap, check_alpha
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 

@@ -21,15 +21,16 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from consistruct.learning.models.ridge.selection import (
+    LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
     JudgedRows,
     KeptPredictions,
+    OutputPenalty,
     PathScores,
     Selection,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT, OutputPenalty
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
 

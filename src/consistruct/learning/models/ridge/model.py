@@ -7,17 +7,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import is_tensor, on_host
+from consistruct._validation import is_tensor, on_host, refuse_idle
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.base import LeftOut, TargetModel, refuse_idle
+from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.features.approximations import KernelCentres, NystroemFeatures
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
 from consistruct.learning.models.features.feature_maps import (
     DEFAULT_COMPONENTS,
     FeatureMap,
     FeatureOptions,
-    KernelCentres,
     KernelFeatures,
-    NystroemFeatures,
+    ScoreMap,
     refuse_idle_features,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
@@ -25,7 +25,6 @@ from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_o
 from consistruct.learning.models.ridge.kernel_cg import KernelCG
 from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
-from consistruct.learning.models.solvers.base import ScoreMap
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.learning.statistics import Statistic, TargetValues

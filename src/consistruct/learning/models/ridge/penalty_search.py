@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.selection import (
+    LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
     JudgedRows,
@@ -28,7 +29,6 @@ from consistruct.learning.models.ridge.selection import (
     Selection,
     penalty_grid,
 )
-from consistruct.learning.models.ridge.spectrum import LEVERAGE_LIMIT
 from consistruct.protocols import FloatArray
 
 __all__ = ["FactoredRidge", "fit_by_search", "selection_rows"]

@@ -1,4 +1,21 @@
-"""Which penalty: compared by what it costs on rows that are left out in turn."""
+"""Ridge regression for every penalty from one eigendecomposition, and which penalty to take.
+
+The problem, with weights w_i summing to N, features φ_i and targets y_i (width columns):
+
+    min_W  (1/N) Σ_i w_i ‖y_i − b − Wᵀφ_i‖² + α ‖W‖²,      b free if there is an intercept.
+
+Both the primal (d × d) and the dual (n × n) form lead to the same few numbers: eigenvalues s_j,
+row coordinates z_i with Σ_i w_i z_i z_iᵀ = diag(s), and moments m = Σ_i w_i z_i (y_i − ȳ)ᵀ. Then
+
+    fitted:    ŷ_i = ȳ + z_iᵀ diag(1/(s + Nα)) m
+    leverage:  h_i = w_i (z_iᵀ diag(1/(s + Nα)) z_i + 1/N)         (1/N for the intercept)
+    left out:  y_i − (y_i − ŷ_i)/(1 − τ_i h_i)
+
+where τ_i is the share of row i that is left out: whole weights count repetitions, one of which is
+left out, so that weighting a row and repeating it select the same penalty; else τ_i = 1.
+
+Penalties are compared by what the left-out estimates cost.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +27,23 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.models.ridge.spectrum import CHUNK_BYTES, Spectrum
 from consistruct.learning.statistics import Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.scores.base import BaseScoreSpace
 
 __all__ = [
+    "LEVERAGE_LIMIT",
     "LOSS_SLACK",
     "SELECTION_ROWS",
     "SINGLE_PRECISION_MARGIN",
     "Choice",
     "JudgedRows",
     "KeptPredictions",
+    "OutputPenalty",
     "PathScores",
     "Selection",
-    "evaluate_path",
+    "Spectrum",
     "least_penalty",
     "left_out_share",
     "penalty_grid",
@@ -35,11 +54,121 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+CHUNK_BYTES = 32 * 2**20
+LEVERAGE_LIMIT = 1.0 - 1e-10  # a row that is interpolated exactly has no leave-one-out residual
 SELECTION_ROWS = 2048  # leave-one-out risks are averaged over at most so many rows
 PENALTY_DECADES = (-9.0, 1.0)  # of the mean squared norm: the penalties that alpha="auto" tries
 RISK_SLACK = 1e-3
 LOSS_SLACK = 1e-6  # rows with next to no weight (class_weight) decide nothing
 SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty must exceed
+
+
+class OutputPenalty:
+    """Which outputs are penalised how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
+
+    In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² falls apart into
+    ridge problems with penalties α/g_e; directions with g_e = 0 change no score and stay zero.
+    """
+
+    def __init__(self, rotation: FloatArray | None, factor: FloatArray) -> None:
+        self.rotation = rotation  # (width, rank), None for the identity
+        self.factor = factor  # (rank,) multiplies α
+
+    @classmethod
+    def gram(cls, width: int) -> OutputPenalty:
+        return cls(None, np.ones(width))
+
+    @classmethod
+    def weights(cls, space: BaseScoreSpace) -> OutputPenalty:
+        values, vectors = np.linalg.eigh(space.gram().dense())
+        kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
+        return cls(np.ascontiguousarray(vectors[:, kept]), 1.0 / values[kept])
+
+    def into(self, rows: FloatArray) -> FloatArray:
+        return rows if self.rotation is None else rows @ self.rotation
+
+    def back(self, rows: FloatArray) -> FloatArray:
+        return rows if self.rotation is None else rows @ self.rotation.T
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The decomposed problem.
+
+    Attributes
+    ----------
+    eigenvalues : (p,) array
+        s, non-negative.
+    moments : (p, rank) array
+        m, in the output basis of `penalty`.
+    total_weight : float
+        N.
+    mean_target : (width,) array
+        ȳ, zeros without intercept.
+    fit_intercept : bool
+    penalty : OutputPenalty
+    """
+
+    eigenvalues: FloatArray
+    moments: FloatArray
+    total_weight: float
+    mean_target: FloatArray
+    fit_intercept: bool
+    penalty: OutputPenalty
+
+    def shrunk(self, alpha: float) -> FloatArray:
+        """diag(1/(s + Nα)) m, (p, rank)."""
+        return self.moments / self._denominators(alpha, self.penalty.factor)
+
+    def _denominators(self, alpha: float, factor: FloatArray) -> FloatArray:
+        values = self.eigenvalues[:, None] + self.total_weight * alpha * factor
+        # a direction without data has no moment either: 0/0 is 0
+        return np.where(values > 0, values, np.inf)
+
+    def leave_one_out(
+        self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
+    ) -> FloatArray:
+        """Predictions (n, width) for rows z_i from the fit without the share of that row."""
+        return next(self.leave_one_out_path(rows, weight, share, y, [alpha]))
+
+    def leave_one_out_path(
+        self,
+        rows: FloatArray,  # (n, p): z_i
+        weight: FloatArray,  # (n,)
+        share: FloatArray,  # (n,)
+        y: FloatArray,  # (n, width)
+        alphas: Sequence[float] | FloatArray,
+    ) -> Iterator[FloatArray]:
+        """The same for one penalty after the other; products are made for many at once."""
+        distinct, column = np.unique(self.penalty.factor, return_inverse=True)
+        centred = self.penalty.into(y - self.mean_target)
+        squares = rows**2
+        size = max(1, CHUNK_BYTES // (8 * max(centred.size, self.moments.size, 1)))
+        for start in range(0, len(alphas), size):
+            some = [float(alpha) for alpha in alphas[start : start + size]]
+            inverses = [1.0 / self._denominators(alpha, distinct) for alpha in some]
+            square = np.split(squares @ np.hstack(inverses), len(some), axis=1)  # (n, distinct)
+            fitted = np.split(rows @ np.hstack(list(map(self.shrunk, some))), len(some), axis=1)
+            for norms, values in zip(square, fitted, strict=True):
+                leverage = weight[:, None] * (norms + self.fit_intercept / self.total_weight)
+                kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
+                residual = (centred - values) / kept[:, column]
+                yield self.mean_target + self.penalty.back(centred - residual)
+
+    def generalised_cross_validation(self, target_squares: float, alphas: FloatArray) -> FloatArray:
+        """N·RSS/(N − df)² of each penalty, summed over the outputs; needs no pass over the data."""
+        values, total = self.eigenvalues[:, None], self.total_weight
+        scores = np.empty(len(alphas))
+        for position, alpha in enumerate(alphas):
+            denominators = self._denominators(float(alpha), self.penalty.factor)
+            explained = self.moments**2 * (2.0 / denominators - values / denominators**2)
+            freedom = float((values / denominators).sum(axis=0).mean()) + self.fit_intercept
+            remaining = max(1.0 - freedom / total, 1e-10)
+            scores[position] = (target_squares - float(explained.sum())) / total / remaining**2
+        return scores
+
+
+# --- which penalty ---
 
 
 @dataclass(frozen=True)
@@ -82,7 +211,13 @@ class Selection:
             scores = spectrum.generalised_cross_validation(target_squares, alphas)
             path = {"alphas": frozen_array(alphas), "gcv": scores}
             return Choice(least_penalty(alphas, scores), path)
-        found = evaluate_path(spectrum, rows, left, alphas)
+
+        def left_out(part: slice, y: FloatArray) -> Iterator[FloatArray]:
+            return spectrum.leave_one_out_path(
+                rows[part], left.weight[part], left.share[part], y, alphas
+            )
+
+        found = score_path(left_out, left, alphas)
         best = found.best(self.criterion)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
@@ -215,22 +350,6 @@ class JudgedRows:
     def target(self, part: slice) -> FloatArray:
         """y = τ of a slice of the examples, (rows, width)."""
         return dense_target(self.statistic.values(self.true[part]))
-
-
-def evaluate_path(
-    spectrum: Spectrum,
-    rows: FloatArray,  # (n, p): z_i
-    left: JudgedRows,
-    alphas: Sequence[float] | FloatArray,
-) -> PathScores:
-    """Leave-one-out task loss and surrogate risk for every penalty, over the given rows."""
-    return score_path(
-        lambda part, y: spectrum.leave_one_out_path(
-            rows[part], left.weight[part], left.share[part], y, alphas
-        ),
-        left,
-        alphas,
-    )
 
 
 def score_path(

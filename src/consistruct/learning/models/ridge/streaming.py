@@ -9,15 +9,14 @@ import numpy as np
 
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.features.feature_maps import (
+    KERNELS,
     FeatureMap,
     LinearFeatures,
     refuse_idle_features,
 )
-from consistruct.learning.models.features.kernels import KERNELS
 from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
-from consistruct.learning.models.ridge.moment_sums import MomentSums
-from consistruct.learning.models.ridge.moments import Moments
+from consistruct.learning.models.ridge.moments import Moments, MomentSums
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray

@@ -11,14 +11,10 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, single_alpha
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.solvers.base import (
-    BaseSolver,
-    ScoreMap,
-    SolverResult,
-    single_alpha,
-)
+from consistruct.learning.models.features.feature_maps import ScoreMap
+from consistruct.learning.models.solvers.base import BaseSolver, SolverResult
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
 from consistruct.learning.models.solvers.objectives import objective_of

@@ -1,84 +1,20 @@
-"""What solvers share: the score map, the result, the check of what they need and of penalties."""
+"""What solvers share: the result, and the check of what they need."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from consistruct._members import Member
-from consistruct._sparse import is_sparse
-from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
+from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import BaseSurrogate
 
-__all__ = ["BaseSolver", "ScoreMap", "SolverResult", "check_alpha", "require", "single_alpha"]
-
-CHUNK_BYTES = 32 * 2**20
-
-
-class ScoreMap:
-    """θ = W φ(x) + b: the linear map from weights on the features of a feature map to scores.
-
-    Weights have shape (n_weights, width): one row per feature and, with an intercept, a last one
-    for the constant feature 1.
-
-    Parameters
-    ----------
-    features : FeatureMap
-    fit_intercept : bool
-        Whether to add the constant feature; it is never penalised.
-    """
-
-    def __init__(self, features: FeatureMap, *, fit_intercept: bool = True) -> None:
-        self.features = features
-        self.fit_intercept = fit_intercept
-
-    @property
-    def n_weights(self) -> int:
-        return self.features.n_outputs + int(self.fit_intercept)
-
-    def apply(self, weights: FloatArray, inputs: Any) -> FloatArray:
-        """-> θ, (n, width), in chunks of inputs."""
-        theta = np.empty((inputs.shape[0], weights.shape[1]))
-        coef, intercept = self.split(weights)
-        for part in self.chunks(inputs):
-            theta[part] = self.features.transform(inputs[part]) @ coef
-        theta += intercept
-        return theta
-
-    def adjoint(self, grad_theta: FloatArray, inputs: Any) -> FloatArray:
-        """Σ_i φ(x_i) g_iᵀ, of the shape of the weights."""
-        total = np.zeros((self.n_weights, grad_theta.shape[1]))
-        size = self.features.n_outputs
-        for part in self.chunks(inputs):
-            total[:size] += self.features.transform(inputs[part]).T @ grad_theta[part]
-        if self.fit_intercept:
-            total[size] = grad_theta.sum(axis=0)
-        return total
-
-    def split(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Weights of the features (m, width) and the intercept (width,)."""
-        if self.fit_intercept:
-            return weights[:-1], weights[-1]
-        return weights, np.zeros(weights.shape[1])
-
-    def chunks(self, inputs: Any, itemsize: int = 8) -> Iterator[slice]:
-        """Slices of inputs whose features, of `itemsize` bytes each, take about `CHUNK_BYTES`.
-
-        Sparse inputs stay sparse under linear features: what counts are their entries.
-        """
-        width = float(self.features.n_outputs)
-        if is_sparse(inputs) and isinstance(self.features, LinearFeatures):
-            width = min(width, 2.0 * inputs.nnz / max(inputs.shape[0], 1))
-        rows = max(1, int(CHUNK_BYTES / (itemsize * max(1.0, width))))
-        for start in range(0, inputs.shape[0], rows):
-            yield slice(start, min(start + rows, inputs.shape[0]))
+__all__ = ["BaseSolver", "SolverResult", "require"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,30 +85,3 @@ def require(solver: BaseSolver, surrogate: object, instead: str) -> None:
     for needed in solver.requires:
         if not isinstance(surrogate, needed):
             raise CapabilityError(surrogate, needed.__name__, f"{type(solver).__name__}", instead)
-
-
-def single_alpha(alpha: object) -> float | None:
-    """A penalty of an iterative solver: None for "auto", or one number."""
-    checked = check_alpha(alpha)
-    if isinstance(checked, np.ndarray):
-        raise ValueError(
-            "alpha must be one number or 'auto' for iterative solvers; only the closed form "
-            "chooses among several (use GridSearchCV for the others)"
-        )
-    return checked
-
-
-def check_alpha(alpha: object) -> float | FloatArray | None:
-    """A penalty: None for "auto", one number, or several to choose from."""
-    if isinstance(alpha, str):
-        if alpha != "auto":
-            raise ValueError(
-                f"alpha must be 'auto', a non-negative number or a list of them, got {alpha!r}"
-            )
-        return None
-    if isinstance(alpha, list | tuple | np.ndarray):
-        values = np.array([check_number(value, "alpha", low=0.0) for value in alpha])
-        if len(values) == 0:
-            raise ValueError("alpha must not be an empty list; pass numbers or 'auto'")
-        return values
-    return check_number(alpha, "alpha", low=0.0)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._sparse import is_sparse
-from consistruct.learning.models.features.feature_maps import LinearFeatures
-from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct._validation import is_sparse
+from consistruct.learning.models.features.feature_maps import (
+    ScoreMap,
+    squared_norms,
+)
 from consistruct.protocols import FloatArray
 
 __all__ = ["DesignMatrix"]
@@ -30,8 +31,7 @@ class DesignMatrix:
         self.inputs = inputs
         features = score_map.features
         n = inputs.shape[0]
-        linear = isinstance(features, LinearFeatures)
-        small = linear or 8 * n * features.n_outputs <= CACHE_BYTES
+        small = features.keeps_inputs or 8 * n * features.n_outputs <= CACHE_BYTES
         self._cache = features.transform(inputs) if small else None
         self.sparse = is_sparse(features.transform(inputs[:1]))
         self.shift = np.zeros(features.n_outputs)

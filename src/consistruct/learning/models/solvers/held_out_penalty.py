@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.models.solvers.base import ScoreMap
+from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["FEWEST_ROWS", "best_share"]

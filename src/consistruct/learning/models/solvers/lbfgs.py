@@ -13,14 +13,10 @@ import scipy.optimize
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from consistruct._validation import check_count, check_number
+from consistruct._validation import check_count, check_number, single_alpha
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.solvers.base import (
-    BaseSolver,
-    ScoreMap,
-    SolverResult,
-    single_alpha,
-)
+from consistruct.learning.models.features.feature_maps import ScoreMap
+from consistruct.learning.models.solvers.base import BaseSolver, SolverResult
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.held_out_penalty import best_share
 from consistruct.learning.models.solvers.objectives import Objective, objective_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._sparse import is_sparse
+from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.solvers.output_columns import OutputColumns
 from consistruct.learning.statistics import Statistic

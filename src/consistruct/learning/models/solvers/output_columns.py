@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses import Hamming
 from consistruct.protocols import FloatArray, Target
 from consistruct.scores import Separable
@@ -58,7 +58,7 @@ class OutputColumns:
 
 def _parts(statistic: Statistic) -> tuple[int, float] | None:
     """Number of parts and the sum of the columns of each; None where no sum is fixed."""
-    if isinstance(statistic, ClassProbabilities):
+    if statistic.of_classes:
         return 1, 1.0
     if (
         isinstance(statistic, TargetValues)

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._sparse import to_dense
-from consistruct._validation import check_count, check_number
-from consistruct.learning.models.features.feature_maps import KernelFeatures
-from consistruct.learning.models.features.kernels import squared_norms
-from consistruct.learning.models.solvers.base import (
-    BaseSolver,
+from consistruct._validation import check_count, check_number, single_alpha, to_dense
+from consistruct.learning.models.features.feature_maps import (
+    KernelFeatures,
     ScoreMap,
-    SolverResult,
-    require,
-    single_alpha,
+    squared_norms,
 )
+from consistruct.learning.models.solvers.base import BaseSolver, SolverResult, require
 from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
@@ -156,7 +152,7 @@ class PaperSGD(BaseSolver):
             )
         labels = np.asarray(true)
         order = self._order(len(labels), sample_weight, rng)
-        if isinstance(score_map.features, KernelFeatures):
+        if score_map.features.expands:
             steps: _Steps = _KernelSteps(score_map, inputs, surrogate)
         else:
             steps = _ExplicitSteps(score_map, inputs, surrogate)

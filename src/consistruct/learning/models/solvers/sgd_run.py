@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct.learning.models.solvers.base import ScoreMap, single_alpha
+from consistruct._validation import single_alpha
+from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.solvers.design_matrix import DesignMatrix
 from consistruct.learning.models.solvers.objectives import LeastSquares, objective_of
 from consistruct.learning.models.solvers.sgd_kernels import (
