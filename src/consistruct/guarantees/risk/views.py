@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct.labels import Ragged, Subsets
 from consistruct.learning.encoding.kinds import take_truths
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 
@@ -123,7 +122,7 @@ class View:
     @property
     def probabilities(self) -> FloatArray | None:
         """P(class | x), (n, m), where the model estimates it."""
-        known = isinstance(self.estimator.statistic_, ClassProbabilities)
+        known = self.estimator.statistic_.of_classes
         return np.asarray(self._reported) if known else None
 
     @cached_property

@@ -34,7 +34,7 @@ from consistruct.learning.selection.trials import (
     recalibrated,
     translate,
 )
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray
 
 __all__ = ["Stack"]
@@ -313,7 +313,7 @@ class Stack(TargetModel):
             assert trial.left is not None
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
-            if isinstance(self.statistic_, ClassProbabilities):
+            if self.statistic_.of_classes:
                 trial.recalibration, _ = recalibrate(
                     self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
                 )
@@ -362,7 +362,7 @@ class Stack(TargetModel):
                     fitted = fit_model(
                         trial.model, examples, statistic, np.random.default_rng(seed)
                     )
-                if not sample.whole and isinstance(self.statistic_, ClassProbabilities):
+                if not sample.whole and self.statistic_.of_classes:
                     trial.recalibration = own_recalibration(fitted, examples, trial.recalibration)
             self.members_.append(fitted)
             self.recalibrations_.append(trial.recalibration)

@@ -26,7 +26,7 @@ from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.regressor import Regressor
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.learning.statistics import Statistic
 
 __all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 
@@ -58,7 +58,7 @@ def portfolio(
     statistic: Statistic, columns: Columns, n: int, *, n_jobs: int | None = None
 ) -> list[Candidate]:
     """The models to try, cheap ones first, for n rows."""
-    if isinstance(statistic, ClassProbabilities):
+    if statistic.of_classes:
         return _for_classes(columns, n, statistic.width, n_jobs)
     return _for_targets(columns, n, statistic.width, n_jobs)
 

@@ -23,7 +23,7 @@ from consistruct.learning.selection.cross_fitting import (
     folds,
     joined,
 )
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
@@ -171,7 +171,7 @@ def own_recalibration(
 ) -> Recalibration:
     """What a model's exact left-out estimates say about its probabilities, where it has some."""
     own = fitted.statistic_
-    if not (fitted.shrinks and isinstance(own, ClassProbabilities)):
+    if not (fitted.shrinks and own.of_classes):
         return otherwise
     try:
         left = fitted.left_out()

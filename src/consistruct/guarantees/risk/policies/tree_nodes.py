@@ -14,7 +14,6 @@ from consistruct.guarantees.risk.policies.base import Family, Options, Policy
 from consistruct.guarantees.risk.views import View
 from consistruct.learning.encoding.labels import UNSEEN
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.learning.statistics import ClassProbabilities
 from consistruct.protocols import FloatArray, IntArray, LabelTreeLoss
 
 __all__ = ["TreeNodes"]
@@ -59,7 +58,7 @@ class TreeNodes(Policy):
     def refusal(self, estimator: TargetEstimator, options: Options) -> str | None:
         if not isinstance(options.loss, LabelTreeLoss):
             return "the loss has no tree of labels"
-        if not isinstance(estimator.statistic_, ClassProbabilities):
+        if not estimator.statistic_.of_classes:
             return "it needs probabilities of the leaves, which this model does not estimate"
         return None
 
