@@ -33,7 +33,8 @@ __all__ = ["CONTRASTS", "Contrast", "Recalibration", "Temperature", "Unchanged",
 logger = logging.getLogger(__name__)
 
 CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
-TEMPERATURES = tuple(float(t) for t in 2.0 ** np.linspace(-3.0, 3.0, 25))  # holds 1 exactly
+PER_OCTAVE = 4
+TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
 FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
 FEWEST_ROWS = 20  # fewer left-out rows say nothing
 LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
@@ -131,17 +132,21 @@ def _temperature(
     columns = statistic.loss.truths.index(truths)  # of the class of each row
     projected = statistic.project(expected)
     share = weight / weight.sum()
-    best, found = np.inf, Temperature(1.0, FLOORS[0] / statistic.width)
     losses = np.empty((len(FLOORS), len(TEMPERATURES)))
+    ones = np.ones(statistic.width)
     for i, floor in enumerate(FLOORS):
         logs = np.log(projected + floor / statistic.width)
-        for j, power in enumerate(TEMPERATURES):
-            scaled = power * logs
-            top = scaled.max(axis=1)
-            normaliser = top + np.log(np.exp(scaled - top[:, None]).sum(axis=1))
-            losses[i, j] = share @ (normaliser - scaled[np.arange(len(columns)), columns])
-            if losses[i, j] < best - LOSS_SLACK * abs(best if np.isfinite(best) else 1.0):
-                best, found = losses[i, j], Temperature(power, floor / statistic.width)
+        logs -= logs.max(axis=1, keepdims=True)
+        mean = float(share @ logs[np.arange(len(columns)), columns])
+        for first in range(PER_OCTAVE):  # a power twice as large is a square
+            powered = np.exp(TEMPERATURES[first] * logs)
+            for j in range(first, len(TEMPERATURES), PER_OCTAVE):
+                losses[i, j] = share @ np.log(powered @ ones) - TEMPERATURES[j] * mean
+                np.square(powered, out=powered)
+    best, found = np.inf, Temperature(1.0, FLOORS[0] / statistic.width)
+    for (i, j), value in np.ndenumerate(losses):
+        if value < best - LOSS_SLACK * abs(best if np.isfinite(best) else 1.0):
+            best, found = value, Temperature(TEMPERATURES[j], FLOORS[i] / statistic.width)
     compared = {
         "powers": np.array(TEMPERATURES),
         "floors": np.array(FLOORS) / statistic.width,
