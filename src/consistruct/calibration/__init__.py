@@ -9,7 +9,7 @@ from consistruct.calibration.bounds import (
     lower_bound,
     upper_bound,
 )
-from consistruct.calibration.curve import CalibrationFunction
+from consistruct.calibration.curve import CalibrationFunction, CurvePoint
 from consistruct.calibration.distributions import (
     Capped,
     Constrained,
@@ -19,7 +19,6 @@ from consistruct.calibration.distributions import (
 )
 from consistruct.calibration.engine import LabelOrderWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
-from consistruct.calibration.methods.base import CurvePoint
 from consistruct.calibration.nonquadratic.comparison import (
     SurrogateComparison,
     SurrogateCurve,

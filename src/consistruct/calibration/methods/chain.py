@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.chain import ChainCertificate
 from consistruct.calibration.structured.chain import ChainFlow

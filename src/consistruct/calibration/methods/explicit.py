@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.exact.levels import Level, exact_level
 from consistruct.calibration.exact.listed import ListedProver, Proof
 from consistruct.calibration.exact.pair import Piece
 from consistruct.calibration.exact.reduced import Cells
 from consistruct.calibration.levels import approximation_error
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.pair_solver import solve_pair
 from consistruct.calibration.parametric import lower_envelope
 from consistruct.calibration.pool import ExplicitPairs, PairPool

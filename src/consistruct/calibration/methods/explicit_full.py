@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from consistruct.calibration.curve import CurvePoint, Method, Progress, Status
 from consistruct.calibration.exact.listed import Proof
 from consistruct.calibration.explicit import ExplicitCurve, explicit_curve
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, Status
 from consistruct.calibration.methods.explicit import PoolMethod, largest_difference
 from consistruct.calibration.problem import explicit_problem
 from consistruct.calibration.proofs import Certificate

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.exact.oracle import ExactPoint, OracleProver
-from consistruct.calibration.hard_pairs import PairGuesses
-from consistruct.calibration.methods.base import (
+from consistruct.calibration.curve import (
     CurvePoint,
     Method,
-    PairedMethod,
     Progress,
     at_each,
     status_of,
 )
+from consistruct.calibration.exact.oracle import ExactPoint, OracleProver
+from consistruct.calibration.hard_pairs import PairGuesses
 from consistruct.calibration.oracle import OraclePair
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, plain, up
@@ -43,7 +42,7 @@ class _Solved:
 
 
 @dataclass(eq=False)
-class OracleMethod(PairedMethod):
+class OracleMethod(Method):
     """Scores that express the loss, an exact decoder and an oracle over truths: no enumeration.
 
     The lower end is Theorem 7, the upper one the best pair that was solved; both are evaluated in

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.calibration.curve import CurvePoint, Method, Progress, Status, status_of
 from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.levels import approximation_error
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, Status, status_of
 from consistruct.calibration.methods.explicit import PoolMethod
 from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
 from consistruct.calibration.problem import explicit_problem

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct.calibration.certificate import Line
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.envelope import squared_lines
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.pool import PairPool
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.sets import SetProblem

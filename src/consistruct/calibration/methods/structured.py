@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from consistruct.calibration.exact.mixed import MixedProver, OrbitProof
-from consistruct.calibration.methods.base import (
+from consistruct.calibration.curve import (
     CurvePoint,
     Method,
-    PairedMethod,
     Progress,
     at_each,
     status_of,
 )
+from consistruct.calibration.exact.mixed import MixedProver, OrbitProof
 from consistruct.calibration.parametric import lower_envelope
 from consistruct.calibration.proofs import Certificate, HammingCertificate
 from consistruct.calibration.proofs.base import down, plain, up
@@ -51,7 +50,7 @@ class ClosedFormMethod(Method):
         def point(value: float) -> CurvePoint:
             exact = self.form.value(Fraction(value))
             assert exact is not None
-            pair = self.prover.pair_at(value) if isinstance(self.prover, PairedMethod) else None
+            pair = self.prover.pair_at(value)
             return CurvePoint(
                 value, down(exact), up(exact), self.log_scale, self.name, "exact", pair, self.scale
             )
@@ -191,7 +190,7 @@ class HammingMethod(Method):
 
 
 @dataclass(eq=False)
-class SeparableHammingMethod(PairedMethod):
+class SeparableHammingMethod(Method):
     """Hamming loss with separable scores: ε²/4sT, proved by two lines of arithmetic."""
 
     loss: Hamming

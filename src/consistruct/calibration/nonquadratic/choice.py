@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from consistruct.calibration.methods.base import Method
+from consistruct.calibration.curve import Method
 from consistruct.calibration.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.nonquadratic.closed import closed_form
 from consistruct.calibration.nonquadratic.laws import LawSolver

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.exceptions import ConsistructError

@@ -36,9 +36,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.calibration.curve import CalibrationFunction
+from consistruct.calibration.curve import CalibrationFunction, CurvePoint
 from consistruct.calibration.engine import calibration_function
-from consistruct.calibration.methods.base import CurvePoint
 from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.plotting import finite_numbers
 from consistruct.calibration.problem import explicit_problem

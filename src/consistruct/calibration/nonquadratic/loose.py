@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.nonquadratic.ab import ABFamily
 from consistruct.calibration.proofs import Certificate
 from consistruct.exceptions import ConsistructError

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.proofs.base import (
     Certificate,
     PlainCertificate,

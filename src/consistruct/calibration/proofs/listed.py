@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from consistruct._fields import form
+from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import (
     Exact,
     LawCertificate,

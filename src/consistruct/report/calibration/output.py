@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 from consistruct.charts.tables import chart_csv
 from consistruct.report.calibration.charts import CHARTS, calibration_charts
 from consistruct.report.calibration.model import CalibrationReport

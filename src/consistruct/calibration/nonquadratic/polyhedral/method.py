@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.methods.base import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.nonquadratic.pairs import Witness
 from consistruct.calibration.nonquadratic.polyhedral.cuts import TIE, Node, PairSearch, Values
 from consistruct.calibration.nonquadratic.polyhedral.hinges import Hinge, MaxMin

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from consistruct._fields import Form, dump, form, load
+from consistruct._plain_data import Form, dump, form, load
 
 
 def _dump_log(name: str, log: float) -> dict[str, float]:

@@ -1,22 +1,28 @@
-"""Dataclasses as plain JSON data, and back: both follow from the fields and their type hints.
+"""Results as plain data: dataclasses as JSON and back, tables as CSV.
 
+JSON follows from the fields and their type hints, both ways.
 Tuples become lists and are tuples again after reading; keys of dicts become strings, dataclasses
 objects. A field that is written in another way says so in its hint, as ``Annotated[int, Form(…)]``.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["Form", "dump", "finite", "form", "load"]
+from consistruct._validation import read_number
+
+__all__ = ["Form", "csv_text", "dump", "finite", "form", "load"]
 
 Read = Callable[[Any], Any]
+STARTS = ("=", "+", "-", "@", "\t", "\r")  # of text that spreadsheets take for a formula
 
 
 @dataclass(frozen=True)
@@ -172,3 +178,40 @@ def _listed(data: Any) -> Any:
     if not isinstance(data, list | tuple):
         raise TypeError(f"{type(data).__name__} in place of a list")
     return data
+
+
+# --- CSV: all digits, and no cell that a spreadsheet would run ---
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table; an empty field where there is no value (None).
+
+    Names from data may begin like a formula, and a spreadsheet that opens the file would run it:
+    such text gets an apostrophe in front. Text that is a number, such as ``-1``, stays.
+
+    >>> csv_text(["name", "cost"], [["=2+3", -1.5], ["-1", None]]).splitlines()
+    ['name,cost', "'=2+3,-1.5", '-1,']
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([_cell(name) for name in header])
+    for row in rows:
+        writer.writerow([_cell(cell) for cell in row])
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(float(value))
+    text = str(value)
+    return f"'{text}" if text.startswith(STARTS) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        read_number(text)
+    except ValueError:
+        return False
+    return text.strip() == text
