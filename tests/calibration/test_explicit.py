@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
 
-from consistruct.calibration.explicit import explicit_curve, verify
-from consistruct.calibration.explicit._dual import pair_lower_bounds
-from consistruct.calibration.explicit._gauge import best_multiplier, gauge
-from consistruct.calibration.explicit.curve import best_level
+from consistruct.calibration.methods.explicit_full import explicit_curve, verify
+from consistruct.calibration.methods.explicit_full._dual import pair_lower_bounds
+from consistruct.calibration.methods.explicit_full._gauge import best_multiplier, gauge
+from consistruct.calibration.methods.explicit_full.curve import best_level
 from consistruct.exceptions import CertificateError
 
 RELATIVE = 1e-7

@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
-from consistruct.calibration.problem import (
+from consistruct.calibration.problem.listed import (
     ExplicitProblem,
     explicit_problem,
     expresses_listed,
 )
+from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss

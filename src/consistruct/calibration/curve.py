@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.envelope import (
     Envelope,
     as_rows,
     envelope_from_floor,
     envelope_from_values,
 )
+from consistruct.calibration.methods.orbits.closed_forms import Quadratic
+from consistruct.calibration.problem.distributions import Distributions
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, log_down, log_up, up
-from consistruct.calibration.structured.closed_forms import Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -37,7 +37,7 @@ from consistruct.scores.base import BaseScoreSpace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from consistruct.calibration.nonquadratic.pairs import Witness
+    from consistruct.calibration.methods.nonquadratic.pairs import Witness
 
 __all__ = [
     "CalibrationFunction",

@@ -16,27 +16,27 @@ import numpy as np
 from consistruct._validation import check_cost_scale
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.curve import CalibrationFunction, Method
-from consistruct.calibration.distributions import Distributions, parse_distributions
-from consistruct.calibration.exact.mixed import MixedProver
-from consistruct.calibration.exact.oracle import oracle_prover
-from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
-from consistruct.calibration.methods.chain import ChainMethod
-from consistruct.calibration.methods.explicit import PoolMethod
-from consistruct.calibration.methods.explicit_full import ExplicitFullMethod
-from consistruct.calibration.methods.oracle import BoundsMethod, OracleMethod
-from consistruct.calibration.methods.restricted import RestrictedMethod
-from consistruct.calibration.methods.sets import SetMethod
-from consistruct.calibration.methods.structured import (
+from consistruct.calibration.methods.explicit.method import PoolMethod
+from consistruct.calibration.methods.explicit.restricted import RestrictedMethod
+from consistruct.calibration.methods.explicit_full.method import ExplicitFullMethod
+from consistruct.calibration.methods.nonquadratic import choose
+from consistruct.calibration.methods.oracle.hard_pairs import HardPairs, SampledPairs
+from consistruct.calibration.methods.oracle.method import BoundsMethod, OracleMethod
+from consistruct.calibration.methods.oracle.pair import OraclePair
+from consistruct.calibration.methods.orbits import FORMS, HammingFull, closed_form
+from consistruct.calibration.methods.orbits.chain import ChainMethod
+from consistruct.calibration.methods.orbits.chain_bounds import LONGEST
+from consistruct.calibration.methods.orbits.method import (
     ClosedFormMethod,
     HammingMethod,
     MixedMethod,
     SeparableHammingMethod,
 )
-from consistruct.calibration.nonquadratic import choose
-from consistruct.calibration.oracle import OraclePair
-from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.structured import FORMS, HammingFull, closed_form
-from consistruct.calibration.structured.chain_bounds import LONGEST
+from consistruct.calibration.methods.orbits.sets import SetMethod
+from consistruct.calibration.problem.distributions import Distributions, parse_distributions
+from consistruct.calibration.problem.listed import explicit_problem
+from consistruct.calibration.proofs.provers.mixed import MixedProver
+from consistruct.calibration.proofs.provers.oracle import oracle_prover
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses import Decision

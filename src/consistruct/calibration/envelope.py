@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consistruct.calibration.certificate import Line
+from consistruct.calibration.problem.pair_bounds import Line
 from consistruct.calibration.proofs.base import down, up
 from consistruct.protocols import FloatArray
 

@@ -1,1 +1,4 @@
-"""The ways to compute H over listed or structured labels, one file each."""
+"""The ways to compute H: each folder has a `Method` of `calibration.curve` and what it needs.
+
+`calibration.engine` tries them in order.
+"""

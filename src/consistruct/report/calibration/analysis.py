@@ -19,7 +19,7 @@ from consistruct.calibration import (
     upper_bound,
 )
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.nonquadratic.closed import FormulaMethod
+from consistruct.calibration.methods.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.proofs.base import WorstLaw, law_of_numbers
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
