@@ -111,7 +111,7 @@ SINCE: dict[str, tuple[str, ...]] = {
     ),
     "exact certificates and their checkers": (
         "calibration/methods/explicit_full/_exact.py",
-        "calibration/methods/nonquadratic/law_exact.py",
+        "calibration/methods/nonquadratic/divergence_exact.py",
         "calibration/methods/nonquadratic/polyhedral/snapping.py",
         "calibration/proofs",
         "cli/commands/check.py",

@@ -2,19 +2,19 @@
 
 H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend
 on units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform
-law u of the truth and let q̂ be the frequencies in n draws from it. Acting on q̂ costs, in expected
-surrogate excess and to first order in 1/n, S/n with
+distribution u of the truth and let q̂ be the frequencies in n draws from it. Acting on q̂ costs, in
+expected surrogate excess and to first order in 1/n, S/n with
 
     S = ½ tr(∇²Ω(u) Cov(u)),    Cov(u) = diag(u) − uuᵀ,
 
-Ω(q) = −(least expected surrogate under q): its curvature at the uninformative law. Then
+Ω(q) = −(least expected surrogate under q): its curvature at the uninformative distribution. Then
 
     n(ε) = S / H(ε)
 
 is the number of draws after which this cost is down to H(ε), the level that guarantees an excess
 task risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at
-the least informative law. It says nothing of approximation by a score model, of optimisation, or of
-laws that are less noisy than the uniform one.
+the least informative distribution. It says nothing of approximation by a score model, of
+optimisation, or of distributions that are less noisy than the uniform one.
 
 | surrogate | S |
 |---|---|
@@ -70,7 +70,7 @@ class SurrogateCurve:
     Attributes
     ----------
     noise_log : float or None
-        log S; None where the surrogate has no curvature at the uniform law.
+        log S; None where the surrogate has no curvature at the uniform distribution.
     """
 
     name: str

@@ -67,7 +67,7 @@ class ConditionsReport:
 
     @property
     def verdict(self) -> Verdict:
-        """Of the conjunction. "refuted" says that the theorem does not apply, no more."""
+        """All conditions together; "refuted" only says that the theorem does not apply."""
         verdicts = {condition.verdict for condition in self.conditions}
         if "refuted" in verdicts:
             return "refuted"

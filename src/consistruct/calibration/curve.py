@@ -320,7 +320,7 @@ class CalibrationFunction:
         return _shaped(eps, [point.log_lower for point in self.curve(eps)])
 
     def certificate(self, eps: float) -> Certificate:
-        """The proof of H(ε): pair, law, scores, multipliers, and what covers all other pairs."""
+        """The proof of H(ε): pair, distribution, scores, multipliers, what covers other pairs."""
         if not 0 < eps <= self._method.max_eps:
             raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:g}], got {eps}")
         return self._method.certificate(float(eps))

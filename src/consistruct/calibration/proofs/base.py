@@ -154,7 +154,7 @@ class PlainCertificate(ABC):
 
 
 class LawCertificate(PlainCertificate):
-    """A certificate whose pair and law are numbers of listed labels."""
+    """A certificate whose pair and distribution are numbers of listed labels."""
 
     pair: Any
     law: Any

@@ -68,7 +68,7 @@ class ListedCertificate(LawCertificate):
 
     @property
     def expected(self) -> list[Fraction]:
-        """Expected loss of every label under the law."""
+        """Expected loss of every label under the distribution."""
         law = [listed.number(x) for x in self.law]
         rows = [[listed.number(x) for x in row] for row in self.loss]
         total = sum(law, Fraction(0))

@@ -137,8 +137,7 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
     try:
         table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
     except ConsistructError as error:
-        told = str(error).replace("cost matrix", "confusion matrix")
-        raise LossSpecError(told) from None
+        raise LossSpecError(str(error).replace("cost matrix", "confusion matrix")) from None
     costs = parse_metric(spec).linearised(table.M)
     return CostMatrix(costs.M, table.pred_names, table.true_names)
 

@@ -88,7 +88,7 @@ def _counts(text: str) -> tuple[int, ...]:
         counts = tuple(read_integer(part) for part in text.split(","))
     except ValueError:
         raise ValueError(
-            f"--steps must be integers with commas between, got {text[:40]!r}"
+            f"--steps must be integers separated by commas, got {text[:40]!r}"
         ) from None
     if max(counts) > MOST_STEPS:
         raise ValueError(f"--steps may be at most {MOST_STEPS}, got {max(counts)}")

@@ -140,7 +140,8 @@ class PowerLaw:
         n : float
         probabilities : tuple of float
         measured_on : int, optional
-            Of the mean over so many new examples, which adds their noise; None: of the true loss.
+            Quantiles of the mean over so many new examples, with their noise; None: of the true
+            loss.
         """
         weight, centre, spread = self._normals(n, measured_on)
         return _mixture_quantiles(weight, centre, spread, probabilities, self.data.low)

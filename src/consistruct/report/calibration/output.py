@@ -56,7 +56,7 @@ def calibration_html(report: CalibrationReport, *, title: str | None = None) -> 
 
 
 def calibration_tables(report: CalibrationReport) -> dict[str, str]:
-    """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the law.
+    """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the distribution.
 
     A chart whose numbers are in neither has a table of its own.
 

@@ -14,8 +14,8 @@ from scipy.special import kl_div, softmax
 
 import consistruct as cs
 from consistruct.calibration.methods.nonquadratic.closed import bracket
-from consistruct.calibration.methods.nonquadratic.law_argmax import largest_mean
-from consistruct.calibration.methods.nonquadratic.laws import LawSolver
+from consistruct.calibration.methods.nonquadratic.divergence import DivergenceSolver
+from consistruct.calibration.methods.nonquadratic.divergence_argmax import largest_mean
 from consistruct.calibration.methods.nonquadratic.pairs import PairsCertificate
 from consistruct.exceptions import CapabilityError, CertificateError, ConsistructError
 from consistruct.surrogates import SURROGATES, ABSurrogate, BaseSurrogate
@@ -330,7 +330,7 @@ def test_generated_constraints_agree_with_all_of_them_at_once(divergence, decodi
     rng = np.random.default_rng(10)
     L = rng.random((60, 60))
     np.fill_diagonal(L, 0)
-    solver = LawSolver(L, divergence, decoding)
+    solver = DivergenceSolver(L, divergence, decoding)
     for i, j in ((0, 1), (17, 42)):
         eps = 0.3 if decoding == "bayes" else 0.85 * (L[j] - L[i]).max()
         proof = solver.solve(i, j, eps, math.inf)

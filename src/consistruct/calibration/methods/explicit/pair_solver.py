@@ -152,7 +152,7 @@ def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
     total = q.sum()
     q = q / total if total > 0 else np.full(len(q), 1.0 / len(q))
     short = eps - float(pair.gap @ q)
-    # at ε = max every truth of largest gap will do: a rounding error must not move the law
+    # at ε = max every truth of largest gap will do: a rounding error must not move the distribution
     if short > ROUNDING / 4 * float(np.abs(pair.gap).max()):
         top = int(pair.gap.argmax())
         room = pair.max_eps - float(pair.gap @ q)

@@ -65,7 +65,7 @@ class ABPair:
         return float(others.min()), float(self.L[self.j].max())
 
     def value(self, q: FloatArray, tau: float) -> float:
-        """The objective at a law and a threshold; +inf if the law is not feasible."""
+        """The objective at a distribution and a threshold; +inf if that is not feasible."""
         scale = max(1.0, self.family.l_max)
         if (q < 0).any() or abs(q.sum() - 1) > 1e-12 or self.gap @ q < self.eps - FEASIBLE * scale:
             return math.inf
@@ -221,7 +221,7 @@ def optimal_threshold(ell: FloatArray, j: int) -> float:
 
 @dataclass(eq=False)
 class ABProof(PairProof):
-    """A law and a threshold from above; a partition of all thresholds from below.
+    """A distribution and a threshold from above; a partition of all thresholds from below.
 
     Without a partition (`cuts` empty) the lower bound is the tangent plane at `law`.
     """

@@ -56,7 +56,7 @@ def _newton(
     q[at] = np.maximum(start[at], 1e-12)
     q /= q.sum()
     nu, lam = 0.0, 0.0
-    constant = np.ptp(pair.L, axis=1) == 0  # rows that no law changes may be 0 or the largest
+    constant = np.ptp(pair.L, axis=1) == 0  # such rows may be 0 or the largest
     for step in range(STEPS):
         ell = pair.L @ q
         if not (np.isfinite(q).all() and (((ell > 0) & (ell < unit)) | constant).all()):

@@ -1,4 +1,4 @@
-"""(a, b) surrogates, one pair at one ε: a good law and threshold, then a search over thresholds.
+"""(a, b) surrogates, one pair at one ε: a good distribution, then a search over thresholds.
 
 Logistic is jointly convex in (q, s): one conic program. Any other pair: for each threshold τ a
 convex problem in q, solved by sequential quadratic programming. In both cases the lower bound comes
@@ -44,7 +44,7 @@ GOAL = 2e-8  # relative width at which the search over thresholds stops
 GOAL_PLAIN = 5e-7  # the same without a bound on the curvature, where intervals are many
 NEWTON_STEPS = 40
 RESTARTS = 4
-INWARDS = 1e-3  # share of a central law that a start gets
+INWARDS = 1e-3  # share of a central distribution that a start gets
 COARSE = 6  # thresholds tried before the local search
 MAX_INTERVALS = 4000
 PATIENCE, BATCH = 4, 6  # halvings before an interval gets its own dual point; how many at once
@@ -146,7 +146,7 @@ class ABSolver(PairSolver[ABProof]):
     # --- upper bounds ---
 
     def _logistic(self, pair: ABPair, columns: np.ndarray) -> tuple[FloatArray, float]:
-        """min Σ_c KL(ℓ_c/Lmax ‖ s_c), both sides of the binary law, s.t. s_j ≤ s_c."""
+        """min Σ_c KL(ℓ_c/Lmax ‖ s_c), both sides of the binary distribution, s.t. s_j ≤ s_c."""
         L = self.L[:, columns] / self.family.l_max
         k, m = L.shape
         n = m + 3 * k
@@ -201,7 +201,7 @@ class ABSolver(PairSolver[ABProof]):
     def _refined(
         self, pair: ABPair, q: FloatArray, columns: np.ndarray
     ) -> tuple[FloatArray, float]:
-        """A stationary law near q, with its threshold."""
+        """A stationary distribution near q, with its threshold."""
         q = self._law_at(pair, q, columns, None)
         return q, optimal_threshold(self.L @ q, pair.j)
 
@@ -214,7 +214,7 @@ class ABSolver(PairSolver[ABProof]):
         terms is diag(G''(ℓ_c)) − G''(τ)/n, made positive semi-definite where it is not.
         """
         family, j = self.family, pair.j
-        # laws sum to one, so a constant per row is nothing; without it constant rows stay silent
+        # probabilities sum to one: a constant per row changes nothing, and constant rows vanish
         rows = self.L - self.L[:, columns].min(axis=1, keepdims=True)
         L = rows[:, columns]
 
@@ -251,7 +251,7 @@ class ABSolver(PairSolver[ABProof]):
                 length *= 0.5
                 moved = objective(q + length * step)
             done = value - moved <= 1e-14 * value
-            if done:  # the value has converged, the law gains digits by one more full step
+            if done:  # the value has converged, the distribution gains digits by one more full step
                 length = 1.0 if objective(q + step) <= value * (1 + 1e-12) else 0.0
             q = np.maximum(q + length * step, 0.0)
             q, value = q / q.sum(), moved
@@ -291,7 +291,7 @@ class ABSolver(PairSolver[ABProof]):
         return self._feasible(pair, found.x, columns) if found.finite else q
 
     def _feasible(self, pair: ABPair, law: FloatArray, columns: np.ndarray) -> FloatArray:
-        """A law over all truths with gap·q ≥ ε near one over `columns`."""
+        """A distribution over all truths with gap·q ≥ ε near one over `columns`."""
         q, allowed = np.zeros(self.L.shape[1]), np.zeros(self.L.shape[1], dtype=bool)
         q[columns], allowed[columns] = law, True
         return law_with_gap(q, pair.gap, pair.eps, allowed)

@@ -10,7 +10,7 @@ import numpy as np
 from consistruct.calibration.curve import Method
 from consistruct.calibration.methods.nonquadratic.ab_solver import ABSolver
 from consistruct.calibration.methods.nonquadratic.closed import closed_form
-from consistruct.calibration.methods.nonquadratic.laws import LawSolver
+from consistruct.calibration.methods.nonquadratic.divergence import DivergenceSolver
 from consistruct.calibration.methods.nonquadratic.loose import LooseMethod, excess_at_zero
 from consistruct.calibration.methods.nonquadratic.mixed_decision import MixedDecisionSolver
 from consistruct.calibration.methods.nonquadratic.pairs import PairsMethod, PairSolver
@@ -94,7 +94,7 @@ def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver[Any]:
     if isinstance(surrogate, ABSurrogate):
         return ABSolver(L, surrogate)
     if isinstance(surrogate, LawSurrogate):
-        return LawSolver(L, surrogate.divergence, cast(Literal["argmax", "bayes"], decoding))
+        return DivergenceSolver(L, surrogate.divergence, cast(Literal["argmax", "bayes"], decoding))
     if isinstance(surrogate, LinearRegretSurrogate):
         mixed = MixedDecisionSolver(L, surrogate.kappa)
         mixed.require_few_sets()

@@ -87,7 +87,7 @@ class FormulaMethod(Method):
         )
 
 
-# Two labels i, j carry the law (1+ε)/2, (1−ε)/2 and share their scores; with the others at zero
+# Two labels i, j have probability (1+ε)/2, (1−ε)/2 and share their scores; with the others at zero
 # probability nothing else can be cheaper.
 _ZERO_ONE: dict[str, tuple[str, Callable[[float], Decimal], bool]] = {
     "logistic": ("(1/k)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]", bracket, True),

@@ -1,9 +1,9 @@
 """What can be said where H is not computed: bounds with a reason, never a number that looks exact.
 
-With scores that do not reach every vector the surrogate's optimum moves with the law in a way that
-no convex program here describes. The excess against all score vectors is an upper bound on the
-excess within the space, so scores f = 0 (which every space has, and which tie all labels) bound H
-from above. From below there is nothing better than 0 then.
+With scores that do not reach every vector the surrogate's optimum moves with the distribution in a
+way that no convex program here describes. The excess against all score vectors is an upper bound on
+the excess within the space, so scores f = 0 (which every space has, and which tie all labels) bound
+H from above. From below there is nothing better than 0 then.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LooseMethod(Method):
     quadratic: float  # H ≥ quadratic·ε²·exp(log_scale)
     upper: Excess | None
     log_scale: float = 0.0
-    bayes: bool = False  # decoding by the least expected loss under the estimated law
+    bayes: bool = False  # decoding by the least expected loss under the estimated distribution
     linear: float = 0.0  # H ≥ linear·ε + quadratic·ε², times exp(log_scale)
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class LooseMethod(Method):
             return math.inf
         kept = self.space.predictable().indices
         predictable = np.arange(len(L)) if kept is None else np.asarray(kept, dtype=np.int64)
-        # at f = 0 all labels tie for argmax; the Bayes rule acts on the uniform law
+        # at f = 0 all labels tie for argmax; the Bayes rule acts on the uniform distribution
         means = L.mean(axis=1)
         winners = np.flatnonzero(means <= means.min() + TIE) if self.bayes else predictable
         best = math.inf
@@ -113,7 +113,7 @@ class LooseMethod(Method):
 
 
 def _tilted(gap: FloatArray, eps: float) -> FloatArray:
-    """The law closest to uniform (in KL) with gap·q ≥ ε: q ∝ exp(ν gap)."""
+    """The distribution closest to uniform (in KL) with gap·q ≥ ε: q ∝ exp(ν gap)."""
     low, high = 0.0, 1.0
 
     def law(nu: float) -> FloatArray:
@@ -135,7 +135,7 @@ def _tilted(gap: FloatArray, eps: float) -> FloatArray:
 
 
 def excess_at_zero(surrogate: BaseSurrogate) -> Excess:
-    """Upper bound on the excess of scores f = 0 under a law."""
+    """Upper bound on the excess of scores f = 0 under a distribution."""
     if isinstance(surrogate, ABSurrogate):
         family = ABFamily(surrogate)
 

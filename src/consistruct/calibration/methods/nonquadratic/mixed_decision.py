@@ -1,8 +1,9 @@
 """The linear-regret surrogate: convex programs over the sets of tied labels, branch and bound.
 
-With expected losses ℓ = Lq the excess at scores f is ‖ℓ̂ − ℓ‖²/2κ + Σ_c π_c(ℓ_c − min ℓ), where π is
-any law on the labels of least ℓ̂, and j is predicted iff π_j is the largest weight. Such π are
-mixtures of uniform laws on sets A that contain j, and the excess is linear in π, so
+With expected losses ℓ = Lq the excess at scores f is ‖ℓ̂ − ℓ‖²/2κ + Σ_c π_c(ℓ_c − min ℓ), where π
+is any distribution on the labels of least ℓ̂, and j is predicted iff π_j is the largest weight.
+Such π are mixtures of uniform distributions on sets A that contain j, and the excess is linear in
+π, so
 
     H_ij(ε) = min over A ∋ j of min over q, ℓ̂:  ‖ℓ̂ − ℓ‖²/2κ + mean_A ℓ − min ℓ,
               ℓ̂ = τ on A, ℓ̂ ≥ τ elsewhere, (L_j − L_i)q ≥ ε,
@@ -73,7 +74,7 @@ class Box:
 
 @dataclass(eq=False)
 class MixedDecisionProof(PairProof):
-    """A law and its best scores from above; boxes that cover all sets of tied labels from below."""
+    """A distribution and its best scores from above; from below boxes of all tied labels."""
 
     solver: MixedDecisionSolver
     pair: tuple[int, int]
@@ -166,7 +167,7 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         return float(planes.min() - square - ROUNDING * (k * size + square))
 
     def excess(self, q: FloatArray, i: int, j: int, eps: float) -> float:
-        """The least excess over scores that predict j, at a law; +inf if it is not feasible."""
+        """The least excess of scores that predict j, at a distribution; +inf if not feasible."""
         gap = self.L[j] - self.L[i]
         if (q < 0).any() or abs(q.sum() - 1) > 1e-12 or gap @ q < eps - 1e-11 * np.abs(gap).max():
             return math.inf
@@ -261,7 +262,7 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
     def _relaxation(
         self, i: int, j: int, eps: float, low: Counts, high: Counts
     ) -> tuple[Box, FloatArray]:
-        """The best dual point of a box, and the law q of its multipliers.
+        """The best dual point of a box, and the distribution q of its multipliers.
 
         Variables z, ρ, ν, t: min (κ/2)‖z‖² − νε − t with t below every plane of the bound. The
         dual is solved, not the primal program: its z is unique, so that small ε keep their digits.

@@ -55,7 +55,7 @@ class PairProof(ABC):
 
     lower: float
     upper: float
-    law: FloatArray  # (m,) law of the truth of the upper bound
+    law: FloatArray  # (m,) distribution of the truth of the upper bound
 
     @abstractmethod
     def recompute(self) -> tuple[float, float]:
@@ -67,7 +67,7 @@ Proof = TypeVar("Proof", bound=PairProof)
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """A law under which the surrogate's optimum predicts j though i is better by `level`."""
+    """Under this distribution the surrogate's optimum predicts j, but i is better by `level`."""
 
     level: float
     pair: tuple[int, int] | None
@@ -234,7 +234,7 @@ class PairsCertificate:
 
     @property
     def law(self) -> FloatArray:
-        """The law of the truth under which j is wrongly predicted at the least cost."""
+        """The distribution of the truth under which j is wrongly predicted at the least cost."""
         return self.proofs[self.pair].law
 
     def worst_law(self, loss: Loss) -> WorstLaw:
@@ -272,7 +272,7 @@ def largest_gaps(L: FloatArray, row: FloatArray) -> FloatArray:
 
 
 def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
-    """A law on the allowed truths near q with gap·q ≥ ε, which some allowed truth must reach.
+    """Probabilities of the allowed truths near q with gap·q ≥ ε, which one of them must reach.
 
     >>> import numpy as np
     >>> law_with_gap(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.75, np.ones(2, dtype=bool))

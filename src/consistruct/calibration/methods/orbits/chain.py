@@ -47,7 +47,7 @@ class ChainPoint:
     upper: Fraction
     differs: tuple[bool, ...]  # (T,) the parts D
     flow: tuple[float, ...]  # (T−1,) z
-    contrast: tuple[float, ...]  # (|D|,) y: the law puts (1+y)/2 on the state of i
+    contrast: tuple[float, ...]  # (|D|,) y: the distribution puts (1+y)/2 on the state of i
     multipliers: tuple[float, ...]  # ν of each run of the dynamic programme
 
 

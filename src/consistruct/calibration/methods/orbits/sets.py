@@ -100,9 +100,9 @@ class SetPairs(PairSource):
         size = np.array(groups, dtype=np.float64)
         share = cells / np.where(size > 0, size, 1.0) - (m / T)[:, None]
         found = np.zeros((len(cells), T + 1, 5))
-        each = np.arange(len(cells))
-        found[each, m, 0] = 1.0
-        found[each, m, 1:] = width[:, None] * share * np.sqrt(size)
+        cell = np.arange(len(cells))
+        found[cell, m, 0] = 1.0
+        found[cell, m, 1:] = width[:, None] * share * np.sqrt(size)
         return np.asarray(found.reshape(len(cells), -1) * math.sqrt(T + 1))
 
     def problem(self, number: int) -> tuple[PairProblem, bytes]:

@@ -82,7 +82,7 @@ class MixedProver:
     def _solve(
         self, orbit: Orbit, eps: Fraction
     ) -> tuple[Fraction, list[Fraction], Fraction, list[Fraction], Fraction]:
-        """Value, law and level of the best primal point, w and ν of the best dual one."""
+        """Value, distribution and level of the best primal point, w and ν of the best dual one."""
         pair, unit, _ = self._pair(orbit)
         q, w, nu = lemke(pair, eps * unit).at(eps * unit)
         law = feasible_law(q, pair.g, eps * unit)

@@ -1,7 +1,7 @@
-"""Cutting polytopes of laws: a lower bound on H_ij, and the proof of it.
+"""Cutting polytopes of distributions: a lower bound on H_ij, and the proof of it.
 
-V_j(q) = min_f r(f)·q is concave, −V is convex. On a polytope of laws with vertices v, V_j is at
-least the interpolation of values W(v) ≤ V_j(v), so
+V_j(q) = min_f r(f)·q is concave, −V is convex. On a polytope of distributions with vertices v, V_j
+is at least the interpolation of values W(v) ≤ V_j(v), so
 
     V_j(q) − V(q) ≥ min over weights λ of Σ λ_v W(v) − V(Σ λ_v v),
 
@@ -50,7 +50,7 @@ CUT_BITS = 30  # of the normals of cuts that are no simple fractions
 
 
 def float_law(law: Law) -> FloatArray:
-    """A law of integers as probabilities."""
+    """A distribution of integers as probabilities."""
     mass = sum(law)
     return np.array([x / mass for x in law])
 
@@ -125,7 +125,7 @@ def rounded_point(surrogate: str, j: int, law: Law, point: FloatArray) -> list[A
 
 @dataclass(eq=False)
 class Node:
-    """A polytope of laws: cut in two, or bounded."""
+    """A polytope of distributions: cut in two, or bounded."""
 
     vertices: list[Vertex]
     bit: int  # of the next cut
@@ -145,7 +145,7 @@ class Node:
 
 
 class PairSearch:
-    """Bounds min V_j − V over laws with (L_j − L_i)q ≥ ε under which i is optimal."""
+    """Bounds min V_j − V over distributions with (L_j − L_i)q ≥ ε under which i is optimal."""
 
     def __init__(self, values: Values, i: int, eps: Fraction) -> None:
         problem, model = values.problem, values.model
@@ -173,7 +173,7 @@ class PairSearch:
                 return found.bound
 
     def farthest(self, node: Node) -> tuple[float, FloatArray] | None:
-        """max (L_j − L_i)q over a polytope where the interpolated V_j is at most V, and its law."""
+        """max (L_j − L_i)q over a polytope where the interpolated V_j is at most V, and its q."""
         laws = np.stack([self.values.law(x) for x, _, _ in node.vertices])
         while True:
             found = self.model.farthest(self._heights(node), laws, self.rows, self.gap)
@@ -198,7 +198,7 @@ class PairSearch:
         return changed
 
     def exact_bound(self) -> Fraction | None:
-        """What the leaves prove; None without laws."""
+        """What the leaves prove; None without distributions."""
         found: Fraction | None = None
         waiting = [self.root]
         while waiting:
@@ -212,7 +212,7 @@ class PairSearch:
     # --- from above ---
 
     def improve(self, q: FloatArray) -> None:
-        """From a law: the piece of V_j there, the best law for that piece, and so on."""
+        """From a distribution: its piece of V_j, the best distribution for that, and so on."""
         model, best = self.model, math.inf
         for _ in range(30):
             piece = model.piece(self.j, q)
@@ -233,7 +233,7 @@ class PairSearch:
     # --- the search ---
 
     def start(self, incumbent: float) -> float:
-        """The bound of the whole polytope, and a good law if that is not enough."""
+        """The bound of the whole polytope, and a good distribution if that is not enough."""
         bound = self.relax(self.root, incumbent * (1 - GOAL))
         if bound < incumbent and self.root.vertices:
             self.improve(self.law_of(self.root))

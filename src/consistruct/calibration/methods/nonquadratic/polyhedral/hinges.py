@@ -3,8 +3,8 @@
 * hinge (Crammer–Singer, structured SVM), Φ(f, y) = max_c [L(c, y) + f_c] − f_y:
   V_j(q) = max ⟨L, π⟩ over couplings π ≥ 0 with column sums q and row sums at most q_c for c ≠ j;
   V(q) the same with row sums q.
-* max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: V_j(q) = max min_c (Lp)_c over laws
-  p with p_c ≤ q_c for c ≠ j; V(q) = min_c (Lq)_c.
+* max-min margin, Φ(v, y) = max_p [min_c (Lp)_c + ⟨v, p⟩] − v_y: V_j(q) = max min_c (Lp)_c over
+  distributions p with p_c ≤ q_c for c ≠ j; V(q) = min_c (Lq)_c.
 
 V_j(q) = min_f r(f)·q over finitely many scores f that predict j: r(f) is a piece of V_j.
 """
@@ -29,15 +29,15 @@ SETTINGS = (
     ("highs", 1e-10, True), ("highs", 1e-10, False), ("highs", 1e-8, True),
     ("highs-ds", 1e-7, False), ("highs-ipm", 1e-7, True),
 )  # fmt: skip
-SLACK_COST = 1e4  # of laws under which i is not optimal: keeps the programs feasible
+SLACK_COST = 1e4  # of distributions under which i is not optimal: keeps the programs feasible
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """V_j at one law from both sides."""
+    """V_j at one distribution from both sides."""
 
     value: float
-    point: FloatArray  # the coupling (k, k) or the law p (k,) of the maximum
+    point: FloatArray  # the coupling (k, k) or the distribution p (k,) of the maximum
     scores: FloatArray  # (k,) scores, or mixed predictions, of the minimum
     risks: FloatArray  # (k,) r: V_j(q) ≤ r·q for all q
 
@@ -64,11 +64,11 @@ class Polyhedral(ABC):
 
     @abstractmethod
     def piece(self, j: int, q: FloatArray) -> Piece:
-        """V_j at a law."""
+        """V_j at a distribution."""
 
     @abstractmethod
     def optimum(self, q: FloatArray) -> tuple[float, FloatArray]:
-        """V at a law, and the coupling that shows it from below."""
+        """V at a distribution, and the coupling that shows it from below."""
 
     @abstractmethod
     def _optimum_rows(
@@ -115,7 +115,7 @@ class Polyhedral(ABC):
     def farthest(
         self, values: FloatArray, laws: FloatArray, rows: FloatArray, gap: FloatArray
     ) -> tuple[float, FloatArray] | None:
-        """max gap·q over laws with interpolated V_j at most V, and rows·q ≥ 0; None if none has."""
+        """max gap·q over distributions with interpolated V_j ≤ V and rows·q ≥ 0; None: no such."""
         n, m = len(values), len(rows)
         costs, lows, unequal, equal = self._optimum_rows(laws)
         z = len(costs)

@@ -1,14 +1,14 @@
-"""Hinge surrogates: H by cutting polytopes of laws, with proofs in exact arithmetic.
+"""Hinge surrogates: H by cutting polytopes of distributions, with proofs in exact arithmetic.
 
 For fixed q the surrogate is polyhedral in the scores. Let V(q) be its minimum and V_j(q) that among
 scores that predict j; both are concave in q, and H(ε) is the least
 
-    V_j(q) − V(q)   over pairs (i, j) and laws q with (L_j − L_i)q ≥ ε under which i is optimal.
+    V_j(q) − V(q)   over pairs (i, j) and q with (L_j − L_i)q ≥ ε under which i is optimal.
 
-Every pair is first bounded on its whole polytope of laws, which gives laws for the upper end; then
-the polytopes are cut (`cuts`) until no pair can be lower. Pairs that a permutation of the labels
-exchanges are solved once. The laws with V_j(q) = V(q) and the largest (L_j − L_i)q give the
-consistency level, found by the same cuts.
+Every pair is first bounded on its whole polytope of distributions, which gives distributions for
+the upper end; then the polytopes are cut (`cuts`) until no pair can be lower. Pairs that a
+permutation of the labels exchanges are solved once. The distributions with V_j(q) = V(q) and the
+largest (L_j − L_i)q give the consistency level, found by the same cuts.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class PolyhedralMethod(Method):
         heap: list[tuple[float, int, PairSearch, Node, FloatArray]] = []
 
         def visit(search: PairSearch, node: Node) -> None:
-            """Bound a polytope from above, and find a law in it."""
+            """Bound a polytope from above, and find a distribution in it."""
             nonlocal best
             found = search.farthest(node)
             if found is None or found[0] * self.size <= best.level + LEVEL_TIE * self.size:
@@ -176,7 +176,7 @@ class PolyhedralMethod(Method):
             bound, q = found
             piece = self._model.piece(search.j, q)
             if piece.value - self._model.optimum(q)[0] > LEVEL_TIE:
-                # the laws for which the piece at q is optimal have V_j = V
+                # the distributions for which the piece at q is optimal have V_j = V
                 every = np.eye(self._model.k)
                 other = self._model.farthest(piece.risks, every, search.rows, search.gap)
                 attained = None if other is None else other[1]

@@ -1,9 +1,9 @@
-"""From floats to exact numbers: the law, scores and coupling of an upper bound.
+"""From floats to exact numbers: the distribution, scores and coupling of an upper bound.
 
-A law at which V_j = V, or pieces meet, satisfies equations: sums of a coupling that must balance,
-expected losses that are equal, probabilities that are zero. Solving these exactly, with all other
-coordinates rounded, makes an upper bound of zero exactly zero. Nothing rests on it: whatever comes
-out is evaluated exactly, and the best is kept.
+A distribution at which V_j = V, or pieces meet, satisfies equations: sums of a coupling that must
+balance, expected losses that are equal, probabilities that are zero. Solving these exactly, with
+all other coordinates rounded, makes an upper bound of zero exactly zero. Nothing rests on it:
+whatever comes out is evaluated exactly, and the best is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Equation = tuple[list[Fraction], Fraction]  # row·x = right-hand side
 
 @dataclass(frozen=True, eq=False)
 class UpperPoint:
-    """A law and scores that predict j, with the excess that they show; units of the problem."""
+    """A distribution and scores that predict j, with their excess in units of the problem."""
 
     value: Fraction
     law: list[Fraction]
@@ -41,7 +41,7 @@ class UpperPoint:
 def upper_point(
     problem: Problem, model: Polyhedral, i: int, j: int, eps: Fraction, q: FloatArray
 ) -> UpperPoint:
-    """The least excess shown at a law near q with (L_j − L_i)q ≥ ε, exactly."""
+    """The least excess shown at a distribution near q with (L_j − L_i)q ≥ ε, exactly."""
     found = _nearby(problem, model, i, j, eps, q)
     size = problem.size
     if 0 < found.value < NOTHING * size:
@@ -51,7 +51,7 @@ def upper_point(
 
 
 def _inner_law(model: Polyhedral, above: FloatArray, j: int, q: FloatArray) -> FloatArray:
-    """A law inside {q : r·q = V(q), above·q ≥ 0}, a convex set, r the piece of V_j at q.
+    """A distribution inside {q : r·q = V(q), above·q ≥ 0}, a convex set, r the piece of V_j at q.
 
     Corners of the set have more equations than floats can tell; the mean of many has few.
     """

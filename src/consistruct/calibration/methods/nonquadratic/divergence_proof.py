@@ -1,4 +1,4 @@
-"""The proof of one pair of a surrogate that estimates a law, in plain arithmetic."""
+"""The proof of one pair of a surrogate that estimates a distribution, in plain arithmetic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import scipy  # its submodules are imported on use
 from consistruct.calibration.methods.nonquadratic.pairs import PairProof
 from consistruct.protocols import FloatArray
 
-__all__ = ["FEASIBLE", "ROUNDING", "Divergence", "LawProof"]
+__all__ = ["FEASIBLE", "ROUNDING", "Divergence", "DivergenceProof"]
 
 Divergence = Literal["KL", "squares"]
 ROUNDING = 2e-14
@@ -21,7 +21,7 @@ FEASIBLE = 1e-10  # allowed violation of A p ≤ 0 and of the gap, relative to t
 
 
 @dataclass(eq=False)
-class LawProof(PairProof):
+class DivergenceProof(PairProof):
     """Laws q and p from above; w, ν and the free point (X or z) from below."""
 
     divergence: Divergence

@@ -7,7 +7,7 @@ import numpy as np
 import scipy  # its submodules are imported on use
 
 from consistruct.calibration.methods.nonquadratic.conic import solve_conic
-from consistruct.calibration.methods.nonquadratic.law_proof import Divergence
+from consistruct.calibration.methods.nonquadratic.divergence_proof import Divergence
 from consistruct.protocols import FloatArray
 
 __all__ = ["solve_pair"]
@@ -44,14 +44,14 @@ def solve_pair(
         (inequalities, right, clarabel.NonnegativeConeT(len(right))),
     ]
     cost, quadratic = np.zeros(n), None
-    each = np.arange(n_q)
+    place = np.arange(n_q)
     if kl:
         # q e^{−t/q} ≤ p  ⇔  q log(q/p) ≤ t
         cost[n_q + n_p :] = 1.0
         same = n_q + at_q  # p of the same truth
         places = (
-            np.concatenate([3 * each, 3 * each + 1, 3 * each + 2]),
-            np.concatenate([n_q + n_p + each, each, same]),
+            np.concatenate([3 * place, 3 * place + 1, 3 * place + 2]),
+            np.concatenate([n_q + n_p + place, place, same]),
         )
         signs = np.repeat([1.0, -1.0, -1.0], n_q)
         cones = scipy.sparse.csc_array((signs, places), shape=(3 * n_q, n))
@@ -59,7 +59,7 @@ def solve_pair(
         blocks.append((cones, np.zeros(3 * n_q), exponential))
     else:
         difference = np.zeros((len(gap), n))
-        difference[at_q, each] = 1.0
+        difference[at_q, place] = 1.0
         difference[:, n_q:] = -np.eye(n_p)
         quadratic = np.triu(difference.T @ difference)
     found = solve_conic(cost, blocks, quadratic)

@@ -24,7 +24,7 @@ from consistruct.calibration.proofs.divergence import DivergenceCertificate
 from consistruct.calibration.proofs.provers.linear import combination_or_direction
 from consistruct.protocols import FloatArray
 
-__all__ = ["ExactLaws", "Reach"]
+__all__ = ["ExactDistributions", "Reach"]
 
 FAINT = Fraction(1, 2**70)  # share of an inner distribution where a divergence would be infinite
 
@@ -39,7 +39,7 @@ class Reach:
     excluded: list[list[Any]]  # [label, weight]
 
 
-class ExactLaws:
+class ExactDistributions:
     """Exact distributions for one loss, surrogate and decoding."""
 
     def __init__(self, problem: Problem) -> None:

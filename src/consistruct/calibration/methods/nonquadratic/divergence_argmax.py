@@ -1,7 +1,7 @@
 """Log loss with argmax decoding: one multiplier per pair, no solver.
 
-The laws p with p_j ≥ p_c for all c are the mixtures of uniform laws on sets S that contain j. With
-the minimum over q taken (a log-partition function) and d = gap − ε,
+The distributions p with p_j ≥ p_c for all c are the mixtures of uniform distributions on sets S
+that contain j. With the minimum over q taken (a log-partition function) and d = gap − ε,
 
     H_ij(ε) = max_{ν ≥ 0} −log max_S mean_S exp(ν d),
 
@@ -67,7 +67,7 @@ def tilted_argmax(
         low, high = (middle, high) if slope(middle)[0] < 0 else (low, middle)
         if high - low <= 1e-16 * high:
             break
-    # p mixes the best sets on both sides of the kink so that the tilted law has gap·q = ε
+    # p mixes the best sets on both sides of the kink so that the tilted distribution has gap·q = ε
     first, second = slope(low)[1], slope(high)[1]
     tilted = np.exp(high * (d - d.max()))
     one, other = np.zeros(len(gap)), np.zeros(len(gap))

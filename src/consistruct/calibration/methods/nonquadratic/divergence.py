@@ -1,9 +1,9 @@
-"""Surrogates that estimate the law of the truth: log loss (CRF) and sparsemax.
+"""Surrogates that estimate the distribution of the truth: log loss (CRF) and sparsemax.
 
-With one score per truth the surrogate's excess is a divergence D(q, p) between the law q and the
-law p that the scores stand for: KL(q‖p) for the log loss, ½‖q − p‖² for sparsemax. Decoding is a
-linear condition on p, written A p ≤ 0: argmax has rows e_c − e_j (truths name predictions), Bayes
-decoding argmin_c (Lp)_c has rows L_j − L_c. So
+With one score per truth the surrogate's excess is a divergence D(q, p) between the distribution q
+and the distribution p that the scores stand for: KL(q‖p) for the log loss, ½‖q − p‖² for sparsemax.
+Decoding is a linear condition on p, written A p ≤ 0: argmax has rows e_c − e_j (truths name
+predictions), Bayes decoding argmin_c (Lp)_c has rows L_j − L_c. So
 
     H_ij(ε) = min D(q, p)   s.t.   A p ≤ 0,   (L_j − L_i) q ≥ ε,   p, q in the simplex,
 
@@ -14,10 +14,10 @@ a convex program. Dual points, for any w ≥ 0, ν ≥ 0, a = wᵀA and gap = L_
 
 The first minimises over q exactly (a log-partition function) and takes a tangent of −log; the
 second is Fenchel's inequality at the best scale. KL with argmax decoding needs no solver (module
-`law_argmax`); else there is one conic program per pair, whose order constraints are generated where
-they are many: the program with some of them bounds H_ij from below all the same. What is not tight
-is sharpened (`law_polish`), from the solution at a larger ε where ε² is below rounding. The ends
-of the certificate are recomputed exactly (`law_exact`).
+`divergence_argmax`); else there is one conic program per pair, whose order constraints are
+generated where they are many: the program with some of them bounds H_ij from below all the same.
+What is not tight is sharpened (`divergence_polish`), from the solution at a larger ε where ε² is
+below rounding. The ends of the certificate are recomputed exactly (`divergence_exact`).
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ from typing import Any, Literal
 import numpy as np
 import scipy  # its submodules are imported on use
 
-from consistruct.calibration.methods.nonquadratic.law_argmax import largest_mean, tilted_argmax
-from consistruct.calibration.methods.nonquadratic.law_conic import solve_pair
-from consistruct.calibration.methods.nonquadratic.law_exact import ExactLaws
-from consistruct.calibration.methods.nonquadratic.law_polish import (
+from consistruct.calibration.methods.nonquadratic.divergence_argmax import (
+    largest_mean,
+    tilted_argmax,
+)
+from consistruct.calibration.methods.nonquadratic.divergence_conic import solve_pair
+from consistruct.calibration.methods.nonquadratic.divergence_exact import ExactDistributions
+from consistruct.calibration.methods.nonquadratic.divergence_polish import (
     Conditions,
     KLConditions,
     SquaredConditions,
     Stationary,
 )
-from consistruct.calibration.methods.nonquadratic.law_proof import (
+from consistruct.calibration.methods.nonquadratic.divergence_proof import (
     FEASIBLE,
     ROUNDING,
     Divergence,
-    LawProof,
+    DivergenceProof,
 )
 from consistruct.calibration.methods.nonquadratic.pairs import (
     Pair,
@@ -58,7 +61,7 @@ from consistruct.calibration.proofs.checkers.divergence import Problem, Refused
 from consistruct.calibration.proofs.divergence import DivergenceCertificate
 from consistruct.protocols import FloatArray
 
-__all__ = ["LawSolver"]
+__all__ = ["DivergenceSolver"]
 
 ENOUGH = 1e-9  # relative width after which nothing is sharpened
 NEGLIGIBLE_LOG = 27.0  # e^−27 of a term is rounding
@@ -73,7 +76,7 @@ GUESSES = (
 REVISIONS = 3  # of each guess
 
 
-class LawSolver(PairSolver[LawProof]):
+class DivergenceSolver(PairSolver[DivergenceProof]):
     """Log loss or sparsemax with one score per truth; argmax or Bayes decoding."""
 
     def __init__(
@@ -92,12 +95,12 @@ class LawSolver(PairSolver[LawProof]):
         self._orders: dict[int, FloatArray] = {}
         self._rows: dict[int, set[int]] = {}  # order constraints that mattered, by j
         self._inners: dict[int, FloatArray] = {}
-        self._references: dict[Pair, LawProof] = {}
+        self._references: dict[Pair, DivergenceProof] = {}
 
     @cached_property
-    def exact(self) -> ExactLaws:
+    def exact(self) -> ExactDistributions:
         surrogate = "log" if self.divergence == "KL" else "sparsemax"
-        return ExactLaws(Problem(surrogate, self.decoding, self.L.tolist()))
+        return ExactDistributions(Problem(surrogate, self.decoding, self.L.tolist()))
 
     def order(self, j: int) -> FloatArray:
         """A with A p ≤ 0 iff j is decoded from p (ties included), (k − 1, m)."""
@@ -123,7 +126,7 @@ class LawSolver(PairSolver[LawProof]):
     def quick_lower(self, i: int, j: int, eps: float) -> float:
         """Bayes decoding: gap·q ≥ ε and gap·p ≤ 0, so gap·(q − p) ≥ ε.
 
-        KL: the two laws on the largest and the least gap, as exp is convex. Squares:
+        KL: the two distributions on the largest and the least gap, as exp is convex. Squares:
         Cauchy–Schwarz.
         """
         gap, eps = self.gap(i, j), eps / self.unit
@@ -139,7 +142,7 @@ class LawSolver(PairSolver[LawProof]):
 
     # --- one pair ---
 
-    def solve(self, i: int, j: int, eps: float, incumbent: float) -> LawProof:
+    def solve(self, i: int, j: int, eps: float, incumbent: float) -> DivergenceProof:
         eps = eps / self.unit
         if self.divergence == "KL" and self.decoding == "argmax":
             q, p, w, nu, X = tilted_argmax(self.gap(i, j), j, eps)
@@ -150,10 +153,10 @@ class LawSolver(PairSolver[LawProof]):
             found = other if found is None else _tighter(found, other)
         return found
 
-    def _proof(self, i: int, j: int, eps: float, *points: Any) -> LawProof:
-        return LawProof(self.divergence, self.order(j), self.gap(i, j), eps, *points)
+    def _proof(self, i: int, j: int, eps: float, *points: Any) -> DivergenceProof:
+        return DivergenceProof(self.divergence, self.order(j), self.gap(i, j), eps, *points)
 
-    def _solved(self, i: int, j: int, eps: float, incumbent: float) -> LawProof:
+    def _solved(self, i: int, j: int, eps: float, incumbent: float) -> DivergenceProof:
         """From the interior-point solver."""
         order, gap = self.order(j), self.gap(i, j)
         limit, tight = float(gap.max()), self._tight(i, j, eps)
@@ -215,7 +218,7 @@ class LawSolver(PairSolver[LawProof]):
         return positive if gap[positive].max() >= eps else every
 
     def _decoded(self, p: FloatArray, j: int, order: FloatArray) -> FloatArray:
-        """Nearest law that decodes to j: towards one that does so by a margin."""
+        """Nearest distribution that decodes to j: towards one that does so by a margin."""
         p = np.maximum(p, 0.0)
         p = p / p.sum() if p.sum() > 0 else np.full(len(p), 1 / len(p))
         if self.decoding == "argmax":
@@ -239,7 +242,7 @@ class LawSolver(PairSolver[LawProof]):
 
     # --- more digits ---
 
-    def _carried(self, i: int, j: int, eps: float) -> LawProof | None:
+    def _carried(self, i: int, j: int, eps: float) -> DivergenceProof | None:
         """For small ε: the solution at a larger one, whose multipliers shrink like ε."""
         larger = SMALL * float(self.gap(i, j).max())
         if eps >= larger:
@@ -255,7 +258,9 @@ class LawSolver(PairSolver[LawProof]):
             free = np.array([float(p @ np.exp(nu * (known.gap - eps)))])
         return self._sharpened(self._proof(i, j, eps, q, p, w, nu, free), i, j, math.inf)
 
-    def _sharpened(self, start: LawProof, i: int, j: int, incumbent: float) -> LawProof:
+    def _sharpened(
+        self, start: DivergenceProof, i: int, j: int, incumbent: float
+    ) -> DivergenceProof:
         """The optimality conditions, for several guesses of what is active."""
         best = start
         if _settled(best, incumbent) or (
@@ -278,7 +283,9 @@ class LawSolver(PairSolver[LawProof]):
                 conditions = found.next
         return best
 
-    def _recomputed(self, found: Stationary, start: LawProof, i: int, j: int) -> LawProof:
+    def _recomputed(
+        self, found: Stationary, start: DivergenceProof, i: int, j: int
+    ) -> DivergenceProof:
         """The bounds of a stationary point, the lower one exactly."""
         p = self._decoded(found.estimate, j, start.order)
         allowed = self._dominated(p, start.gap, start.eps)
@@ -293,7 +300,7 @@ class LawSolver(PairSolver[LawProof]):
         proof.lower = down(max(bound, Fraction(0)))
         return proof
 
-    def _guesses(self, start: LawProof, i: int, j: int) -> Iterator[Conditions]:
+    def _guesses(self, start: DivergenceProof, i: int, j: int) -> Iterator[Conditions]:
         scale = float(start.w.max(initial=0.0))
         common = start.order, start.gap, start.eps
         for threshold, share in GUESSES:
@@ -324,7 +331,7 @@ class LawSolver(PairSolver[LawProof]):
         for i, j in np.argwhere(self.limits > 0).tolist():
             if self.limits[i, j] <= best.level:
                 continue
-            # the laws with q_j largest are mixtures of uniform ones on sets that contain j
+            # the distributions with q_j largest are mixtures of uniform ones on sets that contain j
             chosen = largest_mean(self.L[j] - self.L[i], j)[1]
             q = np.zeros(self.L.shape[1])
             q[chosen] = 1 / len(chosen)
@@ -337,7 +344,7 @@ class LawSolver(PairSolver[LawProof]):
     # --- the certificate ---
 
     def certificate(
-        self, eps: float, winner: Pair, proofs: Mapping[Pair, LawProof]
+        self, eps: float, winner: Pair, proofs: Mapping[Pair, DivergenceProof]
     ) -> DivergenceCertificate:
         (i, j), found = winner, proofs[winner]
         p = self.exact.estimate(found.estimate, j)
@@ -352,14 +359,14 @@ class LawSolver(PairSolver[LawProof]):
         )
 
     def certificate_of_zero(self, eps: float) -> DivergenceCertificate:
-        """Below the consistency level: the witness, as law and as estimate."""
+        """Below the consistency level: the witness, as distribution and as estimate."""
         witness = self.witness
         assert witness.pair is not None
         assert witness.law is not None
         q = [Fraction(int(x > 0)) for x in witness.law.tolist()]
         return self.exact.certificate(eps, 0.0, witness.pair, q, q, [])
 
-    def _entry(self, pair: Pair, proof: LawProof) -> dict[str, Any]:
+    def _entry(self, pair: Pair, proof: DivergenceProof) -> dict[str, Any]:
         """The multipliers of a pair as plain data, for losses as they are given."""
         unit = Fraction(self.unit)
         used = np.flatnonzero(proof.w > 0).tolist()
@@ -378,16 +385,16 @@ class LawSolver(PairSolver[LawProof]):
         return {**found, name: proof.free.tolist() if name == "z" else float(proof.free[0])}
 
 
-def _settled(proof: LawProof, incumbent: float) -> bool:
+def _settled(proof: DivergenceProof, incumbent: float) -> bool:
     tight = math.isfinite(proof.upper) and proof.upper - proof.lower <= ENOUGH * proof.upper
     return tight or proof.lower > incumbent
 
 
-def _tighter(one: LawProof, other: LawProof) -> LawProof:
-    """The laws of the lower upper bound with the multipliers of the higher lower bound."""
+def _tighter(one: DivergenceProof, other: DivergenceProof) -> DivergenceProof:
+    """The distributions of the lower upper bound with the multipliers of the higher lower bound."""
     primal = one if one.upper <= other.upper else other
     dual = one if one.lower >= other.lower else other
-    found = LawProof(
+    found = DivergenceProof(
         one.divergence, one.order, one.gap, one.eps,
         primal.law, primal.estimate, dual.w, dual.nu, dual.free,
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """The optimality conditions of a pair of distributions, solved to forty digits.
 
-Interior-point solvers give laws to about six digits, which bounds the value to twelve from above
-but only to six from below, and nothing at all where ε² is below rounding. With the entries of p and
-q that are not zero and the active order constraints W held fixed, the conditions are smooth:
+Interior-point solvers give distributions to about six digits, which bounds the value to twelve from
+above but only to six from below, and nothing at all where ε² is below rounding. With the entries of
+p and q that are not zero and the active order constraints W held fixed, the conditions are smooth:
 Newton steps with residuals in decimal arithmetic and a Jacobian in floats gain digits at every
 step. A wrong guess of what is active does no harm, because the bounds are recomputed from the
 points, and is revised by the signs that come out.
