@@ -7,11 +7,7 @@ are visited, `_dual` for lower bounds, `_exact` for upper ones, `verification` f
 from __future__ import annotations
 
 from consistruct.calibration.methods.explicit_full._dual import DualPoints
-from consistruct.calibration.methods.explicit_full.curve import (
-    ExplicitCurve,
-    Multipliers,
-    explicit_curve,
-)
+from consistruct.calibration.methods.explicit_full.curve import ExplicitCurve, explicit_curve
 from consistruct.calibration.methods.explicit_full.verification import verify
 
-__all__ = ["DualPoints", "ExplicitCurve", "Multipliers", "explicit_curve", "verify"]
+__all__ = ["DualPoints", "ExplicitCurve", "explicit_curve", "verify"]

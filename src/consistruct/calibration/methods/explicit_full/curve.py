@@ -18,29 +18,15 @@ from consistruct._validation import (
 from consistruct.calibration.methods.explicit_full._dual import (
     DualPoints,
     lower_bounds,
-    pair_lower_bounds,
 )
 from consistruct.calibration.methods.explicit_full._exact import IntegerLosses
 from consistruct.calibration.methods.explicit_full._search import Search
 from consistruct.calibration.proofs.base import up
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["ExplicitCurve", "Multipliers", "explicit_curve"]
+__all__ = ["ExplicitCurve", "explicit_curve"]
 
 SMALLEST_UNIT = 1e-140  # squares of loss differences and their sums stay normal floats
-
-
-@dataclass(frozen=True)
-class Multipliers:
-    """Dual point of one pair: w on `rows` (zero elsewhere) and ν, with the bound it proves.
-
-    k·H'_ij(ε) ≥ (νε + min_y[Σ_c w_c (L_jy − L_cy) − ν (L_jy − L_iy)])₊² / (4Q),
-    Q = ½ [(Σw)²/p_j + Σ_c w_c²/p_c], for every ε.
-    """
-
-    rows: IntArray
-    w: FloatArray
-    nu: float
 
 
 @dataclass(frozen=True)
@@ -58,8 +44,7 @@ class ExplicitCurve:
     tolerance : the relative width that was asked for.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
     laws : (n, m) the conditional distribution of the primal point up to a factor; zero rows where
-    there is
-        none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
+        there is none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
     levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
         ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
     points : dual points of all pairs that Theorem 7 does not settle; each bounds its pair for
@@ -77,35 +62,6 @@ class ExplicitCurve:
     laws: FloatArray
     levels: FloatArray
     points: DualPoints
-
-    def scores(self, L: ArrayLike, position: int) -> FloatArray:
-        """The scores (k,) of the labels at eps[position], rounded; L is the loss matrix."""
-        law = self.laws[position]
-        expected = check_loss_matrix(L, "L") @ law / law.sum()
-        found = np.minimum(-expected, self.levels[position])
-        found[self.pair[position, 1]] = self.levels[position]
-        return np.asarray(found)
-
-    def multipliers(self, L: ArrayLike, position: int) -> Multipliers:
-        """The best dual point of the minimising pair at eps[position]; L is the loss matrix."""
-        losses = check_loss_matrix(L, "L")
-        i, j = (int(label) for label in self.pair[position])
-        if i < 0:
-            raise ValueError(
-                f"there is no minimising pair at eps = {self.eps[position]}: "
-                f"H is zero at 0 and infinite above max_eps = {self.max_eps}"
-            )
-        k = losses.shape[0]
-        chosen = self.points.of_pair(i, j)
-        w = np.vstack([np.eye(k)[i], self.points.dense(chosen, k)])  # Theorem 7 comes first
-        nu = np.concatenate([[1.0], self.points.nu[chosen]])
-        pair = np.full(nu.size, i)
-        bounds = pair_lower_bounds(
-            losses, self.weights, j, pair, w, nu, self.eps[position : position + 1]
-        )
-        best = int(bounds[:, 0].argmax())
-        rows = np.flatnonzero(w[best])
-        return Multipliers(rows, w[best, rows], float(nu[best]))
 
 
 def explicit_curve(

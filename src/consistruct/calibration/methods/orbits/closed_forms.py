@@ -84,11 +84,6 @@ class ClosedForm:
                 return max(piece(eps), Fraction(0))
         return None
 
-    def scaled(self, eps: float) -> float:
-        """H/scale at ε > 0, rounded."""
-        found = self.value(Fraction(eps))
-        return math.inf if found is None else float(found)
-
 
 def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     """The closed form for this loss and these scores, or None."""

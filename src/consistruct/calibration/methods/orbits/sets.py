@@ -86,11 +86,6 @@ class SetPairs(PairSource):
         """Counts of j."""
         return groups[0], 0, groups[2], 0
 
-    def sets(self, groups: Groups) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """(i, j) as 0/1 vectors: the groups one after the other."""
-        a, b, c, d = groups
-        return (1,) * (a + b) + (0,) * (c + d), (1,) * a + (0,) * b + (1,) * c + (0,) * d
-
     def embedding(self, groups: Groups, cells: IntArray) -> FloatArray:
         """(n, 5(T+1)): coordinates whose inner products are K, averaged over each cell."""
         T = self.T
