@@ -57,9 +57,6 @@ ROUNDING = 1e-11  # share by which coefficients of pieces and of Theorem 7 may b
 REFINEMENTS = 12  # of the inverse
 
 
-# --- a point of the curve ---
-
-
 @dataclass(frozen=True)
 class CurvePoint:
     """H(ε) within [scaled_lower, scaled_upper] · scale.
@@ -139,9 +136,6 @@ def status_of(lower: float, upper: float, scale: float) -> Status:
     return "rounding" if upper <= 1e-13 * scale else "loose"
 
 
-# --- what computes points ---
-
-
 class Method(ABC):
     """Computes points of one curve."""
 
@@ -218,9 +212,6 @@ def at_each(
         if progress is not None:
             progress(done + 1, len(eps))
     return found
-
-
-# --- the curve ---
 
 
 class CalibrationFunction:
