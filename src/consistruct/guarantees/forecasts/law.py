@@ -43,7 +43,7 @@ class CurveData:
     means : (J,) array
         Mean loss at each size.
     covariance : (J, J) array
-        Of these means, over rows that judge and rows that are trained on.
+        Covariance of these means, over rows that judge and rows that are trained on.
     training_variance : float
         n times the variance of the loss of one fit on n examples, over draws of them.
     row_variance : float

@@ -160,7 +160,7 @@ class PrecisionAtLeast(RateConstraint):
 class FlaggedAtMost(RateConstraint):
     """A budget: at most this share of the rows is predicted as the class.
 
-    Of label sets: at most this share of all labels of all rows.
+    For label sets: at most this share of all labels of all rows.
 
     Parameters
     ----------
