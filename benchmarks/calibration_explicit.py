@@ -25,7 +25,7 @@ import cvxpy
 import numpy as np
 from scipy import sparse
 
-from consistruct.calibration.explicit import ExplicitCurve, explicit_curve, verify
+from consistruct.calibration.methods.explicit_full import ExplicitCurve, explicit_curve, verify
 from consistruct.protocols import FloatArray
 
 cp: Any = cvxpy  # its stubs leave out the atoms

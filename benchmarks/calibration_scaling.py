@@ -48,7 +48,7 @@ def oracle(T: int) -> float:
 
 
 def explicit(k: int) -> float:
-    from consistruct.calibration.explicit import explicit_curve
+    from consistruct.calibration.methods.explicit_full import explicit_curve
 
     L = np.random.default_rng(k).random((k, k))
     np.fill_diagonal(L, 0.0)

@@ -45,9 +45,9 @@ def main() -> None:
 
     loss = Triage(5)
     check_loss(loss)
-    law = np.full(5, 0.2)  # nothing is known: the 3/4 quantile, not the median
-    decision = loss.score_space.decoder()(-(law @ loss.target(np.arange(5)))[None])
-    print(f"{loss!r}: rank {loss.score_space.rank}, decision under a uniform law {decision[0]}")
+    uniform = np.full(5, 0.2)  # nothing is known: the 3/4 quantile, not the median
+    decision = loss.score_space.decoder()(-(uniform @ loss.target(np.arange(5)))[None])
+    print(f"{loss!r}: rank {loss.score_space.rank}, decision if nothing is known {decision[0]}")
 
 
 if __name__ == "__main__":

@@ -32,9 +32,8 @@ LEVEL = {
     "_compile": 0,
     "_threads": 0,
     "_budgets": 0,
-    "_csv": 0,
-    "_fields": 0,
     "_html": 0,
+    "_plain_data": 0,
     "_progress": 0,
     "charts": 1,  # pictures as data, and their drawing; knows nothing of the rest
     "labels": 1,

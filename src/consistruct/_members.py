@@ -6,19 +6,21 @@ content, pickle by their constructor and print as the code that makes them. A me
     @dataclass(frozen=True, eq=False, repr=False)
     class Hamming(Loss): ...
 
-and inherits equality, hash, repr, copy and pickle from `Member`.
+and inherits equality, hash, repr, copy and pickle from `Member`. How many labels a member has is
+written by `describe_count`, whatever the number.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from math import log2
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ArrayField", "Member", "frozen_array"]
+__all__ = ["ArrayField", "Member", "describe_count", "frozen_array"]
 
 # A field that is given as anything array-like and kept as a read-only array; the class docstring
 # states shape and meaning. (Typed as Any: a dataclass field has one type for both.)
@@ -117,3 +119,18 @@ def _repr(value: object) -> str:
         digest = hashlib.sha256(repr(value).encode()).hexdigest()[:8]
         return f"<tuple of {len(value)} sha256:{digest}>"
     return repr(value)
+
+
+def describe_count(size: int | None) -> str:
+    """Write a label count in full while it is readable, as a power of two above that.
+
+    >>> describe_count(1024), describe_count(2**1000 + 1), describe_count(None)
+    ('1024', 'about 2^1000.0', 'infinitely many')
+    """
+    if size is None:
+        return "infinitely many"
+    if size < 10**12:
+        return str(size)
+    # bit_length gives the integer part of log2, the leading 60 bits its fraction.
+    shift = max(size.bit_length() - 60, 0)
+    return f"about 2^{shift + log2(size >> shift):.1f}"

@@ -6,8 +6,9 @@ knows only the standard exceptions catches them too.
 
 from __future__ import annotations
 
-from math import log2
 from typing import Any
+
+from consistruct._members import describe_count
 
 __all__ = [
     "CapabilityError",
@@ -98,21 +99,6 @@ class DataFileError(ConsistructError):
 
 class ModelFileError(ConsistructError):
     """A saved model could not be written or read back: unknown type or version, damage."""
-
-
-def describe_count(size: int | None) -> str:
-    """Write a label count in full while it is readable, as a power of two above that.
-
-    >>> describe_count(1024), describe_count(2**1000 + 1), describe_count(None)
-    ('1024', 'about 2^1000.0', 'infinitely many')
-    """
-    if size is None:
-        return "infinitely many"
-    if size < 10**12:
-        return str(size)
-    # bit_length gives the integer part of log2, the leading 60 bits its fraction.
-    shift = max(size.bit_length() - 60, 0)
-    return f"about 2^{shift + log2(size >> shift):.1f}"
 
 
 def _rebuild_error(

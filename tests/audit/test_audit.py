@@ -22,8 +22,8 @@ from consistruct.audit import (
     audit_text,
     run_audit,
 )
-from consistruct.calibration.structured import closed_forms
-from consistruct.calibration.structured.closed_forms import ClosedForm, Quadratic
+from consistruct.calibration.methods.orbits import closed_forms
+from consistruct.calibration.methods.orbits.closed_forms import ClosedForm, Quadratic
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import Mixed, ZeroOne
 from consistruct.scores import Full

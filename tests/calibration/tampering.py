@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 import consistruct as cs
-from consistruct.calibration.distributions import Capped, Noisy, WithMargin, restore
-from consistruct.calibration.exact.oracle import oracle_prover
-from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
-from consistruct.calibration.methods.chain import ChainMethod
-from consistruct.calibration.methods.oracle import OracleMethod
-from consistruct.calibration.methods.sets import SetMethod
+from consistruct.calibration.methods.oracle.hard_pairs import HardPairs, SampledPairs
+from consistruct.calibration.methods.oracle.method import OracleMethod
+from consistruct.calibration.methods.orbits.chain import ChainMethod
+from consistruct.calibration.methods.orbits.sets import SetMethod
+from consistruct.calibration.problem.distributions import Capped, Noisy, WithMargin, restore
+from consistruct.calibration.proofs.provers.oracle import oracle_prover
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import (
     NDCG,

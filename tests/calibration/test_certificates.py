@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.distributions import Constrained
+from consistruct.calibration.problem.distributions import Constrained
 from consistruct.calibration.proofs import (
     KINDS,
     HammingCertificate,

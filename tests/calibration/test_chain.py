@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
+from consistruct.calibration.methods.orbits.chain import ChainFlow, balanced, flow_value, snapped
+from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds, pair_bound
 from consistruct.calibration.proofs import from_json
 from consistruct.calibration.proofs.checkers.chain import programme
-from consistruct.calibration.structured.chain import ChainFlow, balanced, flow_value, snapped
-from consistruct.calibration.structured.chain_bounds import chain_bounds, pair_bound
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming
 from consistruct.report import calibration_report

@@ -16,7 +16,7 @@ import pytest
 
 from consistruct import calibration_function, cli
 from consistruct.calibration import Capped, Constrained, Noisy, WithMargin
-from consistruct.calibration.distributions import parse_distributions
+from consistruct.calibration.problem.distributions import parse_distributions
 from consistruct.calibration.proofs import from_json
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal, ZeroOne

@@ -11,7 +11,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.calibration.envelope import Envelope, as_rows, envelope_from_values
-from consistruct.calibration.structured.closed_forms import Quadratic
+from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal
 from consistruct.scores import Blocks, Dense
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
 
-from consistruct.calibration.explicit import explicit_curve, verify
-from consistruct.calibration.explicit._dual import pair_lower_bounds
-from consistruct.calibration.explicit._gauge import best_multiplier, gauge
-from consistruct.calibration.explicit.curve import best_level
+from consistruct.calibration.methods.explicit_full import explicit_curve, verify
+from consistruct.calibration.methods.explicit_full._dual import pair_lower_bounds
+from consistruct.calibration.methods.explicit_full._gauge import best_multiplier, gauge
+from consistruct.calibration.methods.explicit_full.curve import best_level
 from consistruct.exceptions import CertificateError
 
 RELATIVE = 1e-7
@@ -280,21 +280,17 @@ def example():
     return L, curve
 
 
-def test_multipliers_prove_the_minimising_pair_by_hand(example):
+def test_a_dual_point_proves_the_minimising_pair_by_hand(example):
     L, curve = example
     for position in np.flatnonzero((curve.eps > 0) & (curve.eps <= curve.max_eps)):
         i, j = curve.pair[position]
-        dual = curve.multipliers(L, position)
-        reduced = dual.w @ (L[j] - L[dual.rows]) - dual.nu * (L[j] - L[i])
-        Q = 0.5 * (dual.w.sum() ** 2 + (dual.w**2).sum())
-        bound = (dual.nu * curve.eps[position] + reduced.min()) ** 2 / (4 * Q)
-        assert bound == pytest.approx(curve.scaled_upper[position], rel=1e-6)
-
-
-def test_there_are_no_multipliers_without_a_pair(example):
-    L, curve = example
-    with pytest.raises(ValueError, match=r"there is no minimising pair at eps = 0\.0"):
-        curve.multipliers(L, 0)
+        stored = curve.points.of_pair(i, j)
+        w = np.vstack([np.eye(len(L))[i], curve.points.dense(stored, len(L))])  # Theorem 7 first
+        nu = np.append(1.0, curve.points.nu[stored])
+        reduced = w @ (L[j] - L) - nu[:, None] * (L[j] - L[i])
+        Q = 0.5 * (w.sum(axis=1) ** 2 + (w**2).sum(axis=1))
+        bounds = np.maximum(nu * curve.eps[position] + reduced.min(axis=1), 0.0) ** 2 / (4 * Q)
+        assert bounds.max() == pytest.approx(curve.scaled_upper[position], rel=1e-6)
 
 
 def raised_lower(curve, at):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.exact.oracle import oracle_prover
 from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.provers.oracle import oracle_prover
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses import (
     NDCG,

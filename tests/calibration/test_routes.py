@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.exact.oracle import oracle_prover
-from consistruct.calibration.explicit import explicit_curve
-from consistruct.calibration.hard_pairs import HardPairs, SampledPairs
-from consistruct.calibration.methods.oracle import OracleMethod
-from consistruct.calibration.pool import ExplicitPairs, PairPool
-from consistruct.calibration.problem import explicit_problem
-from consistruct.calibration.symmetry import Symmetry
+from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
+from consistruct.calibration.methods.explicit_full import explicit_curve
+from consistruct.calibration.methods.oracle.hard_pairs import HardPairs, SampledPairs
+from consistruct.calibration.methods.oracle.method import OracleMethod
+from consistruct.calibration.problem.listed import explicit_problem
+from consistruct.calibration.problem.symmetry import Symmetry
+from consistruct.calibration.proofs.provers.oracle import oracle_prover
 from consistruct.exceptions import CertificateError
 from consistruct.losses import (
     NDCG,
@@ -171,7 +171,7 @@ def test_hard_pairs_against_all_pairs(space):
 
 
 def test_oracle_needs_an_exact_decoder(monkeypatch):
-    from consistruct.calibration.oracle import OraclePair
+    from consistruct.calibration.methods.oracle.pair import OraclePair
     from consistruct.exceptions import CapabilityError
 
     space = Chain(4, 2)

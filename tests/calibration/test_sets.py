@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
+from consistruct.calibration.methods.orbits.sets import SetPairs, cells_of
 from consistruct.calibration.proofs import from_json
 from consistruct.calibration.proofs.checkers.sets import SetProblem
-from consistruct.calibration.structured.set_orbits import SetPairs, cells_of
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, FBeta
 from consistruct.report import calibration_report

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from consistruct import cli
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 from consistruct.learning import TaskLossClassifier, load, save
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD

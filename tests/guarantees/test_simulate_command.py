@@ -82,7 +82,7 @@ def curves_problems():
     [
         ((), "pass a loss, for example hamming:20, or --study"),
         (("hamming:3", "--study"), "pass a loss, for example hamming:20, or --study"),
-        (("hamming:3", "--steps", "10,x"), "--steps must be integers with commas between"),
+        (("hamming:3", "--steps", "10,x"), "--steps must be integers separated by commas"),
         (("hamming:3", "--constants", "mine"), "variant must be one of paper, sharp, known"),
         (("zero-one:100000",), "at most 4096 truths, or a Hamming or block loss"),
         (("hamming:3", "--noise", "-1"), "noise must be"),

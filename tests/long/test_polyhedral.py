@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.calibration.nonquadratic.test_polyhedral import NAMED, SURROGATES, check_named
+from tests.calibration.methods.nonquadratic.test_polyhedral import NAMED, SURROGATES, check_named
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)

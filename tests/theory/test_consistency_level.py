@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import linprog
 
 from consistruct import calibration_function
-from consistruct.calibration.exact.levels import _limits
-from consistruct.calibration.pool import ExplicitPairs, PairPool
-from consistruct.calibration.problem import explicit_problem
+from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
+from consistruct.calibration.problem.listed import explicit_problem
+from consistruct.calibration.proofs.provers.levels import _limits
 from consistruct.losses import CostMatrix, Mixed
 from consistruct.scores import Blocks, Dense
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.pool import ExplicitPairs, PairPool
-from consistruct.calibration.problem import ExplicitProblem
+from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
+from consistruct.calibration.problem.listed import ExplicitProblem
 from consistruct.losses import CostMatrix
 from consistruct.scores import Centred, Dense
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.pair_solver import solve_pair
-from consistruct.calibration.problem import explicit_problem
+from consistruct.calibration.methods.explicit.pair_solver import solve_pair
+from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.losses import CostMatrix
 from consistruct.scores import Full
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from consistruct.audit.model import Deviation
-from consistruct.calibration.pool import ExplicitPairs, PairPool
-from consistruct.calibration.problem import explicit_problem
+from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
+from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace

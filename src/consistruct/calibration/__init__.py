@@ -9,27 +9,26 @@ from consistruct.calibration.bounds import (
     lower_bound,
     upper_bound,
 )
-from consistruct.calibration.curve import CalibrationFunction
-from consistruct.calibration.distributions import (
+from consistruct.calibration.comparison import (
+    SurrogateComparison,
+    SurrogateCurve,
+    compare_surrogates,
+)
+from consistruct.calibration.conditions import (
+    Condition,
+    ConditionsReport,
+    check_conditions,
+    paper_examples,
+)
+from consistruct.calibration.curve import CalibrationFunction, CurvePoint
+from consistruct.calibration.engine import LabelOrderWarning, calibration_function
+from consistruct.calibration.envelope import Envelope
+from consistruct.calibration.problem.distributions import (
     Capped,
     Constrained,
     Distributions,
     Noisy,
     WithMargin,
-)
-from consistruct.calibration.engine import LabelOrderWarning, calibration_function
-from consistruct.calibration.envelope import Envelope
-from consistruct.calibration.methods.base import CurvePoint
-from consistruct.calibration.nonquadratic.comparison import (
-    SurrogateComparison,
-    SurrogateCurve,
-    compare_surrogates,
-)
-from consistruct.calibration.nonquadratic.conditions import (
-    Condition,
-    ConditionsReport,
-    check_conditions,
-    paper_examples,
 )
 
 __all__ = [

@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from consistruct.calibration.certificate import hull_slope
 from consistruct.calibration.lp import minimise, simplex_row
-from consistruct.calibration.problem import (
+from consistruct.calibration.problem.listed import (
     ExplicitProblem,
     explicit_problem,
     expresses_listed,
 )
+from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
@@ -95,7 +95,7 @@ def inconsistent_lower_bound(
     eps: float,
     version: Literal["two-sided", "one-sided", "linear program"] = "linear program",
 ) -> Bound:
-    """Lower bound for any scores, also such that do not express the loss.
+    """Lower bound for any scores, including those that do not express the loss.
 
     For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over truths:
     "two-sided" max_v (εv − max_y|v x − z|)₊² / 2‖Δ‖²; "one-sided" drops the absolute value, which
@@ -138,7 +138,7 @@ def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) 
     if version == "linear program":
         others = np.delete(problem.loss, i, axis=0)
         A_eq, b_eq = simplex_row(len(x))
-        return minimise(  # +inf if no law makes i optimal and j worse by ε
+        return minimise(  # +inf if no distribution makes i optimal and j worse by ε
             z,
             A_ub=np.vstack([-x, problem.loss[i] - others]),
             b_ub=np.append(-eps, np.zeros(len(others))),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consistruct._html import Line, card, lines_svg, list_of_facts
-from consistruct.calibration.methods.base import CurvePoint
+from consistruct.calibration.curve import CurvePoint
 from consistruct.exceptions import ConsistructError, describe_count
 
 if TYPE_CHECKING:

@@ -1,28 +1,33 @@
-"""The calibration function as an object."""
+"""The calibration function as an object: its points, what a method must answer, and the curve.
+
+A `Method` computes `CurvePoint`s, one for each ε; `CalibrationFunction` asks it, remembers the
+answers and derives from them whatever is true of every curve (envelope, inverse, pieces).
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.distributions import Distributions
 from consistruct.calibration.envelope import (
     Envelope,
     as_rows,
     envelope_from_floor,
     envelope_from_values,
 )
-from consistruct.calibration.methods import Method, Progress
-from consistruct.calibration.methods.base import CurvePoint
-from consistruct.calibration.nonquadratic.pairs import PairsMethod, Witness
-from consistruct.calibration.nonquadratic.polyhedral import PolyhedralMethod
+from consistruct.calibration.methods.orbits.closed_forms import Quadratic
+from consistruct.calibration.problem.distributions import Distributions
 from consistruct.calibration.proofs import Certificate
-from consistruct.calibration.structured.closed_forms import Quadratic
+from consistruct.calibration.proofs.base import down, log_down, log_up, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -32,10 +37,181 @@ from consistruct.scores.base import BaseScoreSpace
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CalibrationFunction"]
+    from consistruct.calibration.methods.nonquadratic.pairs import Witness
 
+__all__ = [
+    "CalibrationFunction",
+    "CurvePoint",
+    "Method",
+    "Progress",
+    "Status",
+    "at_each",
+    "status_of",
+]
+
+Progress = Callable[[int, int], None]  # done, total
+Status = Literal["exact", "certified", "numerical", "rounding", "loose", "bounds", "infeasible"]
+
+TOLERANCE = 1e-6  # relative width of what counts as certified
 ROUNDING = 1e-11  # share by which coefficients of pieces and of Theorem 7 may be off
 REFINEMENTS = 12  # of the inverse
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """H(ε) within [scaled_lower, scaled_upper] · scale.
+
+    Attributes
+    ----------
+    status : str
+        "exact": a closed form; "certified": proved, relative width at most 1e-6; "numerical": as
+        narrow, but the bounds are evaluated in floats; "rounding": zero up to rounding errors;
+        "loose": solved, but wider; "bounds": only bounds are known; "infeasible": no excess risk
+        of ε exists, H = +inf.
+    method : str
+        Which method answered.
+    pair : tuple or None
+        The labels (i, j): j is predicted though i is better.
+    scale : Fraction or None
+        exp(log_scale) where that is a rational, as 1/k is: then all ends are rounded outward.
+    """
+
+    eps: float
+    scaled_lower: float
+    scaled_upper: float
+    log_scale: float
+    method: str
+    status: Status
+    pair: tuple[Any, Any] | None = None
+    scale: Fraction | None = None
+
+    @property
+    def log_lower(self) -> float:
+        return self._outward(self.scaled_lower, log_down, _log)
+
+    @property
+    def log_upper(self) -> float:
+        return self._outward(self.scaled_upper, log_up, _log)
+
+    @property
+    def lower(self) -> float:
+        return self._outward(self.scaled_lower, down, _value)
+
+    @property
+    def upper(self) -> float:
+        return self._outward(self.scaled_upper, up, _value)
+
+    def _outward(
+        self,
+        scaled: float,
+        rounded: Callable[[Fraction], float],
+        floating: Callable[[float, float], float],
+    ) -> float:
+        """An end times the scale: rounded outward where the scale is a rational."""
+        if self.scale is not None and math.isfinite(scaled):
+            return rounded(Fraction(scaled) * self.scale)
+        return floating(scaled, self.log_scale)
+
+
+def _log(scaled: float, log_scale: float) -> float:
+    if scaled == 0:
+        return -math.inf
+    return math.log(scaled) + log_scale if math.isfinite(scaled) else math.inf
+
+
+def _value(scaled: float, log_scale: float) -> float:
+    if scaled == 0 or math.isinf(scaled):
+        return scaled
+    return scaled * math.exp(log_scale) if log_scale > -700 else math.exp(_log(scaled, log_scale))
+
+
+def status_of(lower: float, upper: float, scale: float) -> Status:
+    """Judge an interval; `scale` is a typical value of H at the largest ε."""
+    if math.isinf(lower):
+        return "infeasible"
+    if math.isinf(upper):
+        return "bounds"
+    if upper - lower <= TOLERANCE * upper:
+        return "certified"
+    return "rounding" if upper <= 1e-13 * scale else "loose"
+
+
+class Method(ABC):
+    """Computes points of one curve."""
+
+    name: str
+    log_scale: float = 0.0
+    scale: Fraction | None = None  # exp(log_scale), where that is a rational
+    cheap_pieces: bool = False  # whether `pieces` answers in well under a second
+    most_values: int = 512  # evaluations that an envelope may take for each ε in question
+    only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
+
+    @property
+    @abstractmethod
+    def max_eps(self) -> float:
+        """Largest feasible ε; H = +inf above it."""
+
+    @abstractmethod
+    def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        """H at positive ε ≤ max_eps."""
+
+    @abstractmethod
+    def certificate(self, eps: float) -> Certificate:
+        """Proof of the value at ε."""
+
+    @property
+    def consistency_level(self) -> float:
+        """sup{ε : H(ε) = 0}; 0 where the scores express the loss."""
+        return 0.0
+
+    @property
+    def level_interval(self) -> tuple[float, float]:
+        """Floats around sup{ε : H(ε) = 0}."""
+        return self.consistency_level, self.consistency_level
+
+    @property
+    def level_reason(self) -> str | None:
+        """Why the two are apart, if they are."""
+        return None
+
+    @property
+    def approximation_error(self) -> float:
+        """What the labels that can be predicted cost against all labels; 0 where F expresses L."""
+        return 0.0
+
+    @property
+    def witness(self) -> Witness:
+        """The distribution and the pair at the consistency level."""
+        raise ConsistructError(f"the method '{self.name}' provides no witness")
+
+    def pair_at(self, eps: float) -> tuple[Any, Any] | None:
+        """A pair that is hard at ε, where one can be named without solving anything."""
+        return None
+
+    def floor(self) -> FloatArray | None:
+        """(n, 5) rows as `Envelope` takes them, from all that was solved so far; None: no such.
+
+        A value at ε must raise them to its lower end there: then supporting lines need few values.
+        """
+        return None
+
+    def pieces(self) -> tuple[Quadratic, ...]:
+        """H·exp(−log_scale) as quadratics."""
+        raise ConsistructError(
+            f"the method '{self.name}' does not resolve the whole curve; use interval(eps)"
+        )
+
+
+def at_each(
+    eps: FloatArray, point: Callable[[float], CurvePoint], progress: Progress | None
+) -> list[CurvePoint]:
+    """One point after the other."""
+    found = []
+    for done, value in enumerate(eps.tolist()):
+        found.append(point(value))
+        if progress is not None:
+            progress(done + 1, len(eps))
+    return found
 
 
 class CalibrationFunction:
@@ -135,7 +311,7 @@ class CalibrationFunction:
         return _shaped(eps, [point.log_lower for point in self.curve(eps)])
 
     def certificate(self, eps: float) -> Certificate:
-        """The proof of H(ε): pair, law, scores, multipliers, and what covers all other pairs."""
+        """The proof of H(ε): pair, distribution, scores, multipliers, what covers other pairs."""
         if not 0 < eps <= self._method.max_eps:
             raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:g}], got {eps}")
         return self._method.certificate(float(eps))
@@ -173,8 +349,6 @@ class CalibrationFunction:
 
         Under this distribution the surrogate's optimum predicts j though i is better by the level.
         """
-        if not isinstance(self._method, PairsMethod | PolyhedralMethod):
-            raise ConsistructError(f"the method '{self.method}' provides no witness")
         return self._method.witness
 
     @cached_property

@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consistruct.calibration.certificate import Line
+from consistruct.calibration.problem.pair_bounds import Line
 from consistruct.calibration.proofs.base import down, up
 from consistruct.protocols import FloatArray
 
@@ -179,7 +179,7 @@ class Envelope:
     def _zero_until(self) -> float:
         """The largest ε at which some row is not above zero: up to there the hull is zero.
 
-        Of a single row this is a root, to the nearest float.
+        For a single row it is a root, to the nearest float.
         """
         found = 0.0
         for low, high, a, b, c in self.rows.tolist():
@@ -196,8 +196,7 @@ class Envelope:
         """Where the line of each slope touches, and the height there, (m,) each, in floats."""
         x, terms, _ = self._lowest(slopes)
         best = terms.argmin(axis=1)
-        each = np.arange(len(slopes))
-        touch = x[each, best]
+        touch = x[np.arange(len(slopes)), best]
         _, _, a, b, c = self.rows[best].T
         return touch, (a * touch + b) * touch + c
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 from consistruct.charts.model import Chart, HeatMap
 
 __all__ = ["chart_csv"]

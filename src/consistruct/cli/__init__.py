@@ -86,9 +86,9 @@ doctor.register(app)
 
 
 def main() -> None:
-    """Entry point; `Commands` has told what failed; here: bad usage, Ctrl-C, a full disk."""
+    """Entry point. `Commands` reports failures; bad usage, Ctrl-C and a full disk end here."""
     warnings.showwarning = _show_warning
-    logging.lastResort = _Told(logging.WARNING)  # nobody else listens to the package's loggers
+    logging.lastResort = _WarningHandler(logging.WARNING)  # there is no other handler
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
@@ -108,8 +108,8 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     tell(f"warning: {one_line(message)}", 0)
 
 
-class _Told(logging.Handler):
-    """What the package logs as a warning, told like one."""
+class _WarningHandler(logging.Handler):
+    """Shows what the package logs as a warning like any other warning."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell(f"warning: {one_line(record.getMessage())}", 0)

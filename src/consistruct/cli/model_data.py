@@ -50,7 +50,7 @@ def read_like_training(
 
 @contextmanager
 def using(model: Path) -> Iterator[None]:
-    """Whatever a loaded model stumbles over is told as the file's fault.
+    """Errors of a loaded model are reported as errors of its file.
 
     Its checksum says that it is whole, not that its parts fit together: a file made by hand can
     hold anything that the types allow.

@@ -9,13 +9,19 @@ import typer
 
 __all__ = [
     "AsJson",
+    "CostRows",
     "DataFile",
+    "Figures",
     "Format",
+    "Groups",
     "HashBits",
+    "HtmlPage",
     "Labels",
     "LabelsAt",
     "ModelPath",
     "Part",
+    "QBound",
+    "Radius",
     "TagScheme",
     "Target",
     "Template",
@@ -67,3 +73,11 @@ HashBits = Annotated[
     int | None,
     typer.Option(help="Column file, folder with solver=sgd: hash features into 2^bits columns."),
 ]
+Groups = Annotated[str | None, typer.Option(help="Column with the query or group.")]
+CostRows = Annotated[str, typer.Option(help="What the rows of a cost file are: pred or true.")]
+Radius = Annotated[float, typer.Option(help="R, the largest norm of the features.")]
+QBound = Annotated[
+    float, typer.Option(help="Q, the sum of the norms of the conditional probabilities.")
+]
+HtmlPage = Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")]
+Figures = Annotated[Path | None, typer.Option(help="Write the figures to a PNG, SVG or PDF file.")]

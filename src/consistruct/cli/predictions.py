@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 
 if TYPE_CHECKING:
     from consistruct.learning.files.data import Layout

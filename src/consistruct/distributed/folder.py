@@ -46,7 +46,7 @@ class Folder:
     ignore : sequence of str
         Columns to leave out.
     like : Layout, optional
-        Of the data that a model was fitted on: its columns, found by name.
+        Layout of the data that a model was fitted on: its columns, found by name.
     only, without : str, optional
         Patterns such as "2026-11-*" on the names of files: those that match, those that do not.
     n_features : int, optional

@@ -34,7 +34,7 @@ class Rates:
     operations : float
         Floating point operations of products in float64.
     read_bytes : float
-        Of a data file, decoded.
+        Bytes of a data file that are decoded in a second.
     network_bytes : float
         Between two workers.
     """

@@ -4,9 +4,9 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from consistruct.guarantees.accuracy import Accuracy, default_accuracy
 from consistruct.guarantees.advice import Advice, FamilyGuarantee, advise
 from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity, sample_complexity
+from consistruct.guarantees.constants import Accuracy, default_accuracy
 from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.data_constants import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations

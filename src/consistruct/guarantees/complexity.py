@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
 from consistruct.calibration import CalibrationFunction, calibration_function
-from consistruct.guarantees.accuracy import default_accuracy
 from consistruct.guarantees.constants import (
     Constants,
+    default_accuracy,
     exp,
     paper_constants,
     samples_gap,

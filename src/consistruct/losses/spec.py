@@ -9,7 +9,15 @@ from consistruct._budgets import SPECS
 from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
 
-__all__ = ["at_most", "check_most", "check_order", "count_field", "number_field"]
+__all__ = [
+    "at_most",
+    "check_most",
+    "check_order",
+    "count_field",
+    "grades_field",
+    "items_field",
+    "number_field",
+]
 
 SHOWN = 24  # digits of a number that a message repeats
 
@@ -65,6 +73,20 @@ def count_field(
     if inferred is None:
         raise LossSpecError(f"the spec of {name} lacks the {what}; write for example {name}:5")
     return inferred
+
+
+def items_field(
+    name: str, arguments: tuple[str, ...], inferred: int | None, *, most: int = SPECS.items
+) -> int:
+    """The first field of a loss on rankings."""
+    return count_field(name, arguments, 0, inferred, "number of items", most=most)
+
+
+def grades_field(name: str, arguments: tuple[str, ...], position: int, inferred: int | None) -> int:
+    """How many grades of relevance there are, 2 unless stated."""
+    return count_field(
+        name, arguments, position, inferred or 2, "number of grades", most=SPECS.grades
+    )
 
 
 def check_most(name: str, value: int, what: str, most: int | None) -> None:

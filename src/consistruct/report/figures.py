@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.charts.pictures import chart_picture, grid_picture
 from consistruct.guarantees import Figure, Line, Panel

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from consistruct._fields import dump
+from consistruct._plain_data import dump
 from consistruct.report.formats import count_text
 from consistruct.report.guarantees import plan_dict
 from consistruct.report.schema import SCHEMA_VERSION

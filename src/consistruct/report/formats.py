@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
-from consistruct._fields import Form, finite, form
+from consistruct._plain_data import Form, finite, form
 from consistruct.charts.plotly_figures import shortened
 from consistruct.exceptions import describe_count
 from consistruct.losses.registry import LOSSES
@@ -202,7 +202,7 @@ def log_text(log: float) -> str:
     return f"10^{log / math.log(10):.1f}"
 
 
-# --- numbers in JSON, see consistruct._fields ---
+# --- numbers in JSON, see consistruct._plain_data ---
 
 
 def dump_log(name: str, log: float | None) -> dict[str, float | None]:

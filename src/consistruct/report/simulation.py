@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from consistruct._fields import dump, finite
+from consistruct._plain_data import dump, finite
 from consistruct.exceptions import describe_count
 from consistruct.guarantees import HardnessStudy, LearningCurve
 from consistruct.report.calibration.model import SCHEMA_VERSION

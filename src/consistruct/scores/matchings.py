@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count, check_rows
+from consistruct._validation import check_rows
 from consistruct.decoding import Assignment
-from consistruct.labels import Permutations
 from consistruct.protocols import Decoder, FloatArray, Gram
 from consistruct.scores.anova import helmert_contrasts
-from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.gram import BaseGram
+from consistruct.scores.pairs import PermutationSpace
 
 __all__ = ["Matchings"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Matchings(BaseScoreSpace):
+class Matchings(PermutationSpace):
     """F_p = the permutation matrix [p(i) = j], row after row: width n², rank (n−1)² + 1.
 
     Decoded by linear assignment, O(n³). Serves matchings (i and its partner) and rankings (position
@@ -43,13 +41,6 @@ class Matchings(BaseScoreSpace):
     """
 
     n: int
-
-    def __post_init__(self) -> None:
-        self._set(n=check_count(self.n, "n"))
-
-    @cached_property
-    def predictions(self) -> Permutations:
-        return Permutations(self.n)
 
     @property
     def width(self) -> int:
@@ -74,15 +65,8 @@ class Matchings(BaseScoreSpace):
     def mean_embedding(self) -> FloatArray:
         return np.full(self.width, 1.0 / self.n)
 
-    @property
-    def contains_constant(self) -> bool:
-        return True
-
     def constant_coordinates(self) -> FloatArray:
         return np.full(self.width, 1.0 / self.n)
-
-    def predictable(self) -> Predictable:
-        return Predictable(math.factorial(self.n))  # the vertices of Birkhoff's polytope
 
     def diameter_squared(self) -> Fraction:
         # kernel 1 + (n−1)(agreements − 1); some permutation agrees nowhere

@@ -18,7 +18,7 @@ from consistruct.protocols import Decoder, FloatArray, Gram, IntArray
 from consistruct.scores.base import BaseScoreSpace, Predictable
 from consistruct.scores.gram import BaseGram, SpectralGram, dense_limit
 
-__all__ = ["PairDiscount", "PairOrder", "positions_of"]
+__all__ = ["PairDiscount", "PairOrder", "PermutationSpace", "positions_of"]
 
 
 def positions_of(orders: IntArray) -> IntArray:
@@ -28,11 +28,11 @@ def positions_of(orders: IntArray) -> IntArray:
     return positions
 
 
-class _OrderSpace(BaseScoreSpace):
-    """Scores of orders that rename with the items: every order is alike.
+class PermutationSpace(BaseScoreSpace):
+    """Scores of permutations that rename with the items: every permutation is alike.
 
-    Renaming the items maps any order to any other and keeps the uniform measure, so every row of F
-    has the same leverage, the rank. Distinct rows then lie on one sphere: each is a vertex of
+    Renaming the items maps any of them to any other and keeps the uniform measure, so every row
+    of F has the same leverage, the rank. Distinct rows then lie on one sphere: each is a vertex of
     conv F and can be predicted.
     """
 
@@ -54,7 +54,7 @@ class _OrderSpace(BaseScoreSpace):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairOrder(_OrderSpace):
+class PairOrder(PermutationSpace):
     """F_σ = (1, [i before j] − ½ for i < j): width = rank = 1 + n(n−1)/2.
 
     Decoding is the linear ordering problem: exact up to 14 items, a declared heuristic above.
@@ -158,7 +158,7 @@ class PairOrderGram(BaseGram):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairDiscount(_OrderSpace):
+class PairDiscount(PermutationSpace):
     """F_σ = (1/max(σ(i), σ(j)) for i ≤ j), positions counted from 1.
 
     Width n(n+1)/2, rank one less for n ≥ 2 (the diagonal and the whole both add up to a constant).

@@ -26,9 +26,9 @@ from consistruct.scores.base import BaseScoreSpace
 __all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
 
 # What the excess risk of a surrogate looks like, and with it how its calibration function is found:
-# a square in the metric of the scores, a Bregman divergence per label, a divergence between the law
-# of the truth and an estimated one, one of two polyhedral forms, or a square plus the excess of a
-# mixed decision.
+# a square in the metric of the scores, a Bregman divergence per label, a divergence between the
+# distribution of the truth and an estimated one, one of two polyhedral forms, or a square plus the
+# excess of a mixed decision.
 ExcessForm = Literal["square", "bregman", "law", "hinge", "max-min", "mixed-decision"]
 
 

@@ -26,7 +26,7 @@ class LawSurrogate(EnumeratedSurrogate):
     """
 
     excess: ClassVar[ExcessForm | None] = "law"
-    divergence: ClassVar[Literal["KL", "squares"]]  # D(q, p), the excess risk under the law q
+    divergence: ClassVar[Literal["KL", "squares"]]  # D(q, p), the excess risk under q
 
     @classmethod
     def default_scores(cls, loss: Loss) -> BaseScoreSpace:

@@ -38,7 +38,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     loss : Loss
         A member with few predictions and truths; all pairs are listed.
     random_state : int
-        Seed of the random scores, laws and samples.
+        Seed of the random scores, distributions and samples.
     """
     check_member(loss)
     rng = np.random.default_rng(random_state)

@@ -1,6 +1,4 @@
-"""The ways to compute H: each says whether it accepts a loss and scores, or why not."""
+"""The ways to compute H: each folder has a `Method` of `calibration.curve` and what it needs.
 
-from consistruct.calibration.methods.base import Method, Progress
-from consistruct.calibration.methods.choice import METHODS, choose_method, restricted_method
-
-__all__ = ["METHODS", "Method", "Progress", "choose_method", "restricted_method"]
+`calibration.engine` tries them in order.
+"""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from consistruct._fields import dump, load
+from consistruct._plain_data import dump, load
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
@@ -154,7 +154,7 @@ class PlainCertificate(ABC):
 
 
 class LawCertificate(PlainCertificate):
-    """A certificate whose pair and law are numbers of listed labels."""
+    """A certificate whose pair and distribution are numbers of listed labels."""
 
     pair: Any
     law: Any

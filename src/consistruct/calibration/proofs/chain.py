@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds
 from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import chain as checker
-from consistruct.calibration.structured.chain_bounds import chain_bounds
 from consistruct.losses.base import Loss
 
 __all__ = ["ChainCertificate"]

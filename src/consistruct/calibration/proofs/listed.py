@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from consistruct._fields import form
+from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import (
     Exact,
     LawCertificate,
@@ -68,7 +68,7 @@ class ListedCertificate(LawCertificate):
 
     @property
     def expected(self) -> list[Fraction]:
-        """Expected loss of every label under the law."""
+        """Expected loss of every label under the distribution."""
         law = [listed.number(x) for x in self.law]
         rows = [[listed.number(x) for x in row] for row in self.loss]
         total = sum(law, Fraction(0))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from consistruct._fields import form
+from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
 from consistruct.calibration.proofs.checkers import mixed
 from consistruct.losses.base import Loss

@@ -16,8 +16,8 @@ from consistruct.calibration.proofs.base import (
 from consistruct.calibration.proofs.checkers import polyhedral
 
 if TYPE_CHECKING:
-    from consistruct.calibration.nonquadratic.polyhedral.cuts import Node, PairSearch
-    from consistruct.calibration.nonquadratic.polyhedral.snapping import UpperPoint
+    from consistruct.calibration.methods.nonquadratic.polyhedral.cuts import Node, PairSearch
+    from consistruct.calibration.methods.nonquadratic.polyhedral.snapping import UpperPoint
 
 __all__ = ["PolyhedralCertificate"]
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consistruct._fields import form
-from consistruct.calibration.distributions import Distributions, restore
+from consistruct._plain_data import form
+from consistruct.calibration.problem.distributions import Distributions, restore
 from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import restricted
 from consistruct.calibration.proofs.checkers.listed import number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from consistruct.cli.commands.plan import read_loss, show
+from consistruct.cli.options import AsJson, CostRows, QBound, Radius
 from consistruct.cli.progress import progress_bar
 
 __all__ = ["advise", "register"]
@@ -22,14 +23,12 @@ def advise(
     candidate: list[str] = typer.Option(
         [], help="Additional scores to compare, e.g. blocks:4x25; repeatable."
     ),
-    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(
-        1.0, help="Q, the sum of the norms of the conditional probabilities."
-    ),
+    radius: Radius = 1.0,
+    q_bound: QBound = 1.0,
     total: bool = typer.Option(False, "--total", help="Include the approximation error in eps."),
     surrogates: bool = typer.Option(True, help="Also compare surrogates."),
-    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    rows: CostRows = "",
+    json_output: AsJson = False,
 ) -> None:
     """Which scores, and which surrogate, have the best guarantee for this budget or accuracy?
 

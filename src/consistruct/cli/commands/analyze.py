@@ -22,6 +22,7 @@ from consistruct.exceptions import ConsistructError, LossSpecError
 if TYPE_CHECKING:
     from consistruct.calibration import CalibrationFunction
     from consistruct.losses.base import Loss
+from consistruct.cli.options import AsJson, CostRows, Figures, HtmlPage, QBound, Radius
 
 __all__ = ["analyze", "register"]
 
@@ -58,10 +59,8 @@ def analyze(
         help="The eps at which to report the worst case and the sample size; default: a tenth of "
         "what the best constant prediction loses.",
     ),
-    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(
-        1.0, help="Q, the sum of the norms of the conditional probabilities."
-    ),
+    radius: Radius = 1.0,
+    q_bound: QBound = 1.0,
     distributions: str = typer.Option(
         "",
         help="Restrict the distributions of the truth: noise:0.05 (certain labels apart from "
@@ -73,10 +72,10 @@ def analyze(
         help="For a metric such as macro-f1: CSV file with the confusion matrix at which its costs "
         "are analysed; --rows gives its orientation.",
     ),
-    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    html: Path | None = typer.Option(None, help="Write the report as one HTML page."),
-    plot: Path | None = typer.Option(None, help="Write the figures to a PNG, SVG or PDF file."),
+    rows: CostRows = "",
+    json_output: AsJson = False,
+    html: HtmlPage = None,
+    plot: Figures = None,
     csv: Path | None = typer.Option(
         None, help="Write the data behind the figures: FILE.csv, and FILE.worst_case.csv."
     ),
@@ -137,8 +136,7 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
     try:
         table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
     except ConsistructError as error:
-        told = str(error).replace("cost matrix", "confusion matrix")
-        raise LossSpecError(told) from None
+        raise LossSpecError(str(error).replace("cost matrix", "confusion matrix")) from None
     costs = parse_metric(spec).linearised(table.M)
     return CostMatrix(costs.M, table.pred_names, table.true_names)
 

@@ -8,6 +8,7 @@ import typer
 
 from consistruct._atomic import atomic_write
 from consistruct.cli.commands.plan import show
+from consistruct.cli.options import AsJson
 from consistruct.cli.output import check_writable
 from consistruct.cli.progress import progress_bar
 
@@ -26,7 +27,7 @@ def audit(
     write_docs: Path | None = typer.Option(
         None, help="Folder for the pages of the documentation: an index and one per entry."
     ),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json_output: AsJson = False,
 ) -> None:
     """Does the paper say the truth? Each claim is checked by computation, with its verdict.
 

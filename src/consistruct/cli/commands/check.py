@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from consistruct.cli.options import AsJson
 from consistruct.cli.output import show
 
 __all__ = ["check", "register"]
@@ -21,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 def check(
     certificate: Path = typer.Argument(help="A file that certificate.to_json() wrote."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json_output: AsJson = False,
 ) -> None:
     """Does this certificate prove its claim? Exact arithmetic, no solver, no tolerance.
 

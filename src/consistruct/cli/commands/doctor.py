@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from consistruct.cli.options import AsJson
 from consistruct.cli.output import show
 
 __all__ = ["doctor", "register"]
@@ -15,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json_output: AsJson = False,
 ) -> None:
     """Print versions, threads, compile cache and extras, and run a self-test.
 

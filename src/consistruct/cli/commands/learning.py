@@ -29,6 +29,7 @@ from consistruct.cli.options import (
     AsJson,
     DataFile,
     Format,
+    Groups,
     HashBits,
     Labels,
     LabelsAt,
@@ -111,7 +112,7 @@ def fit(
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
-    groups: Annotated[str | None, typer.Option(help="Column with the query or group.")] = None,
+    groups: Groups = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
     columns: Annotated[
         list[str] | None,

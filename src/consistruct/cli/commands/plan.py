@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
-from consistruct.cli.options import Format, Part, Target, Template
+from consistruct.cli.options import (
+    AsJson,
+    CostRows,
+    Format,
+    Groups,
+    Part,
+    QBound,
+    Radius,
+    Target,
+    Template,
+)
 from consistruct.cli.sequences import refuse_options
 from consistruct.exceptions import LossSpecError
 
@@ -55,7 +65,7 @@ def plan(
     settings: list[str] = typer.Option(
         [], "--set", help="Setting of the learner, name=value, as in `fit`."
     ),
-    groups: str | None = typer.Option(None, help="Column with the query or group."),
+    groups: Groups = None,
     ignore: list[str] = typer.Option([], help="Column to leave out."),
     columns: list[str] = typer.Option([], help="What a column is, name=kind, as in `fit`."),
     template: Template = None,
@@ -71,13 +81,11 @@ def plan(
     scores: str = typer.Option(
         "own", help="Worst case: own, full, blocks:4x25, separable, chain, matrix:FILE.csv."
     ),
-    radius: float = typer.Option(1.0, help="R, the largest norm of the features."),
-    q_bound: float = typer.Option(
-        1.0, help="Q, the sum of the norms of the conditional probabilities."
-    ),
-    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
+    radius: Radius = 1.0,
+    q_bound: QBound = 1.0,
+    rows: CostRows = "",
     table: bool = typer.Option(False, "--table", help="Show the paper's losses at growing sizes."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json_output: AsJson = False,
 ) -> None:
     """What would more rows bring? Forecast the loss at 2, 4 and 10 times the rows of a pilot.
 

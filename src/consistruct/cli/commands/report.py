@@ -11,7 +11,16 @@ import typer
 from consistruct.cli import sequences
 from consistruct.cli.choices import query_arguments
 from consistruct.cli.model_data import columns_of, read_like_training, using
-from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
+from consistruct.cli.options import (
+    AsJson,
+    DataFile,
+    Figures,
+    Format,
+    HtmlPage,
+    ModelPath,
+    Part,
+    Target,
+)
 from consistruct.cli.progress import progress_bar
 from consistruct.cli.report_files import check_targets, write_file, write_tables
 from consistruct.cli.risk import is_controlled
@@ -38,10 +47,8 @@ def report(
         ),
     ] = None,
     target: Target = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as one HTML page.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Write the figures to a PNG, SVG or PDF file.")
-    ] = None,
+    html: HtmlPage = None,
+    plot: Figures = None,
     csv: Annotated[
         Path | None,
         typer.Option(help="Write the data behind the figures: FILE.csv, FILE.path.csv, …"),

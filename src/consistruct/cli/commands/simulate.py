@@ -8,6 +8,7 @@ import typer
 
 from consistruct._validation import read_integer
 from consistruct.cli.commands.plan import read_loss, show
+from consistruct.cli.options import AsJson, CostRows
 from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import LossSpecError
 
@@ -31,11 +32,11 @@ def simulate(
         4, min=2, max=MOST_ANCHORS, help="Number of distributions to learn."
     ),
     noise: float = typer.Option(0.5, help="Share of uniform noise in each distribution."),
-    rows: str = typer.Option("", help="What the rows of a cost file are: pred or true."),
+    rows: CostRows = "",
     study: bool = typer.Option(False, "--study", help="Study all losses: what makes one hard?"),
     eps: float = typer.Option(0.02, help="With --study: excess task risk to reach."),
     seed: int = typer.Option(0, min=0, help="Random seed of the problem and of the draws."),
-    json_output: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    json_output: AsJson = False,
 ) -> None:
     """Learn synthetic problems with known risks; print measured excess risks and their bounds.
 
@@ -88,7 +89,7 @@ def _counts(text: str) -> tuple[int, ...]:
         counts = tuple(read_integer(part) for part in text.split(","))
     except ValueError:
         raise ValueError(
-            f"--steps must be integers with commas between, got {text[:40]!r}"
+            f"--steps must be integers separated by commas, got {text[:40]!r}"
         ) from None
     if max(counts) > MOST_STEPS:
         raise ValueError(f"--steps may be at most {MOST_STEPS}, got {max(counts)}")

@@ -79,7 +79,7 @@ class SpanningTree(Oracle):
     Parameters
     ----------
     edges : (d, 2) array of int
-        Of a connected graph, nodes numbered from 0 without gaps.
+        Edges of a connected graph whose nodes are numbered from 0 without gaps.
 
     Examples
     --------

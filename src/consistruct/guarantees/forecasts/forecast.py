@@ -64,9 +64,9 @@ class Forecast:
     loss : str
         What is forecast.
     metric : str or None
-        Of a metric that is no mean: its name; the curve is then that of one minus its value.
+        Name of a metric that is no mean; the curve is then that of one minus its value.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def forecast(
     X, y, groups
         As its `fit` takes them; at least 50 examples.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     random_state : int or Generator
         Which rows are left out and which are in the parts.
     progress : callable, optional

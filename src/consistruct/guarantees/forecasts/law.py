@@ -43,7 +43,7 @@ class CurveData:
     means : (J,) array
         Mean loss at each size.
     covariance : (J, J) array
-        Of these means, over rows that judge and rows that are trained on.
+        Covariance of these means, over rows that judge and rows that are trained on.
     training_variance : float
         n times the variance of the loss of one fit on n examples, over draws of them.
     row_variance : float
@@ -140,7 +140,8 @@ class PowerLaw:
         n : float
         probabilities : tuple of float
         measured_on : int, optional
-            Of the mean over so many new examples, which adds their noise; None: of the true loss.
+            Quantiles of the mean over so many new examples, with their noise; None: of the true
+            loss.
         """
         weight, centre, spread = self._normals(n, measured_on)
         return _mixture_quantiles(weight, centre, spread, probabilities, self.data.low)

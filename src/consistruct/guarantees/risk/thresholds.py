@@ -197,7 +197,7 @@ def calibrate(
     Parameters
     ----------
     ladder : Ladder
-        Of the calibration rows.
+        Safer predictions of the calibration rows.
     level : float
     bounds : (float, float)
         Least and largest loss that can occur.

@@ -24,7 +24,7 @@ CHUNK = 50_000  # rows that are looked at together
 
 
 def check_estimator(estimator: Any) -> TargetEstimator:
-    """The estimator, if it is one of this package; plain classifiers are told how to become one."""
+    """The estimator, if it is one of this package; the error says how to wrap a classifier."""
     found = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     if not isinstance(found, TargetEstimator):
         raise TypeError(

@@ -74,7 +74,7 @@ class SyntheticProblem:
     def sample(self, n: int, rng: np.random.Generator) -> tuple[IntArray, LabelArray]:
         """n fresh examples: rows of `features`, and truths."""
         rows = rng.integers(len(self.features), size=n)
-        # an anchor from the law φ(x), then a truth from the anchor's law
+        # an anchor from the distribution φ(x), then a truth from the anchor's distribution
         ends = np.cumsum(self.features, axis=1)
         anchors = (rng.random(n)[:, None] >= ends[rows, :-1]).sum(axis=1)
         return rows, self.laws.sample(anchors, rng)

@@ -58,7 +58,7 @@ class Metric(Member, ABC):
     ordered_classes : bool
         Whether the order of the classes matters.
     names : tuple of str or None
-        The classes in order, where the metric was told.
+        The classes in order, where the metric was given them.
     """
 
     value_range: ClassVar[tuple[float, float]] = (0.0, 1.0)

@@ -52,7 +52,7 @@ class Constraint(Member, ABC):
 
     @abstractmethod
     def gradient(self, confusions: FloatArray) -> FloatArray:
-        """Of the slack, (m, g, k, k)."""
+        """Gradient of the slack, (m, g, k, k)."""
 
     @abstractmethod
     def margin(self, confusions: FloatArray, n: float, new: float) -> FloatArray:
@@ -98,7 +98,7 @@ def _share(value: float, name: str) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallAtLeast(RateConstraint):
-    """Of the rows of a class, at least this share is predicted as such.
+    """At least this share of the rows of a class is predicted as that class.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class RecallAtLeast(RateConstraint):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrecisionAtLeast(RateConstraint):
-    """Of the rows predicted as a class, at least this share belongs to it.
+    """At least this share of the rows predicted as a class belongs to it.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class PrecisionAtLeast(RateConstraint):
 class FlaggedAtMost(RateConstraint):
     """A budget: at most this share of the rows is predicted as the class.
 
-    Of label sets: at most this share of all labels of all rows.
+    For label sets: at most this share of all labels of all rows.
 
     Parameters
     ----------

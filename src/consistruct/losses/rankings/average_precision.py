@@ -13,7 +13,7 @@ from consistruct._budgets import SPECS
 from consistruct.exceptions import CapabilityError, FamilyError
 from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
-from consistruct.losses.spec import at_most, count_field
+from consistruct.losses.spec import at_most, items_field
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.scores import PairDiscount, Positions
 
@@ -144,8 +144,4 @@ class MeanAveragePrecision(RelevanceLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("map", arguments, 1, "map:5")
-        return cls(
-            count_field(
-                "map", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
-            )
-        )
+        return cls(items_field("map", arguments, sizes.n_parts, most=SPECS.paired_items))

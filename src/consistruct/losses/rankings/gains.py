@@ -11,12 +11,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
 from consistruct.exceptions import FamilyError
 from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
-from consistruct.losses.spec import at_most, count_field, number_field
+from consistruct.losses.spec import at_most, count_field, grades_field, items_field, number_field
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.scores import Positions
 from consistruct.scores.positions import linear_discount
@@ -169,9 +168,9 @@ class PrecisionAt(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("precision-at", arguments, 3, "precision-at:10:3 or precision-at:10:3:5")
-        n = _items("precision-at", arguments, sizes)
+        n = items_field("precision-at", arguments, sizes.n_parts)
         q = count_field("precision-at", arguments, 1, None, "cut-off q")
-        return cls(n, q, n_grades=_grades("precision-at", arguments, 2, sizes))
+        return cls(n, q, n_grades=grades_field("precision-at", arguments, 2, sizes.n_states))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,10 +247,10 @@ class NDCG(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("ndcg", arguments, 3, "ndcg:10, ndcg:10:5 or ndcg:10:5:3")
-        n = _items("ndcg", arguments, sizes)
+        n = items_field("ndcg", arguments, sizes.n_parts)
         cut = len(arguments) > 1 and bool(arguments[1])
         q = count_field("ndcg", arguments, 1, None, "cut-off q") if cut else None
-        return cls(n, q, n_grades=_grades("ndcg", arguments, 2, sizes))
+        return cls(n, q, n_grades=grades_field("ndcg", arguments, 2, sizes.n_states))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -309,10 +308,10 @@ class ExpectedRankUtility(GainLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("eru", arguments, 3, "eru:10, eru:10:5 or eru:10:5:3")
-        n = _items("eru", arguments, sizes)
+        n = items_field("eru", arguments, sizes.n_parts)
         given = len(arguments) > 1 and bool(arguments[1])
         half_life = number_field("eru", arguments, 1, "half-life") if given else 5.0
-        return cls(n, half_life, n_grades=_grades("eru", arguments, 2, sizes))
+        return cls(n, half_life, n_grades=grades_field("eru", arguments, 2, sizes.n_states))
 
 
 def _check_cutoff(q: object, n: int | None) -> int:
@@ -320,13 +319,3 @@ def _check_cutoff(q: object, n: int | None) -> int:
     if n is not None and cutoff > n:
         raise ValueError(f"q must be at most n = {n}, the number of items, got {cutoff}")
     return cutoff
-
-
-def _items(name: str, arguments: tuple[str, ...], sizes: Sizes) -> int:
-    return count_field(name, arguments, 0, sizes.n_parts, "number of items", most=SPECS.items)
-
-
-def _grades(name: str, arguments: tuple[str, ...], position: int, sizes: Sizes) -> int:
-    return count_field(
-        name, arguments, position, sizes.n_states or 2, "number of grades", most=SPECS.grades
-    )

@@ -15,7 +15,7 @@ from consistruct.exceptions import CapabilityError, FamilyError
 from consistruct.labels import Permutations, Product
 from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import OrderLoss, RelevanceLoss
-from consistruct.losses.spec import at_most, count_field
+from consistruct.losses.spec import at_most, grades_field, items_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
 from consistruct.scores import PairOrder, Positions
 from consistruct.scores.pairs import positions_of
@@ -142,15 +142,8 @@ class PairwiseDisagreement(RelevanceLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("pairwise", arguments, 2, "pairwise:10 or pairwise:10:3")
-        n = count_field(
-            "pairwise", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
-        )
-        return cls(
-            n,
-            count_field(
-                "pairwise", arguments, 1, sizes.n_states or 2, "number of grades", most=SPECS.grades
-            ),
-        )
+        n = items_field("pairwise", arguments, sizes.n_parts, most=SPECS.paired_items)
+        return cls(n, grades_field("pairwise", arguments, 1, sizes.n_states))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -264,8 +257,4 @@ class Kendall(OrderLoss):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("kendall", arguments, 1, "kendall:6")
-        return cls(
-            count_field(
-                "kendall", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
-            )
-        )
+        return cls(items_field("kendall", arguments, sizes.n_parts, most=SPECS.paired_items))

@@ -15,7 +15,7 @@ from consistruct.exceptions import FamilyError
 from consistruct.labels import Permutations
 from consistruct.losses.base import Sizes, minus_one_hot
 from consistruct.losses.rankings.orders import OrderLoss
-from consistruct.losses.spec import at_most, count_field
+from consistruct.losses.spec import at_most, items_field
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.scores import Matchings, Positions
 from consistruct.scores.pairs import positions_of
@@ -98,11 +98,7 @@ class SpearmanFootrule(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("footrule", arguments, 1, "footrule:6")
-        return cls(
-            count_field(
-                "footrule", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
-            )
-        )
+        return cls(items_field("footrule", arguments, sizes.n_parts, most=SPECS.paired_items))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -165,11 +161,7 @@ class SpearmanRho(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("spearman-rho", arguments, 1, "spearman-rho:6")
-        return cls(
-            count_field(
-                "spearman-rho", arguments, 0, sizes.n_parts, "number of items", most=SPECS.items
-            )
-        )
+        return cls(items_field("spearman-rho", arguments, sizes.n_parts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,8 +216,4 @@ class Matching(_PermutationDistance):
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("matching", arguments, 1, "matching:5")
-        return cls(
-            count_field(
-                "matching", arguments, 0, sizes.n_parts, "number of items", most=SPECS.paired_items
-            )
-        )
+        return cls(items_field("matching", arguments, sizes.n_parts, most=SPECS.paired_items))

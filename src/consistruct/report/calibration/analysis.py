@@ -19,7 +19,7 @@ from consistruct.calibration import (
     upper_bound,
 )
 from consistruct.calibration.bounds import expresses
-from consistruct.calibration.nonquadratic.closed import FormulaMethod
+from consistruct.calibration.methods.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.proofs.base import WorstLaw, law_of_numbers
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
@@ -264,7 +264,7 @@ def _worst_law(curve: CalibrationFunction, eps: float) -> tuple[WorstLaw, str]:
         assert witness.law is not None
         return law_of_numbers(curve.loss, witness.pair, witness.law), "witness of the level"
     if isinstance(curve._method, FormulaMethod) and isinstance(curve.loss, ZeroOne):
-        # two labels carry the law, the others have probability zero: the proof of the formula
+        # two labels share all probability: the proof of the formula
         law = np.array([(1 + eps) / 2, (1 - eps) / 2])
         return WorstLaw((0, 1), np.array([0, 1]), law), "proof of the closed form"
     note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
@@ -322,7 +322,7 @@ def _restriction(
     if curve.distributions is None or at is None:
         return None
     with catch_warnings():
-        simplefilter("ignore", LabelOrderWarning)  # told by the curve itself
+        simplefilter("ignore", LabelOrderWarning)  # the curve itself has warned
         everything = calibration_function(curve.loss, curve.scores)
     point = everything.curve(at)[0]
     sizes = _sample_sizes(everything, everything.envelope(at), np.array([at]), radius, q_bound)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from consistruct._fields import Form, dump, load
+from consistruct._plain_data import Form, dump, load
 from consistruct.report.formats import (
     Count,
     Label,

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from consistruct._csv import csv_text
+from consistruct._plain_data import csv_text
 from consistruct.charts.tables import chart_csv
 from consistruct.report.calibration.charts import CHARTS, calibration_charts
 from consistruct.report.calibration.model import CalibrationReport
@@ -56,7 +56,7 @@ def calibration_html(report: CalibrationReport, *, title: str | None = None) -> 
 
 
 def calibration_tables(report: CalibrationReport) -> dict[str, str]:
-    """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the law.
+    """CSV texts by name: ``curve``, all that depends on ε, and ``worst_case``, the distribution.
 
     A chart whose numbers are in neither has a table of its own.
 

@@ -112,7 +112,7 @@ class CurveForecast:
     Attributes
     ----------
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     points : tuple of ForecastPoint
         From the training examples there are to ten times as many.
     floor, floor_low, floor_high : float
@@ -242,7 +242,7 @@ class Selective:
     area, low, high : float
         Mean risk over all coverages, with a 95 % interval.
     best_area, random_area : float
-        Of an oracle that knows the losses, and of answering examples at random.
+        The same for an oracle that knows the losses, and for answering examples at random.
     """
 
     points: tuple[SelectivePoint, ...]

@@ -31,7 +31,7 @@ def continued(
     n : int
         Training examples.
     sizes : sequence of int
-        Of the parts that were refitted, growing.
+        Sizes of the parts that were refitted, in increasing order.
     refits : sequence of (draws, m) arrays
         Losses of the held-out rows by the fits on parts of each size.
     losses : (m,) array

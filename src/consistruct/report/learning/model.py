@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from consistruct._fields import dump, load
+from consistruct._plain_data import dump, load
 from consistruct.report.formats import Texts
 from consistruct.report.learning.entries import (
     BandwidthPoint,

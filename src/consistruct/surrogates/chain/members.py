@@ -73,7 +73,7 @@ class ChainSurrogate(Member):
     kind: ClassVar[int]
     name: ClassVar[str]
     smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
-    # whether exp(score) is a law of y at the minimum, so that marginals mean something
+    # whether exp(score) is a distribution of y at the minimum, so that marginals mean something
     probabilistic: ClassVar[bool] = False
     # whether gradients vanish on sequences that are fitted well, so that steps can be long
     flattens: ClassVar[bool] = True

@@ -1,0 +1,1 @@
+"""Listed labels, any scores: quadratic programs with pruning and symmetry."""

@@ -1,0 +1,131 @@
+"""Listed labels with full scores: active sets in compiled code, any cost matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from consistruct.calibration.curve import CurvePoint, Method, Progress, Status
+from consistruct.calibration.methods.explicit.method import PoolMethod, largest_difference
+from consistruct.calibration.methods.explicit_full import ExplicitCurve, explicit_curve
+from consistruct.calibration.methods.orbits.closed_forms import Quadratic
+from consistruct.calibration.problem.listed import explicit_problem
+from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs.filters import Point
+from consistruct.calibration.proofs.provers.listed import Proof
+from consistruct.losses.base import Loss
+from consistruct.protocols import FloatArray
+from consistruct.scores import Full
+
+__all__ = ["ExplicitFullMethod"]
+
+POLISH_LIMIT = 64  # labels up to which loose values are solved again over the integers
+
+
+@dataclass(eq=False)
+class ExplicitFullMethod(Method):
+    """Any loss matrix, full scores, any measure."""
+
+    loss: Loss
+    space: Full
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        self.name = "explicit active sets"
+        self.scale = Fraction(1, self.space.width)
+        self.log_scale = -math.log(self.space.width)
+
+    @cached_property
+    def _matrix(self) -> FloatArray:
+        return self.loss.matrix()
+
+    @cached_property
+    def _measure(self) -> FloatArray | None:
+        return None if self.space.measure == "uniform" else self.space.predictions.weights()
+
+    @cached_property
+    def max_eps(self) -> float:
+        return largest_difference(self._matrix)
+
+    @cached_property
+    def _pool(self) -> PoolMethod:
+        """The same problem by single pairs: slow, for pieces and for the last digits."""
+        return PoolMethod(self.loss, self.space, explicit_problem(self.loss, self.space))
+
+    def _curve(self, eps: FloatArray, progress: Progress | None = None) -> ExplicitCurve:
+        return explicit_curve(
+            self._matrix, eps, mu=self._measure, jobs=self.jobs, progress=progress
+        )
+
+    def _outward(self, lower: float, upper: float) -> tuple[float, float]:
+        """k·μ was rounded: H grows with every weight, so its ends move by no more than that."""
+        if self._measure is None:
+            return lower, upper
+        return lower * (1 - 4 * 2.0**-52), upper * (1 + 4 * 2.0**-52)
+
+    def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
+        found = self._curve(eps, progress)
+        labels = self.loss.predictions.unindex(np.maximum(found.pair, 0).ravel())
+        names = [tuple(label) if labels.ndim > 1 else label for label in labels.tolist()]
+        points = []
+        for position, value in enumerate(eps.tolist()):
+            loose = found.status[position] != "certified"
+            if loose and self.space.width <= POLISH_LIMIT:
+                points += self._pool.points(np.array([value]))
+                continue
+            lower, upper = self._outward(
+                float(found.scaled_lower[position]), float(found.scaled_upper[position])
+            )
+            status: Status = "loose" if loose else "certified"
+            pair = names[2 * position], names[2 * position + 1]
+            points.append(
+                CurvePoint(value, lower, upper, self.log_scale, self.name, status, pair, self.scale)
+            )
+        return points
+
+    def certificate(self, eps: float) -> Certificate:
+        found = self._curve(np.array([eps]))
+        if found.status[0] != "certified" and self.space.width <= POLISH_LIMIT:
+            return self._pool.certificate(eps)
+        lower, upper = self._outward(float(found.scaled_lower[0]), float(found.scaled_upper[0]))
+        k = self.space.width
+        i, j = (int(label) for label in found.pair[0])
+        proof = Proof(
+            Fraction(eps),
+            Fraction(lower) / k,
+            Fraction(upper) / k,
+            (i, j),
+            [Fraction(x) for x in found.laws[0].tolist()],
+            Fraction(float(found.levels[0])),
+            None,
+        )
+        points: dict[tuple[int, int], list[Point]] = {}
+        stored = found.points
+        for t in range(len(stored)):
+            part = slice(stored.indptr[t], stored.indptr[t + 1])
+            weights = map(Fraction, stored.weights[part].tolist())
+            w = dict(zip(stored.rows[part].tolist(), weights, strict=True))
+            pair = int(stored.i[t]), int(stored.j[t])
+            points.setdefault(pair, []).append((w, Fraction(float(stored.nu[t]))))
+        return proof.as_certificate(
+            loss=self._matrix.tolist(),
+            scores=None,
+            measure=None if self._measure is None else self._measure.tolist(),
+            points=points,
+            wins={},
+            excluded={},
+        )
+
+    def pieces(self) -> tuple[Quadratic, ...]:
+        pool = self._pool
+        assert pool.scale is not None
+        assert self.scale is not None
+        factor = float(pool.scale / self.scale)
+        return tuple(
+            Quadratic(p.low, p.high, p.a * factor, p.b * factor, p.c * factor)
+            for p in pool.pieces()
+        )

@@ -1,0 +1,126 @@
+"""Which method answers for which surrogate, decoding and scores."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from consistruct.calibration.curve import Method
+from consistruct.calibration.methods.nonquadratic.ab_solver import ABSolver
+from consistruct.calibration.methods.nonquadratic.closed import closed_form
+from consistruct.calibration.methods.nonquadratic.divergence import DivergenceSolver
+from consistruct.calibration.methods.nonquadratic.loose import LooseMethod, excess_at_zero
+from consistruct.calibration.methods.nonquadratic.mixed_decision import MixedDecisionSolver
+from consistruct.calibration.methods.nonquadratic.pairs import PairsMethod, PairSolver
+from consistruct.calibration.methods.nonquadratic.polyhedral import Hinge, MaxMin, PolyhedralMethod
+from consistruct.exceptions import CapabilityError, ConsistructError
+from consistruct.protocols import FloatArray
+from consistruct.scores import Full, Separable
+from consistruct.surrogates import (
+    ABSurrogate,
+    BaseSurrogate,
+    LawSurrogate,
+    LinearRegretSurrogate,
+)
+
+__all__ = ["choose"]
+
+NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
+# labels up to which pairs are solved, by name, else by form
+LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 12, "max-min": 12}
+LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
+
+
+def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, ...]]:
+    """The method that answers, and why the better ones did not."""
+    _require_named_truths(surrogate, decoding)
+    form = closed_form(surrogate)
+    if form is not None:
+        return form, ()
+    refusals = ["closed form: none is known for this loss, surrogate and scores"]
+    reason = _why_not_listed(surrogate, decoding)
+    if reason is None:
+        if surrogate.excess in ("hinge", "max-min"):
+            model = Hinge if surrogate.excess == "hinge" else MaxMin
+            return PolyhedralMethod(surrogate.loss, model), tuple(refusals)
+        try:
+            return PairsMethod(surrogate.loss, _solver(surrogate, decoding)), tuple(refusals)
+        except ConsistructError as error:
+            if surrogate.excess != "mixed-decision":
+                raise
+            reason = str(error)
+    refusals.append(f"listed pairs: {reason}")
+    return _loose(surrogate, decoding, reason), tuple(refusals)
+
+
+def _require_named_truths(surrogate: BaseSurrogate, decoding: str) -> None:
+    loss = surrogate.loss
+    if surrogate.excess not in NAMES_TRUTHS or decoding == "bayes":
+        return
+    if loss.truths.size != loss.n_labels:
+        raise CapabilityError(
+            loss,
+            "truth_as_prediction",
+            f"the surrogate {surrogate.name!r} with argmax decoding",
+            "use decoding='bayes' with 'log' or 'sparsemax', or a surrogate of predictions",
+        )
+
+
+def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
+    loss, space = surrogate.loss, surrogate.score_space
+    if decoding == "bayes" and not isinstance(space, Full | Separable):
+        raise ValueError(
+            "scores must be None or 'full' with Bayes decoding, which models the distribution of "
+            f"the truth and not the predictions, got {space!r}"
+        )
+    assert loss.n_labels is not None
+    assert surrogate.excess is not None
+    if decoding == "argmax" and space.rank < loss.n_labels:
+        return "scores that do not reach every vector are solved only for the quadratic surrogate"
+    if space.measure != "uniform" and surrogate.excess != "mixed-decision":
+        return "the reference measure is not uniform"
+    limit = LIMITS.get(surrogate.name, LIMITS[surrogate.excess])
+    if loss.n_labels > limit:
+        return f"more than {limit} labels"
+    if loss.truths.size is None or loss.truths.size > 200:
+        return "more than 200 truths"
+    return None
+
+
+def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver[Any]:
+    L: FloatArray = np.asarray(surrogate.loss.matrix(), dtype=np.float64)
+    if isinstance(surrogate, ABSurrogate):
+        return ABSolver(L, surrogate)
+    if isinstance(surrogate, LawSurrogate):
+        return DivergenceSolver(L, surrogate.divergence, cast(Literal["argmax", "bayes"], decoding))
+    if isinstance(surrogate, LinearRegretSurrogate):
+        mixed = MixedDecisionSolver(L, surrogate.kappa)
+        mixed.require_few_sets()
+        return mixed
+    raise AssertionError(f"no solver of pairs for {surrogate.name}")
+
+
+def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
+    loss, space = surrogate.loss, surrogate.score_space
+    upper = excess_at_zero(surrogate)
+    l_max = loss.max_value or 1.0
+    assert loss.n_labels is not None
+    free = space.rank == loss.n_labels
+    reaches_all = free and space.measure == "uniform"
+    divergence = surrogate.divergence if isinstance(surrogate, LawSurrogate) else None
+    if decoding == "bayes" and divergence == "KL":
+        # Pinsker: total variation at least ε/2Lmax
+        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, bayes=True)
+    if decoding == "bayes" and loss.truths.size is not None:
+        # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
+        scale = -math.log(loss.truths.size)
+        return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
+    if isinstance(surrogate, LinearRegretSurrogate) and free:  # no measure enters it
+        k, kappa = loss.n_labels, surrogate.kappa
+        return LooseMethod(loss, space, reason, 0.25 / kappa, upper, linear=1 / k)
+    if surrogate.name in ("logistic", "exponential") and reaches_all:
+        # G'' ≥ 4/Lmax², and (2/Lmax²)(x² + (ε − x)²) is least at ε²/Lmax²
+        return LooseMethod(loss, space, reason, 1 / l_max**2, upper, -math.log(loss.n_labels))
+    return LooseMethod(loss, space, reason, 0.0, upper, bayes=decoding == "bayes")

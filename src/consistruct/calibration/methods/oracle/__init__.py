@@ -1,0 +1,1 @@
+"""Too many labels to list: oracles over predictions and truths, or bounds."""
