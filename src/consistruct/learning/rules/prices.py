@@ -17,10 +17,12 @@ PACES = (1.0, 0.2)  # of the prices
 AIM = 0.003  # prices settle a little inside: at the edge every other rule would miss it
 
 
-def priced_rules(metric: Constrained, rows: Counts) -> Iterator[FloatArray]:
+def priced_rules(
+    metric: Constrained, rows: Counts
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices settle.
 
-    The caller counts each and keeps the best of those that hold.
+    With their confusions as counted and by labels alone; the caller keeps the best that hold.
     """
     k = rows.n_classes
     start = np.broadcast_to(1.0 - np.eye(k), (rows.n_groups, k, k))
@@ -32,10 +34,10 @@ def priced_rules(metric: Constrained, rows: Counts) -> Iterator[FloatArray]:
             conditions = metric.slack_gradient(mixture)
             slope = ascent + np.tensordot(prices, conditions, axes=1)
             costs = slope.max(axis=1, keepdims=True) - slope
-            yield costs
             decisions = rows.decide(costs)
             corner = rows.confusion(decisions)
-            judged = rows.confusion(decisions, rows.truth)  # conditions go by labels alone
+            judged = rows.judged(decisions)  # conditions go by labels alone
+            yield costs, corner, judged
             # what is missing, as a share of the rows; a price of one unit outweighs the metric
             weight = np.abs(conditions).max(axis=(1, 2, 3))
             spare = metric.spare(judged, rows.effective) / weight - AIM
