@@ -136,13 +136,18 @@ def _gaps(found: dict[str, Any]) -> str:
         (name, row["rules"], *(f"{a:.3f} → {b:.3f}" for a, b in (row["gap"], row["left out"], row["test"])))
         for name, row in found["drawn"].items()
     ]  # fmt: skip
-    return (
+    text = (
         "## Optimality gaps of concave metrics\n\nLargest over ten tables and three models, first "
         "split, on left-out rows. Drawn: with `randomised:`, which decides at random between a few rules "
         "where that is better by 0.01 or more than the best single rule found. One row: by how much a "
-        "recall moves with the label of one row of the rarest class there, which is as near as a rule "
-        "that draws nothing can be asked to come.\n\n"
+        "recall moves with the label of one row of the rarest class there; a rule that draws nothing can "
+        "only come nearer than that by moving rows of other classes.\n\n"
         + table(("metric", "one rule", "where", "one row", "drawn"), largest)
+    )
+    if not drawn:
+        return text + "\n\nNowhere was a mixture better than the single rule by 0.01.\n"
+    return (
+        text
         + "\n\nWhere rules were drawn, from the single rule to the mixture (mean over draws): the gap, "
         "the metric on left-out rows by rules found on others, and on test rows.\n\n"
         + table(("data, model, metric", "rules", "gap", "left out", "test"), drawn)

@@ -9,15 +9,13 @@ import numpy as np
 from consistruct.learning.rules.counts import Counts
 from consistruct.protocols import FloatArray
 
-__all__ = ["CLOSE", "ROUGHLY", "balanced_weights", "nearby_weights"]
+__all__ = ["CLOSE", "ROUGHLY", "balanced_weights"]
 
 ROUNDS = 120
 NEAR = 30  # of weights that are near already: as good as all rounds on 100,000 rows
 CLOSE, ROUGHLY = 3e-4, 1e-3  # to the most that any rule could reach
 SPREAD = 1e6  # of weights that are near: more says that a class did not count at all
 PACE = 3.0
-PASSES, SIZES = 3, (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01)
-MOST_TRIALS, MOST_ENTRIES = 4000, 3e7  # of nearby weights, and of weighted probabilities
 
 
 def balanced_weights(
@@ -45,32 +43,3 @@ def balanced_weights(
         if most - recalls[true > 0].min() <= close:
             return
         logs = logs - PACE / (1.0 + slower * number) ** 0.6 * (recalls - recalls.mean())
-
-
-def nearby_weights(
-    rows: Counts, weights: FloatArray, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    """Weights (k,) of ever greater least recall, by random steps from some that are good.
-
-    The game settles where recalls are equal on average over its rounds. Where many rows tie, no
-    single round is near that average, and the best one has to be looked for.
-    """
-    k = rows.n_classes
-    logs, best = np.log(np.maximum(weights, 1e-300)), _least_recall(rows, weights)
-    trials = min(MOST_TRIALS, int(MOST_ENTRIES / (len(rows) * k))) // (PASSES * len(SIZES))
-    for size in np.tile(SIZES, PASSES):
-        for _ in range(trials):
-            moved = rng.random(k) < rng.choice((0.15, 0.5, 1.0))
-            tried = logs + size * moved * rng.normal(size=k)
-            value = _least_recall(rows, np.exp(tried - tried.max()))
-            if value > best:
-                logs, best = tried, value
-                yield np.exp(tried - tried.max())
-
-
-def _least_recall(rows: Counts, weights: FloatArray) -> float:
-    chosen = (rows.probabilities * weights).argmax(axis=1)
-    right = rows.counted[np.arange(len(chosen)), chosen]
-    hits = np.bincount(chosen, weights=right, minlength=rows.n_classes)
-    present = rows.priors > 0
-    return float(np.min(hits[present] / rows.priors[present]))

@@ -21,7 +21,7 @@ from consistruct.learning.streams.sample import mixed
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["Mixture", "best_mixture", "drawn_members"]
+__all__ = ["Mixture", "best_mixture", "drawn_members", "least_recall_drawn"]
 
 ROUNDS = 60
 CLOSEST = 1e-5
@@ -90,6 +90,13 @@ def best_mixture(metric: Metric, rows: Counts, first: FloatArray) -> Mixture:
     confusion = np.tensordot(part, np.array([counted[j] for j in chosen]), axes=1)
     kept_costs = np.array([costs[j] for j in chosen])
     return Mixture(kept_costs, part, confusion, _bound(above, counted))
+
+
+def least_recall_drawn(counted: list[FloatArray]) -> float:
+    """The largest least recall of a mixture of rules with these confusions, (k, k) each."""
+    tangents = _recalls(counted[0])
+    mixture = np.tensordot(_mixed(counted, tangents)[0], np.array(counted), axes=1)
+    return float(min(np.sum(slope * mixture) for slope, _ in tangents))
 
 
 def drawn_members(shares: FloatArray, chances: FloatArray, seed: int) -> IntArray:

@@ -21,8 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.rules.balance import CLOSE, ROUGHLY, balanced_weights, nearby_weights
+from consistruct.learning.rules.balance import CLOSE, ROUGHLY, balanced_weights
 from consistruct.learning.rules.counts import Counts
+from consistruct.learning.rules.lines import exact_steps
+from consistruct.learning.rules.mixtures import least_recall_drawn
 from consistruct.learning.rules.prices import priced_rules
 from consistruct.learning.rules.sample import sampled_rows
 from consistruct.losses.metrics import Metric
@@ -37,7 +39,8 @@ SMALL_GAIN = 1e-7
 MOST_ROWS = 10_000  # for all starts; the best ones go on with every row
 KEPT = 2
 MOST_CUTS = 400
-TIED = 0.01  # least recall that single rounds of the game stay below its average where rows tie
+TIED = 0.005  # least recall that single rounds of the game stay below their best mixture
+WITHIN = 0.002  # of that mixture is enough: more would be the noise of labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +107,10 @@ def _rules(
         settling = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
         yield from (Tried((off * w)[None], C[None]) for w, C in settling)
         best, reached = max(settling, key=lambda pair: metric.value(pair[1]))
-        on_average = np.mean([C for _, C in settling[len(settling) // 2 :]], axis=0)
-        if metric.value(on_average) - metric.value(reached) > TIED:
-            yield from (Tried((off * w)[None]) for w in nearby_weights(rows, best, rng))
+        drawn = least_recall_drawn([C for _, C in settling])
+        if drawn - metric.value(reached) > TIED:
+            goal = drawn - WITHIN
+            yield from (Tried(costs[None]) for costs in exact_steps(rows, best, goal, rng))
 
 
 def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1) -> list[Found]:
