@@ -72,7 +72,7 @@ def _beyond(found: dict[str, Any]) -> str:
     return (
         "## The search beside a fit\n\n300,000 rows, 20 features, ten classes; processor "
         f"milliseconds. One fit to all rows: {times}; left-out estimates take five more. Extra trees were not timed. "
-        "The search takes a sample of 50,000 rows by class (200,000 for the least recall), which the recalibration draws. "
+        "The search takes a sample of 50,000 rows by class (160,000 for the least recall), which the recalibration draws. "
         "All of it: what `fit` does once it has left-out estimates, which is the search for all rows, five more for the estimate on "
         "rows that they did not see, and the bound of concave metrics.\n\n"
         + table(("metric", *columns), lines)

@@ -238,9 +238,7 @@ def test_other_ways_to_get_it_wrong():
 
 def test_conditions_name_classes_and_columns_that_are_there():
     far = Constrained(FScore(average="macro"), RecallAtLeast(0.5, label=7))
-    with pytest.raises(
-        ValueError, match=r"number 7, but y contains 3 classes, numbered 0..2"
-    ):
+    with pytest.raises(ValueError, match=r"number 7, but y contains 3 classes, numbered 0..2"):
         fitted(far)
     with pytest.raises(ValueError, match=r"RecallAtLeast\(0.9, label=2\)"):
         fitted("precision-at-recall:0.9")

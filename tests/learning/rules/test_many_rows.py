@@ -7,13 +7,22 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from consistruct.learning.rules import prices
 from consistruct.learning.rules import rule as rules
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.offsets import PENALTY, fit_offsets
+from consistruct.learning.rules.prices import priced_rules
 from consistruct.learning.rules.rule import class_rule, searched_rows
 from consistruct.learning.rules.sample import FEWEST, sampled_rows
 from consistruct.learning.rules.search import cuts, search
-from consistruct.losses.metrics import Constrained, EqualRecall, FScore, parse_metric
+from consistruct.losses.metrics import (
+    Constrained,
+    EqualRecall,
+    FlaggedAtMost,
+    FScore,
+    RecallAtLeast,
+    parse_metric,
+)
 from tests.learning.rules.drawn import drawn_classes
 
 SMOOTH = ("macro-f1", "g-mean", "balanced-accuracy", "mcc", "qwk")
@@ -158,3 +167,21 @@ def test_conditions_of_a_sample_have_the_margin_of_its_size(monkeypatch):
     # one threshold takes one sort: all rows, and their margin
     _, rows = searched_rows(parse_metric("precision-at-recall:0.9"), both, truths, weight)
     assert len(rows) == 60_000
+
+
+def test_prices_found_on_some_rows_are_level_with_those_of_all(monkeypatch):
+    rows = drawn_classes(24_000, 4, 7)
+    rare = int(rows.priors.argmin())
+    metric = Constrained(
+        FScore(average="macro"), (RecallAtLeast(0.7, rare), FlaggedAtMost(0.4, rare))
+    )
+    found = search(metric, rows, np.random.default_rng(0))
+    assert metric.spare(rows.judged(rows.decide(found.costs)), rows.effective).min() >= 0
+    slow = max(
+        metric.value(counted[0])
+        for _, counted, judged in priced_rules(metric, rows)
+        if metric.spare(judged, rows.effective).min() >= 0
+    )
+    assert found.value >= slow - 0.002
+    monkeypatch.setattr(prices, "MOST_TRIED", 0)  # as if none held: all rows are priced
+    assert search(metric, rows, np.random.default_rng(0)).value == pytest.approx(slow)

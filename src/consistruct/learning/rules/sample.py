@@ -14,7 +14,7 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["MANY", "MORE", "sampled_rows"]
 
 MANY = 50_000  # rows of a sample
-MORE = 200_000  # or half of them: of the least recall, which moves with the noise of every class
+MORE = 160_000  # or half of them: of the least recall, which moves with the noise of every class
 FEWEST = 500  # rows that every class keeps, if it has them
 
 

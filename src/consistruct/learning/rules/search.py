@@ -25,9 +25,9 @@ from consistruct.learning.rules.balance import CLOSE, ROUGHLY, balanced_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.lines import exact_steps
 from consistruct.learning.rules.mixtures import least_recall_drawn
-from consistruct.learning.rules.prices import priced_rules
+from consistruct.learning.rules.prices import few_priced_rules, priced_rules
 from consistruct.learning.rules.sample import sampled_rows
-from consistruct.losses.metrics import Metric
+from consistruct.losses.metrics import Constrained, Metric
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Found", "search"]
@@ -93,7 +93,7 @@ def _rules(
         if rows.n_classes == 2 and rows.groups is None:
             yield from cuts(rows)  # every rule is a threshold
         else:
-            yield from (Tried(*rule) for rule in priced_rules(metric.conditions, rows))
+            yield from (Tried(*rule) for rule in _priced(metric.conditions, rows, rng))
         return
     if rows.n_classes == 2:
         yield from cuts(rows)
@@ -111,6 +111,16 @@ def _rules(
         if drawn - metric.value(reached) > TIED:
             goal = drawn - WITHIN
             yield from (Tried(costs[None]) for costs in exact_steps(rows, best, goal, rng))
+
+
+def _priced(
+    metric: Constrained, rows: Counts, rng: np.random.Generator
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    if len(rows) <= MOST_ROWS:
+        return priced_rules(metric, rows)
+    strata = rows.truths if rows.groups is None else rows.groups * rows.n_classes + rows.truths
+    few = rows.take(*sampled_rows(strata, rows.weight, MOST_ROWS, rng))
+    return few_priced_rules(metric, rows, few)
 
 
 def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1) -> list[Found]:
