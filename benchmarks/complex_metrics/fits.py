@@ -133,24 +133,27 @@ def fit_table(name: str, X: Any, y: Any, X_test: Any, categorical: Any) -> np.nd
     return np.vstack([left, probabilities(plain, X_test, k), probabilities(weighted, X_test, k)])
 
 
-def splits(table: Table, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def splits(table: Table, count: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
     """Five folds, each row judged once; more are random thirds for the test."""
     if count <= SPLITS:
         folds = StratifiedKFold(SPLITS, shuffle=True, random_state=0)
         return list(folds.split(table.X, table.y))[:count]
-    halves = StratifiedShuffleSplit(count, test_size=1 / 3, random_state=0)
+    halves = StratifiedShuffleSplit(count, test_size=1 / 3, random_state=seed)
     return list(halves.split(table.X, table.y))
 
 
-def jobs_of_table(name: str, models: Sequence[str], count: int = SPLITS) -> list[tuple[Job, Any]]:
+def jobs_of_table(
+    name: str, models: Sequence[str], count: int = SPLITS, seed: int = 0
+) -> list[tuple[Job, Any]]:
     """One job per split and model, with the truths that belong to it."""
     table = table_of(name)
     source = {"diabetes": None, "era": "ordinal_era", "swd": "ordinal_swd"}.get(name, "")
     if source == "":
         source = f"business_{name}" if name.startswith(("bank", "credit")) else f"tab_{name}"
     place = f"{data_key(source) if source else name} {MOST_ROWS} of {count}"
+    place += f" from {seed}" if seed else ""
     found = []
-    for number, (train, test) in enumerate(splits(table, count)):
+    for number, (train, test) in enumerate(splits(table, count, seed)):
         for model in models:
             made = f"{base_model(model, table.categorical)!r} {versions(LIBRARIES)}"
             work = partial(

@@ -15,9 +15,8 @@ from scipy.stats import beta
 
 from benchmarks.complex_metrics.fits import Fitted
 from consistruct.learning.recalibration import Recalibration
-from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
-from consistruct.learning.rules.offsets import fit_offsets
+from consistruct.learning.rules.rule import searched_rows
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import Constrained, Metric, PrecisionScore, RecallAtLeast
 
@@ -37,9 +36,7 @@ def confusion(decisions: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
 
 def ours(metric: Metric, fit: Fitted) -> np.ndarray:
     """What `TaskLossClassifier` does after the model's fit, without the estimate of the metric."""
-    weight = np.ones(len(fit.y))
-    again = fit_offsets(fit.left, fit.y, weight)
-    rows = Counts(again.for_decisions(fit.left), fit.y, weight / len(weight))
+    again, rows = searched_rows(metric, fit.left, fit.y, np.ones(len(fit.y)))
     return by_costs(search(metric, rows, np.random.default_rng(0)).costs[0], again, fit)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
@@ -18,6 +19,7 @@ from consistruct.losses.metrics import (
     Constrained,
     EqualRecall,
     FScore,
+    RecallAtLeast,
     RecallMean,
     parse_metric,
 )
@@ -232,3 +234,15 @@ def test_other_ways_to_get_it_wrong():
         cs.TaskLossClassifier("macro-f1", hinge, random_state=0).fit(X[:100], Y[:100])
     with pytest.raises(ConsistructError, match="a class that was not seen in training"):
         fitted("macro-f1").score(X[:3], ["common", "rare", "unheard of"])
+
+
+def test_conditions_name_classes_and_columns_that_are_there():
+    far = Constrained(FScore(average="macro"), RecallAtLeast(0.5, label=7))
+    with pytest.raises(ValueError, match=r"number 7, but y contains 3 classes, numbered 0..2"):
+        fitted(far)
+    with pytest.raises(ValueError, match=r"RecallAtLeast\(0.9, label=2\)"):
+        fitted("precision-at-recall:0.9")
+    frame = pd.DataFrame(np.tile(X[TRAIN], 2)[:, :15], columns=[f"c{i}" for i in range(15)])
+    model = cs.TaskLossClassifier("equal-recall:0.1:sex", logistic())
+    with pytest.raises(ValueError, match=r"c11 and 3 more"):
+        model.fit(frame, Y[TRAIN] > 0)

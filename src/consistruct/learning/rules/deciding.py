@@ -46,11 +46,25 @@ def loss_to_fit(metric: Metric, y: Any) -> str:
     found = len(np.unique(y))
     if found < 2:
         raise ValueError(f"{metric!r} compares classes, but y contains only 1 class")
+    conditions = metric.conditions
     if metric.n_classes not in (None, found):
+        hint = "macro-f1 and similar metrics work for any number"
+        if conditions is not None:
+            hint = (
+                "in Python, Constrained takes a metric for any number of classes and conditions "
+                "on one of them, such as Constrained(FScore(average='macro'), "
+                f"RecallAtLeast(0.9, label={found - 1}))"
+            )
         raise ValueError(
             f"{metric!r} is for {metric.n_classes} classes, the second of which is the positive "
-            f"one, but y contains {found}; macro-f1 and similar metrics work for any number"
+            f"one, but y contains {found}; {hint}"
         )
+    for part in () if conditions is None else conditions.constraints:
+        if getattr(part, "label", 0) >= found:
+            raise ValueError(
+                f"{part!r} names class number {part.label}, but y contains {found} classes, "
+                f"numbered 0..{found - 1} in sorted order"
+            )
     return "zero_one"
 
 
@@ -128,12 +142,17 @@ def _column(inputs: Any, column: Any, names: Any, metric: Metric) -> Any:
     if isinstance(place, str) or not 0 <= place < width:
         raise ValueError(
             f"{metric!r} names the column {column!r}, which X does not have; it has "
-            f"{', '.join(map(str, listed[:8])) if listed else f'numbers 0..{width - 1}'}"
+            f"{_some(listed) if listed else f'numbers 0..{width - 1}'}"
         )
     if hasattr(inputs, "iloc"):
         return inputs.iloc[:, place]
     part = inputs[:, [place]]
     return np.asarray(part.toarray() if hasattr(part, "toarray") else part)[:, 0]
+
+
+def _some(names: list[Any], most: int = 12) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def confusion_of(metric: Metric, codes: Any, truths: Any, weight: Any, k: int) -> Any:

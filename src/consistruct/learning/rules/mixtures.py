@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from consistruct.learning.rules.balance import balanced_weights
+from consistruct.learning.rules.balance import CLOSE, balanced_weights
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.streams.sample import mixed
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["Mixture", "best_mixture", "drawn_members"]
+__all__ = ["Mixture", "best_mixture", "drawn_members", "least_recall_drawn"]
 
 ROUNDS = 60
-CLOSE = 1e-5
+CLOSEST = 1e-5
 MANY_ROWS = 10_000  # from which on the game starts from the first rule
 FEWEST = 1e-6  # shares below are left out
 STEP = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64: zeros do not stay zeros
@@ -55,27 +55,31 @@ def best_mixture(metric: Metric, rows: Counts, first: FloatArray) -> Mixture:
     """The mixture of largest ψ; `first` (m, k, k) are the costs of rules that are known."""
     costs = list(first)
     counted = [_counted(rows, one) for one in costs]
+    many = len(rows) > MANY_ROWS
+    above: list[tuple[FloatArray, float]] = []  # linear functions above ψ
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        near = first[0] if len(rows) > MANY_ROWS else None
-        for weights, confusion in balanced_weights(rows, near):
+        for weights, confusion in balanced_weights(rows, first[0] if many else None):
             costs.append(off * weights)
             counted.append(confusion)
+            above.append((np.diag(weights) / (weights @ confusion.sum(axis=0)), 0.0))
         tangents = _recalls(counted[0])
     else:
         tangents = [metric.majorant(max(counted, key=metric.value))]
-    best, reached, above = np.zeros(0), -np.inf, []
+    best, reached = np.zeros(0), -np.inf
     for _ in range(ROUNDS):
         shares, duals = _mixed(counted, tangents)
         mixture = np.tensordot(shares, np.array(counted), axes=1)
         if metric.value(mixture) > reached:
             best, reached = shares, metric.value(mixture)
+        if many and above and _bound(above, counted) - reached <= CLOSE:
+            break  # another rule would be a pass over all rows
         slope = sum(dual * A for dual, (A, _) in zip(duals, tangents, strict=True))
         constant = float(sum(dual * b for dual, (_, b) in zip(duals, tangents, strict=True)))
         costs.append(slope.max(axis=0) - slope)
         counted.append(_counted(rows, costs[-1]))
         above.append((slope, constant))
-        if _largest(*above[-1], counted) - reached <= CLOSE or metric.kind == "linear":
+        if _bound(above, counted) - reached <= CLOSEST or metric.kind == "linear":
             break
         if not metric.worst_class:
             # between the iterate and the best: at the edge of the simplex slopes may be infinite
@@ -84,8 +88,15 @@ def best_mixture(metric: Metric, rows: Counts, first: FloatArray) -> Mixture:
     chosen = np.flatnonzero(best > FEWEST)
     part = best[chosen] / best[chosen].sum()
     confusion = np.tensordot(part, np.array([counted[j] for j in chosen]), axes=1)
-    bound = min(_largest(*one, counted) for one in above)
-    return Mixture(np.array([costs[j] for j in chosen]), part, confusion, bound)
+    kept_costs = np.array([costs[j] for j in chosen])
+    return Mixture(kept_costs, part, confusion, _bound(above, counted))
+
+
+def least_recall_drawn(counted: list[FloatArray]) -> float:
+    """The largest least recall of a mixture of rules with these confusions, (k, k) each."""
+    tangents = _recalls(counted[0])
+    mixture = np.tensordot(_mixed(counted, tangents)[0], np.array(counted), axes=1)
+    return float(min(np.sum(slope * mixture) for slope, _ in tangents))
 
 
 def drawn_members(shares: FloatArray, chances: FloatArray, seed: int) -> IntArray:
@@ -105,6 +116,11 @@ def drawn_members(shares: FloatArray, chances: FloatArray, seed: int) -> IntArra
 
 def _counted(rows: Counts, costs: FloatArray) -> FloatArray:
     return rows.confusion(rows.decide(costs)).sum(axis=0)
+
+
+def _bound(above: list[tuple[FloatArray, float]], counted: list[FloatArray]) -> float:
+    """The least of the largest values of linear functions above ψ."""
+    return min(_largest(*one, counted) for one in above)
 
 
 def _largest(slope: FloatArray, constant: float, counted: list[FloatArray]) -> float:

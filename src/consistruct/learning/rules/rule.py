@@ -16,11 +16,12 @@ from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
 from consistruct.learning.rules.mixtures import best_mixture
 from consistruct.learning.rules.offsets import fit_offsets
+from consistruct.learning.rules.sample import MANY, MORE, sampled_rows
 from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["MetricRule", "class_rule", "label_rule"]
+__all__ = ["MetricRule", "class_rule", "label_rule", "searched_rows"]
 
 FOLDS = 5  # of the left-out rows, for the estimate
 FEWEST_ROWS = 20  # fewer say nothing
@@ -48,7 +49,7 @@ class MetricRule(Member):
         Shares of the left-out rows behind `plain` and `estimate`; rows are predictions.
     bound, gap : float or None
         Of concave metrics: what no rule could exceed if the probabilities are right, and how much
-        of it this rule leaves, both counted as the search counts.
+        of it this rule leaves, both counted as the search counts, on the rows that it used.
     slack : (m,) array
         By how much each constraint holds on left-out rows; empty without constraints.
     n_rows : int
@@ -100,19 +101,21 @@ def class_rule(
 ) -> tuple[MetricRule, Recalibration]:
     """The rule for classes, and the recalibration of probabilities that goes with it."""
     _check_rows(metric, len(truths))
-    share = weight / weight.sum()
-    recalibration = fit_offsets(expected, truths, weight)
-    rows = Counts(
-        recalibration.for_decisions(expected), truths, share, groups, max(1, len(group_names))
-    )
+    n_groups = max(1, len(group_names))
+    recalibration, rows = searched_rows(metric, expected, truths, weight, groups, n_groups, seed)
     costs, shares = _found(metric, rows, seed)
-    plain = rows.confusion(expected.argmax(axis=1), rows.truth)
-    counted = np.zeros_like(plain)
+    plain = Counts(expected, truths, weight / weight.sum()).judged(expected.argmax(axis=1))[0]
+    counted = np.zeros((n_groups, *plain.shape))
     for fit, left in _folds(truths, seed):
-        again = fit_offsets(expected[fit], truths[fit], weight[fit])
-        there = _found(metric, rows.take(fit, again.for_decisions(expected[fit])), seed)
-        part = rows.take(left, again.for_decisions(expected[left]))
-        counted += share[left].sum() * _confusion(part, *there)
+        parted = [None if groups is None else groups[part] for part in (fit, left)]
+        again, there = searched_rows(
+            metric, expected[fit], truths[fit], weight[fit], parted[0], n_groups, seed,
+            evidence=rows.effective,
+        )  # fmt: skip
+        found = _found(metric, there, seed)
+        share = weight[left] / weight.sum()
+        chances = again.for_decisions(expected[left])
+        counted += _judged(Counts(chances, truths[left], share, parted[1], n_groups), *found)
     proof = None
     if metric.conditions is None:
         proof = optimality_gap(metric, rows, costs, shares)
@@ -121,8 +124,8 @@ def class_rule(
         costs=costs,
         groups=group_names,
         estimate=metric.value(counted.sum(axis=0)),
-        plain=metric.value(plain.sum(axis=0)),
-        before=plain.sum(axis=0),
+        plain=metric.value(plain),
+        before=plain,
         after=counted.sum(axis=0),
         bound=None if proof is None else proof[0],
         gap=None if proof is None else proof[1],
@@ -132,6 +135,37 @@ def class_rule(
         seed=seed,
     )
     return rule, recalibration
+
+
+def searched_rows(
+    metric: Metric,
+    expected: FloatArray,  # (n, k)
+    truths: IntArray,  # (n,)
+    weight: FloatArray,  # (n,)
+    groups: IntArray | None = None,
+    n_groups: int = 1,
+    seed: int = 0,
+    *,
+    evidence: float | None = None,
+) -> tuple[Recalibration, Counts]:
+    """The recalibration, and the rows that decisions are sought on: all, or many of them.
+
+    A threshold that must keep a condition is found in one sort of all rows. Other conditions are
+    counted on the sample, and their margins go by its size.
+    """
+    k = expected.shape[1]
+    one_sort = metric.conditions is not None and k == 2 and groups is None
+    most = max(MORE, len(truths) // 2) if metric.worst_class else MANY
+    if len(truths) > most and not one_sort:
+        strata = truths if groups is None else groups * k + truths
+        rows, weight = sampled_rows(strata, weight, most, np.random.default_rng(seed))
+        expected, truths = expected[rows], truths[rows]
+        groups = None if groups is None else groups[rows]
+        share = weight / weight.sum()
+        evidence = min(evidence or np.inf, float(1.0 / np.sum(share**2)))
+    again = fit_offsets(expected, truths, weight)
+    chances, share = again.for_decisions(expected), weight / weight.sum()
+    return again, Counts(chances, truths, share, groups, n_groups, evidence)
 
 
 def _found(metric: Metric, rows: Counts, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -144,11 +178,11 @@ def _found(metric: Metric, rows: Counts, seed: int) -> tuple[FloatArray, FloatAr
     return found.costs, np.zeros(0)
 
 
-def _confusion(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
+def _judged(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
     """By labels, (g, k, k): of the rule, or the mean over draws."""
     if not len(shares):
-        return rows.confusion(rows.decide(costs), rows.truth)
-    each = [rows.confusion(rows.decide(one), rows.truth) for one in costs]
+        return rows.judged(rows.decide(costs))
+    each = [rows.judged(rows.decide(one)) for one in costs]
     return np.asarray(np.tensordot(shares, np.array(each), axes=1))
 
 

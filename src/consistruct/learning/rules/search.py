@@ -16,15 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.rules.balance import balanced_weights, nearby_weights
+from consistruct.learning.rules.balance import CLOSE, ROUGHLY, balanced_weights
 from consistruct.learning.rules.counts import Counts
-from consistruct.learning.rules.prices import priced_rules
-from consistruct.losses.metrics import Metric
-from consistruct.protocols import FloatArray
+from consistruct.learning.rules.lines import exact_steps
+from consistruct.learning.rules.mixtures import least_recall_drawn
+from consistruct.learning.rules.prices import few_priced_rules, priced_rules
+from consistruct.learning.rules.sample import sampled_rows
+from consistruct.losses.metrics import Constrained, Metric
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Found", "search"]
 
@@ -35,7 +39,8 @@ SMALL_GAIN = 1e-7
 MOST_ROWS = 10_000  # for all starts; the best ones go on with every row
 KEPT = 2
 MOST_CUTS = 400
-TIED = 0.01  # least recall that single rounds of the game stay below its average where rows tie
+TIED = 0.005  # least recall that single rounds of the game stay below their best mixture
+WITHIN = 0.002  # of that mixture is enough: more would be the noise of labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +66,19 @@ def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
     """The rule with the largest metric, of those that meet the constraints with their margin."""
     if len(rows) <= MOST_ROWS or metric.conditions is not None:
         return _best(metric, rows, _rules(metric, rows, starts(rows, rng), rng))[0]
-    few = rows.take(np.sort(rng.choice(len(rows), MOST_ROWS, replace=False)))
-    leading = _best(metric, few, _rules(metric, few, starts(few, rng), rng), KEPT)
+    few = rows.take(*sampled_rows(rows.truths, rows.weight, MOST_ROWS, rng))
+    first = [] if metric.worst_class else starts(few, rng)  # the game finds it alone
+    leading = _best(metric, few, _rules(metric, few, first, rng), KEPT)
     going_on = [found.costs for found in leading]
     return _best(metric, rows, _rules(metric, rows, going_on, rng, near=going_on[0][0]))[0]
 
 
-Tried = tuple[FloatArray, FloatArray | None]  # costs, and their confusion where it is known
+class Tried(NamedTuple):
+    """Costs (g, k, k), and where they are known their confusions: as counted, by labels alone."""
+
+    costs: FloatArray
+    counted: FloatArray | None = None
+    judged: FloatArray | None = None
 
 
 def _rules(
@@ -82,33 +93,44 @@ def _rules(
         if rows.n_classes == 2 and rows.groups is None:
             yield from cuts(rows)  # every rule is a threshold
         else:
-            yield from ((costs, None) for costs in priced_rules(metric.conditions, rows))
+            yield from (Tried(*rule) for rule in _priced(metric.conditions, rows, rng))
         return
     if rows.n_classes == 2:
         yield from cuts(rows)
     for start in first:
         if metric.worst_class and near is not None:  # the game goes on, which is enough
-            yield start, None
+            yield Tried(start)
             continue
         yield from climb(metric, rows, start)
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        settling = list(balanced_weights(rows, near))
-        yield from (((off * w)[None], C[None]) for w, C in settling)
+        settling = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
+        yield from (Tried((off * w)[None], C[None]) for w, C in settling)
         best, reached = max(settling, key=lambda pair: metric.value(pair[1]))
-        on_average = np.mean([C for _, C in settling[len(settling) // 2 :]], axis=0)
-        if metric.value(on_average) - metric.value(reached) > TIED:
-            yield from (((off * w)[None], None) for w in nearby_weights(rows, best, rng))
+        drawn = least_recall_drawn([C for _, C in settling])
+        if drawn - metric.value(reached) > TIED:
+            goal = drawn - WITHIN
+            yield from (Tried(costs[None]) for costs in exact_steps(rows, best, goal, rng))
+
+
+def _priced(
+    metric: Constrained, rows: Counts, rng: np.random.Generator
+) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    if len(rows) <= MOST_ROWS:
+        return priced_rules(metric, rows)
+    strata = rows.truths if rows.groups is None else rows.groups * rows.n_classes + rows.truths
+    few = rows.take(*sampled_rows(strata, rows.weight, MOST_ROWS, rng))
+    return few_priced_rules(metric, rows, few)
 
 
 def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1) -> list[Found]:
     """The best `number` of different rules; ties go to the first."""
     leading: list[Found] = []
     closest, missing = -np.inf, 0
-    for costs, known in rules:
+    for costs, known, judged in rules:
         confusion = rows.confusion(rows.decide(costs)) if known is None else known
         if metric.conditions is not None:
-            judged = rows.confusion(rows.decide(costs), rows.truth)
+            judged = rows.judged(rows.decide(costs)) if judged is None else judged
             spare = metric.conditions.spare(judged, rows.effective)
             if spare.min(initial=np.inf) < 0:
                 closest, missing = max(closest, float(spare.min())), missing + 1
@@ -139,14 +161,14 @@ def starts(rows: Counts, rng: np.random.Generator) -> list[FloatArray]:
 def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[Tried]:
     """Costs (1, k, k) on the way up from one start, and their confusions."""
     counted = rows.confusion(rows.decide(costs))
-    yield costs, counted
+    yield Tried(costs, counted)
     mixture = counted.sum(axis=0)
     for stage in (*metric.stages, metric):
         value = stage.value(mixture)
         for _ in range(ROUNDS):
             costs = stage.costs(mixture)[None]
             counted = rows.confusion(rows.decide(costs))
-            yield costs, counted
+            yield Tried(costs, counted)
             corner = counted.sum(axis=0)
             trials = [(1.0 - step) * mixture + step * corner for step in STEPS]
             values = [stage.value(trial) for trial in trials]
@@ -159,13 +181,22 @@ def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[Tried]:
 def cuts(rows: Counts, most: int = MOST_CUTS) -> Iterator[Tried]:
     """Two classes: thresholds between probabilities that occur, counted by sums from the top."""
     order = np.argsort(-rows.probabilities[:, 1], kind="stable")
-    chance = rows.probabilities[order, 1]
-    above = np.vstack([np.zeros(2), np.cumsum(rows.counted[order], axis=0)])  # predicted as 1
+    chance, truths, weight = rows.probabilities[order, 1], rows.truths[order], rows.weight[order]
     ends = np.concatenate([[0], np.flatnonzero(np.diff(chance)) + 1, [len(chance)]])
     if len(ends) > most:
         ends = ends[np.rint(np.linspace(0, len(ends) - 1, most)).astype(np.int64)]
     padded = np.concatenate([[1.0], chance, [0.0]])
-    for end in ends:
-        level = 0.5 * (padded[end] + padded[end + 1])
-        confusion = np.stack([above[-1] - above[end], above[end]])
-        yield np.array([[[0.0, 1.0 - level], [level, 0.0]]]), confusion[None]
+    levels = 0.5 * (padded[ends] + padded[ends + 1])
+    counted = _from_the_top(rows.counted[order], ends)
+    judged = _from_the_top(weight[:, None] * (truths[:, None] == np.arange(2)), ends)
+    for level, by_both, by_labels in zip(levels, counted, judged, strict=True):
+        yield Tried(np.array([[[0.0, 1.0 - level], [level, 0.0]]]), by_both, by_labels)
+
+
+def _from_the_top(
+    masses: FloatArray,  # (n, 2): of both truths, the likeliest row first
+    ends: IntArray,  # (m,): how many rows are predicted as 1
+) -> FloatArray:
+    """Confusions, (m, 1, 2, 2)."""
+    above = np.vstack([np.zeros(2), np.cumsum(masses, axis=0)])
+    return np.stack([above[-1] - above[ends], above[ends]], axis=1)[:, None]
