@@ -187,7 +187,7 @@ def _empty(cells: Any) -> Any:
     return _is_empty(np.asarray(cells, dtype=object)).astype(bool)
 
 
-_is_empty = np.frompyfunc(lambda cell: cell is None or cell != cell, 1, 1)  # noqa: PLR0124 - NaN
+_is_empty = np.frompyfunc(lambda cell: cell is None or cell != cell, 1, 1)
 
 
 def days(dates: Any) -> Any:
