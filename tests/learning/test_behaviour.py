@@ -269,7 +269,7 @@ def test_verbose_speaks_through_logging(caplog):
         ({"solver": "newton"}, "solver must be 'auto', 'moments', one of closed_form, cg, sgd"),
         ({"regularizer": "l1"}, "regularizer must be one of"),
         ({"solver": "sgd", "regularizer": "weights"}, "needs solver='closed_form'"),
-        ({"time_limit": 5.0}, "time_limit works only with model='auto'"),
+        ({"time_limit": 5.0}, "ends the trial of several models, but Ridge is one; omit it"),
         ({"n_jobs": 0}, "n_jobs must be None, a number of workers such as 2, or -1 .* got 0"),
         ({"n_jobs": "2"}, "n_jobs must be None, .* got '2'"),
     ],

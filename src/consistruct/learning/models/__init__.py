@@ -124,7 +124,10 @@ def make_model(
     if found.uses_cv:
         return _taking_over(found, cv=cv, time_limit=time_limit, n_jobs=n_jobs)
     if time_limit is not None:
-        raise ValueError("time_limit works only with model='auto' (or Stack(time_limit=…))")
+        raise ValueError(
+            f"time_limit ends the trial of several models, but {type(found).__name__} is one; omit "
+            "it, or use Stack (for rows, model='auto' is one)"
+        )
     return found
 
 
