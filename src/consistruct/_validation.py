@@ -24,6 +24,7 @@ __all__ = [
     "check_count",
     "check_counts",
     "check_embedding",
+    "check_jobs",
     "check_loss_matrix",
     "check_measure",
     "check_number",
@@ -69,6 +70,20 @@ def check_counts(values: object, name: str, *, minimum: int = 1) -> tuple[int, .
         check_count(value, f"{name}[{position}]", minimum=minimum)
         for position, value in enumerate(values)
     )
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Refuse what is no number of workers: None, 1, 2, …, or −1 for every processor.
+
+    >>> check_jobs(-1)
+    """
+    if n_jobs is None:
+        return
+    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be None, a number of workers such as 2, or -1 for every processor, got "
+            f"{n_jobs!r}"
+        )
 
 
 def check_number(
@@ -128,7 +143,9 @@ def check_cost_scale(largest: float) -> None:
         )
 
 
-def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) -> FloatArray:
+def check_loss_matrix(
+    values: ArrayLike, name: str = "M", *, copy: bool = True, truths: str = "column"
+) -> FloatArray:
     """Return a cost matrix as float64: two-dimensional, non-empty, finite, non-negative.
 
     Without `copy` it may be the given array, which then must not be changed.
@@ -168,7 +185,11 @@ def check_loss_matrix(values: ArrayLike, name: str = "M", *, copy: bool = True) 
     for bad, fault, remedy in (
         (np.isnan(matrix), "NaN", "fill or drop the missing costs"),
         (np.isinf(matrix), "an infinite cost", "forbid a prediction by leaving its row out"),
-        (matrix < 0, "a negative cost", "add a constant to that column, which changes no decision"),
+        (
+            matrix < 0,
+            "a negative cost",
+            f"add a constant to that {truths}, which changes no decision",
+        ),
     ):
         if bad.any():
             row, column = (int(position) for position in np.argwhere(bad)[0])

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_multilabel_classification
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -269,12 +269,54 @@ def test_verbose_speaks_through_logging(caplog):
         ({"solver": "newton"}, "solver must be 'auto', 'moments', one of closed_form, cg, sgd"),
         ({"regularizer": "l1"}, "regularizer must be one of"),
         ({"solver": "sgd", "regularizer": "weights"}, "needs solver='closed_form'"),
-        ({"time_limit": 5.0}, "time_limit works only with model='auto'"),
+        ({"time_limit": 5.0}, "ends the trial of several models, but Ridge is one; omit it"),
+        ({"n_jobs": 0}, "n_jobs must be None, a number of workers such as 2, or -1 .* got 0"),
+        ({"n_jobs": "2"}, "n_jobs must be None, .* got '2'"),
     ],
 )
 def test_wrong_options(options, message):
     with pytest.raises(ValueError, match=message):
         linear(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.where(y == 0, None, NAMES[y]), "contains NoneType, str; drop rows without a label"),
+        (y.astype(object), r"contains int; drop .* y.astype\(int\)"),
+        ([["a"], ["b", "c"], []] * 50, "lists of different lengths; .*MultiLabelBinarizer"),
+        (np.eye(3, dtype=int)[y], "'zero_one' is a loss over classes .* such as 'hamming'"),
+    ],
+)
+def test_labels_of_no_use_are_refused_with_a_remedy(labels, message):
+    with pytest.raises(ValueError, match=message):
+        linear().fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.where(y == 0, None, NAMES[y]), "all words or all numbers, got NoneType and str"),
+        (np.zeros(len(y)), "all rows are of one group"),
+    ],
+)
+def test_groups_that_cannot_be_held_out(groups, message):
+    with pytest.raises(ValueError, match=message):
+        linear(cv=3).fit(X, y, groups=groups)
+
+
+def test_folds_that_can_be_read_once_are_refused():
+    with pytest.raises(TypeError, match=r"read only once; pass list\(cv\)"):
+        linear(cv=KFold(3).split(X)).fit(X, y)
+
+
+def test_another_loss_may_have_other_predictions():
+    """`set_loss` with a loss that may abstain: predicting crashed."""
+    model = linear().fit(X, NAMES[y])
+    assert "abstain" in model.set_loss("abstain::0.05").predict(X)
+    named = np.append(NAMES, "abstain")[model.expected_losses(X).argmin(axis=1)]
+    np.testing.assert_array_equal(model.predict(X), named)
+    assert "abstain" not in model.set_loss("zero_one").predict(X)
 
 
 def test_results_repeat_with_the_same_seed():

@@ -156,7 +156,11 @@ def test_costs_are_routed():
     [
         ({"costs": COSTS[:, 0]}, "costs must have shape (n, classes), got (150,)"),
         ({"costs": COSTS[:9]}, "inconsistent numbers of samples"),
-        ({"costs": -COSTS}, "non-negative"),
+        (
+            {"costs": -1 - COSTS},
+            "got a negative cost at row 0, column 0; add a constant to that row",
+        ),
+        ({"costs": COSTS * np.nan}, "costs must be finite and non-negative, got NaN at row 0"),
         ({"y": Y, "costs": COSTS[:, :2]}, "costs have 2 columns, but there are 3 classes"),
         ({"y": Y, "costs": pd.DataFrame(COSTS, columns=list("abc"))}, "has no column in costs"),
     ],
@@ -215,6 +219,19 @@ def test_costs_of_decisions_are_known_at_prediction_time():
         model.predict(new)
     with pytest.raises(ValueError, match=r"must have shape \(400, predictions, 2\)"):
         model.predict(new, costs=new_costs[:3])
+
+
+def test_costs_of_new_examples_are_needed_to_judge_too():
+    features, truth, costs, _ = business()
+    model = cs.TaskLossClassifier(model="ridge").fit(features, truth, costs=costs)
+    for judge in (model.score, model.task_losses):
+        with pytest.raises(ValueError, match="pass those of the new examples to score"):
+            judge(features, truth)
+    same = [[0, 5], [1, 0]]
+    other = model.set_loss(same, rows="pred")  # the same for all: they are needed no more
+    assert other.score(features, truth) == pytest.approx(
+        -np.array(same)[other.predict(features), truth].mean()
+    )
 
 
 def test_costs_of_decisions_are_routed():

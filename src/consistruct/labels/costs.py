@@ -51,7 +51,9 @@ class CostVectorSet(Member):
         if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == self.n_costs:
             return array.astype(np.float64)
         array = (
-            _signed(labels, name) if self.signed else check_loss_matrix(labels, name, copy=False)
+            _signed(labels, name)
+            if self.signed
+            else check_loss_matrix(labels, name, copy=False, truths="row")
         )
         if array.shape[1] != self.n_costs:
             raise ValueError(

@@ -270,7 +270,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         if not hasattr(y, "todense"):
+            _refuse_lists(y)
             y = _check_y(y, multi_output=True)
+        _refuse_odd_labels(y)
         check_classification_targets(y)
         if type_of_target(y).startswith("multilabel"):
             y = np.asarray(y.todense() if hasattr(y, "todense") else y).astype(np.int64)
@@ -329,6 +331,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         -------
         losses : (n,) array
         """
+        self._require_costs(costs, "score or task_losses(X, y, costs=…)")
         if costs is None:
             return super().task_losses(X, y)
         labels = self.label_encoding_
@@ -393,3 +396,24 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             )
         scores = -self.statistic_.expected_losses(expected)[:, : len(self.classes_)]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _refuse_lists(y: Any) -> None:
+    """Say how label sets are written, where they are lists of names."""
+    if isinstance(y, list | tuple) and len({np.size(row) for row in y}) > 1:
+        raise ValueError(
+            "y contains lists of different lengths; for label sets pass the 0/1 matrix that "
+            "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y) makes of them"
+        )
+
+
+def _refuse_odd_labels(y: Any) -> None:
+    """Say what is wrong with an array of objects that are not all words."""
+    if type_of_target(y) != "unknown":
+        return
+    types = sorted({type(label).__name__ for label in np.ravel(y)})
+    raise ValueError(
+        f"Unknown label type: y is an array of objects that contains {', '.join(types)}; drop rows "
+        "without a label, then convert the labels to one type, as with y.astype(int) or "
+        "y.astype(str)"
+    )

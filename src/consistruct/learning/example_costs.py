@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from consistruct._validation import check_loss_matrix
 from consistruct.learning.encoding.costs import CostLabels, cost_tensor, example_costs
 from consistruct.learning.encoding.kinds import (
     Examples,
@@ -41,7 +42,8 @@ class ExampleCosts:
             raise ValueError("class_weight needs y, the classes of the rows, got y=None")
         values, classes = example_costs(costs, y)
         check_consistent_length(X, values)
-        loss = CostVectors(len(classes), float(values.max(initial=0.0)) or 1.0)
+        values = check_loss_matrix(values, "costs", copy=False, truths="row")
+        loss = CostVectors(len(classes), float(values.max()) or 1.0)
         encoding = CostLabels(classes)
         codes = encoding.encode(values, loss)
         self.classes_ = encoding.class_names(loss)
@@ -57,13 +59,17 @@ class ExampleCosts:
                 f"costs= replace the loss, but loss is {self.loss!r}; omit one of them"
             )
 
-    def _prices(self, X: Any, costs: Any) -> FloatArray:
-        """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
-        if costs is None:
+    def _require_costs(self, costs: Any, call: str) -> None:
+        """Raise if the costs of new examples are needed and not given."""
+        if costs is None and getattr(self, "example_costs_", False):
             raise ValueError(
                 "the model was fitted with costs per example; pass those of the new examples to "
-                "predict(X, costs=…), or use set_loss for costs that are the same for all"
+                f"{call}, or use set_loss for costs that are the same for all"
             )
+
+    def _prices(self, X: Any, costs: Any) -> FloatArray:
+        """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
+        self._require_costs(costs, "predict(X, costs=…)")
         probabilities = self.predict_proba(X)
         tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
         return np.einsum("nkm,nm->nk", tensor, probabilities)

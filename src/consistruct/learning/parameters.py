@@ -19,7 +19,14 @@ from consistruct.losses.metrics import is_metric
 
 __all__ = ["LossParameters"]
 
-METRIC_ATTRIBUTES = ("metric_", "rule_", "decision_costs_", "metric_estimate_", "optimality_gap_")
+FITTED_FOR = (
+    "metric_",
+    "rule_",
+    "decision_costs_",
+    "metric_estimate_",
+    "optimality_gap_",
+    "example_costs_",
+)
 
 
 class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -95,11 +102,11 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             size = self.loss_.truths.size
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         check_same_classes(loss, self.kind_.labels)
-        self.statistic_ = self.statistic_.with_loss(loss)
+        statistic, kind = self.statistic_.with_loss(loss), self.kind_.with_loss(loss)
         self.loss = self.loss_ = loss
+        self.statistic_, self.kind_ = statistic, kind
         if "rows" in self.get_params(deep=False):
             self.set_params(rows=None)  # a new loss has its rows where they belong
-        self.kind_ = self.kind_.with_loss(loss)
-        for name in METRIC_ATTRIBUTES:  # they told of the metric that the model was fitted for
+        for name in FITTED_FOR:  # the loss takes the place of the metric or costs of the fit
             self.__dict__.pop(name, None)
         return self

@@ -20,7 +20,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import validate_data
 
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
-from consistruct.learning.encoding.labels import LabelEncoding
+from consistruct.learning.encoding.labels import LabelEncoding, encoding_for
 from consistruct.learning.statistics import Statistic, finest_statistic
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -84,6 +84,7 @@ class Kind(ABC):
         """The same examples, judged by another loss."""
         other = copy.copy(self)
         other.loss = loss
+        other.labels = encoding_for(loss, self.labels)
         return other
 
 
@@ -327,6 +328,15 @@ def checked_groups(groups: Any, n: int) -> Any:
     array = np.asarray(groups)
     if array.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
+    if array.dtype == object:
+        try:
+            np.unique(array)
+        except TypeError:
+            types = sorted({type(group).__name__ for group in array})
+            raise ValueError(
+                f"groups must be all words or all numbers, got {' and '.join(types)}; give rows "
+                "without a group one of their own"
+            ) from None
     return array
 
 
@@ -352,7 +362,8 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), one per row, got {weight.shape}")
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be finite and non-negative")
+        bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+        raise ValueError(f"sample_weight must be finite and non-negative, got {bad:g}")
     if not weight.any():
         raise ValueError("sample_weight is zero on every row; at least one weight must be positive")
     return weight

@@ -206,6 +206,13 @@ def check_same_classes(loss: Loss, encoding: Any) -> None:
         )
 
 
+def encoding_for(loss: Loss, encoding: Any) -> Any:
+    """The encoding for another loss over the same classes, which may have other predictions."""
+    if isinstance(encoding, ClassLabels):
+        return class_labels(loss, encoding.classes)
+    return encoding
+
+
 def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
     """Codes of a later batch; labels that the first call did not announce are refused."""
     codes: LabelArray = encoding.encode(y, loss)
@@ -262,6 +269,11 @@ def prepare_labels(
 
         return prepare_orders(loss, np.asarray(y))
     labels = np.asarray(y)
+    if written == "classes" and labels.ndim != 1:
+        raise ValueError(
+            f"{loss!r} is a loss over classes and needs y of shape (n,), got {labels.shape}; for "
+            f"label matrices use a loss over parts such as 'hamming' or 'fbeta'"
+        )
     distinct = None
     if isinstance(loss, str):
         distinct = distinct_labels(labels if classes is None else classes)
@@ -270,11 +282,6 @@ def prepare_labels(
         found = loss
     found = found.learnt_from(labels)
     if written == "classes":
-        if labels.ndim != 1:
-            raise ValueError(
-                f"{found!r} is a loss over classes and needs y of shape (n,), got {labels.shape}; "
-                f"for label matrices use a loss over parts such as 'hamming'"
-            )
         known = distinct_labels(labels if classes is None else classes)
         wanted = found if asked is None else asked
         if wanted.ordered_classes and getattr(found.truths, "names", None) is None:
@@ -339,7 +346,8 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
     else:
         raise ValueError(
             f"{loss!r} is over {truths.size} classes, but y contains {len(distinct)} different "
-            f"labels; number them 0..{truths.size - 1}, or omit the size in the loss"
+            f"labels; name the classes of the loss (a DataFrame or dict of costs), number those of "
+            f"y 0..{truths.size - 1}, or omit the size in the loss"
         )
     return ClassLabels(classes, _prediction_labels(loss, classes))
 

@@ -27,6 +27,7 @@ from consistruct.learning.files.scikit_checks import check_content
 __all__ = ["join_parts", "split_parts", "stored_by_skops"]
 
 PUBLIC = {
+    "consistruct.learning.selection.columns": ["TreeNumbers"],
     "sklearn.calibration": ["CalibratedClassifierCV"],
     "sklearn.compose": ["ColumnTransformer", "TransformedTargetRegressor"],
     "sklearn.decomposition": ["PCA", "TruncatedSVD"],
@@ -140,6 +141,7 @@ PLAIN = {
 FUNCTIONS = {
     "sklearn.utils.validation.check_array",
     "consistruct.learning.selection.columns.days",
+    "consistruct.learning.selection.columns.words",
 }
 LOADERS = {
     "CachedNode",

@@ -7,11 +7,13 @@ tests and docs know it by.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
+from consistruct._validation import check_jobs
 from consistruct.learning.models.base import LeftOut, TargetModel
 
 if TYPE_CHECKING:
@@ -103,11 +105,16 @@ def make_model(
     elif isinstance(model, TargetModel):
         found = model
     else:
+        if isinstance(model, type) and issubclass(model, TargetModel):
+            raise TypeError(f"model is the class {model.__name__}; pass {model.__name__}(…)")
         raise TypeError(
             f"model must be 'auto' or a model of consistruct.models, got "
             f"{type(model).__name__}; wrap a classifier as Probabilities(classifier), a regressor "
             f"as Regressor(regressor)"
         )
+    check_jobs(n_jobs)
+    if isinstance(cv, Iterator):
+        raise TypeError("cv is an iterator, which can be read only once; pass list(cv)")
     kind = "rows" if kind == "decisions" else kind
     if kind not in found.kinds:
         raise ValueError(
@@ -117,7 +124,10 @@ def make_model(
     if found.uses_cv:
         return _taking_over(found, cv=cv, time_limit=time_limit, n_jobs=n_jobs)
     if time_limit is not None:
-        raise ValueError("time_limit works only with model='auto' (or Stack(time_limit=…))")
+        raise ValueError(
+            f"time_limit ends the trial of several models, but {type(found).__name__} is one; omit "
+            "it, or use Stack (for rows, model='auto' is one)"
+        )
     return found
 
 

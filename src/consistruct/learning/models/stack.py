@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._progress import advance
-from consistruct._validation import check_number
+from consistruct._validation import check_jobs, check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
@@ -199,6 +199,7 @@ class Stack(TargetModel):
             raise ValueError(f"combine must be 'average' or 'best', got {self.combine!r}")
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
+        check_jobs(self.n_jobs)
         self._check_weights()
         if isinstance(self.models, str):
             if self.models != "auto":

@@ -7,10 +7,12 @@ values are imputed where a model cannot take them, with a column that says so.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from numbers import Number
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -22,9 +24,12 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-__all__ = ["Columns"]
+from consistruct.protocols import FloatArray
+
+__all__ = ["Columns", "TreeNumbers"]
 
 MOST_CATEGORIES = 50  # one-hot columns per category; rarer values share one
+SEVERAL = (list, tuple, dict, set, np.ndarray)  # what a cell cannot be
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,9 @@ class Columns:
     Attributes
     ----------
     numbers, categories, dates : tuples of column names or positions
+    mixed : tuple of column names or positions
+        Categories whose cells do not sort, and are read as words: of several types, or with a
+        missing value of their own (`pandas.NA`).
     sparse, missing : bool
     n_columns : int
     """
@@ -44,6 +52,7 @@ class Columns:
     sparse: bool
     missing: bool
     n_columns: int
+    mixed: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, X: Any) -> Columns:
@@ -57,17 +66,25 @@ class Columns:
                 missing = values.dtype.kind == "f" and bool(np.isnan(values.sum()))
                 missing = missing and bool(np.isnan(values).any())
                 return cls(tuple(range(width)), (), (), False, missing, width)
-            kinds = [_object_kind(values[:, j]) for j in range(width)]
             names: list[Any] = list(range(width))
+            columns = list(values.T)
+            kinds = [_object_kind(column) for column in columns]
         else:
             names = list(X.columns)
-            kinds = [_column_kind(X[name]) for name in names]
+            columns = [X[name] for name in names]
+            kinds = [_column_kind(column) for column in columns]
         picked = {
             kind: tuple(name for name, found in zip(names, kinds, strict=True) if found == kind)
             for kind in ("number", "category", "date")
         }
         missing = bool(X.isna().any(axis=None)) if hasattr(X, "isna") else True
-        return cls(picked["number"], picked["category"], picked["date"], False, missing, width)
+        mixed = tuple(
+            name
+            for name, column, kind in zip(names, columns, kinds, strict=True)
+            if kind == "category" and _is_mixed(name, column)
+        )
+        numbers, categories, dates = picked.values()
+        return cls(numbers, categories, dates, False, missing, width, mixed)
 
     @property
     def plain(self) -> bool:
@@ -77,15 +94,19 @@ class Columns:
     def for_trees(self) -> Any:
         """A transformer for trees, which take missing values and codes; None if not needed."""
         if self.plain:
-            return None
+            return TreeNumbers() if self.missing and not self.sparse else None
         coded = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-1
         )
         return ColumnTransformer(
             [
-                ("numbers", "passthrough", list(self.numbers)),
-                ("categories", coded, list(self.categories)),
-                ("dates", FunctionTransformer(days), list(self.dates)),
+                ("numbers", TreeNumbers(), list(self.numbers)),
+                *self._categories(coded),
+                (
+                    "dates",
+                    make_pipeline(FunctionTransformer(days), TreeNumbers()),
+                    list(self.dates),
+                ),
             ]
         )
 
@@ -109,24 +130,104 @@ class Columns:
         return ColumnTransformer(
             [
                 ("numbers", numbers, list(self.numbers)),
-                ("categories", named, list(self.categories)),
+                *self._categories(named),
                 ("dates", dated, list(self.dates)),
             ]
         )
 
+    def _categories(self, encoder: Any) -> list[tuple[str, Any, list[Any]]]:
+        """The encoder for categories as they are, and behind `words` for those that do not sort."""
+        uniform = [name for name in self.categories if name not in self.mixed]
+        found = [("categories", encoder, uniform)]
+        if self.mixed:
+            read = make_pipeline(FunctionTransformer(words), clone(encoder))
+            found.append(("words", read, list(self.mixed)))
+        return found
+
+
+class TreeNumbers(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Numbers for trees: missing ones are NaN, and columns that had none at the fit are 0.
+
+    Histogram boosting refuses columns without a single value, which rare ones are on some folds.
+    """
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Remember the columns without a value."""
+        self.empty_ = np.isnan(_floats(X)).all(axis=0)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """(n, d) of float64."""
+        return np.where(self.empty_, 0.0, _floats(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _floats(X: Any) -> FloatArray:
+    if hasattr(X, "to_numpy"):
+        return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(X, dtype=np.float64)
+
+
+def words(cells: Any) -> Any:
+    """Every cell as a string, None where it is empty."""
+    values = np.asarray(cells, dtype=object)
+    found = np.full(values.shape, None, dtype=object)
+    there = ~_empty(cells)
+    found[there] = [str(value) for value in values[there]]
+    return found
+
+
+def _empty(cells: Any) -> Any:
+    if hasattr(cells, "isna"):
+        return np.asarray(cells.isna())
+    return _is_empty(np.asarray(cells, dtype=object)).astype(bool)
+
+
+_is_empty = np.frompyfunc(lambda cell: cell is None or cell != cell, 1, 1)
+
 
 def days(dates: Any) -> Any:
-    """Days since 1970 of every column of dates, NaN where there is none."""
-    values = np.asarray(dates).astype("datetime64[s]")
-    seconds = values.astype(np.int64).astype(np.float64)
-    return np.where(np.isnat(values), np.nan, seconds / 86400.0)
+    """Days of every column: dates since 1970, lengths of time as they are; NaN for empty cells."""
+    names = getattr(dates, "columns", range(np.shape(dates)[1]))
+    columns = [dates[name] if hasattr(dates, "columns") else dates[:, name] for name in names]
+    return np.column_stack([_days(column) for column in columns])
+
+
+def _days(column: Any) -> FloatArray:
+    if getattr(column.dtype, "tz", None) is not None:
+        column = column.dt.tz_convert(None)  # universal time
+    values = np.asarray(column)
+    kind = "timedelta64[s]" if values.dtype.kind == "m" else "datetime64[s]"
+    seconds = values.astype(kind).astype(np.int64).astype(np.float64)
+    return np.where(np.isnat(values.astype(kind)), np.nan, seconds / 86400.0)
 
 
 def _column_kind(column: Any) -> str:
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biuf":
         return "number"
-    return "date" if kind == "M" else "category"
+    return "date" if kind in "mM" else "category"
+
+
+def _is_mixed(name: Any, column: Any) -> bool:
+    """Whether the cells of a category are words only if they are made so."""
+    values = np.asarray(column, dtype=object)
+    there = values[~_empty(column)]
+    types = set(map(type, there))
+    for one in types:
+        if issubclass(one, SEVERAL):
+            raise ValueError(
+                f"column {name!r} contains cells of type {one.__name__}, but a cell must be a "
+                "number, a word, a date or empty; split it into columns or drop it"
+            )
+    alike = (str, Number | np.bool_)
+    uniform = any(all(issubclass(one, kind) for one in types) for kind in alike)
+    gap = getattr(column.dtype, "na_value", np.nan)
+    return not uniform or not isinstance(gap, float)
 
 
 def _object_kind(values: Any) -> str:

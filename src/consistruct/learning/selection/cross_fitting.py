@@ -69,6 +69,11 @@ def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Ite
     everyone = np.zeros((n, 1))
     if examples.groups is not None:
         n_groups = len(np.unique(np.asarray(examples.groups)))
+        if n_groups < 2:
+            raise ValueError(
+                "all rows are of one group, so that none can be held out; pass at least 2 groups, "
+                "or omit groups"
+            )
         splits = GroupKFold(min(n_folds, n_groups), shuffle=True, random_state=seed).split(
             everyone, groups=examples.groups
         )
