@@ -61,6 +61,32 @@ def test_numbers_with_an_empty_column_keep_boosting():
     assert not any("fail" in entry["status"] for entry in model.portfolio_)
 
 
+def test_boosting_takes_categories_as_such_unless_they_have_many_values():
+    ids = [f"number {i}" for i in range(300)]
+    X = pd.DataFrame(
+        {"id": ids, "odd": [1, "a"] * 150, "number": 1.0, "town": ["Ulm", "Bonn"] * 150}
+    )
+    columns = Columns.of(X)
+    assert columns.many == ("id",)
+    assert columns.coded() == [2, 3]  # behind the number and the id: the town, then mixed cells
+    found = columns.for_trees().fit_transform(X)
+    np.testing.assert_array_equal(found[:, 2], [1, 0] * 150)
+    np.testing.assert_array_equal(found[:, 3], [0, 1] * 150)
+
+
+def test_categories_without_an_order_cost_boosting_nothing():
+    """Codes in the order of the alphabet need many cuts; sets of categories need one."""
+    rng = np.random.default_rng(1)
+    town = rng.integers(0, 26, 6000)
+    y = (np.isin(town, [0, 3, 4, 9, 11, 15, 16, 20, 24]) ^ (rng.random(6000) < 0.1)).astype(int)
+    X = pd.DataFrame({"town": np.array(list("abcdefghijklmnopqrstuvwxyz"))[town]})
+    for label in "noise", "more noise":
+        X[label] = rng.normal(size=6000)
+    model = cs.TaskLossClassifier(random_state=0).fit(X, y)
+    assert model.portfolio_[2]["name"] == "boosting"
+    assert model.portfolio_[2]["task_loss"] < 0.115
+
+
 def test_lengths_of_time_are_numbers_of_days():
     columns = Columns.of(table(odd=ODD["lengths of time"]))
     assert columns.dates == ("odd",)

@@ -29,6 +29,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["Columns", "TreeNumbers"]
 
 MOST_CATEGORIES = 50  # one-hot columns per category; rarer values share one
+MOST_CODES = 255  # of a category that boosting splits into any two sets; more have an order only
 SEVERAL = (list, tuple, dict, set, np.ndarray)  # what a cell cannot be
 
 
@@ -42,6 +43,8 @@ class Columns:
     mixed : tuple of column names or positions
         Categories whose cells do not sort, and are read as words: of several types, or with a
         missing value of their own (`pandas.NA`).
+    many : tuple of column names or positions
+        Categories of too many values for boosting to take them as such.
     sparse, missing : bool
     n_columns : int
     """
@@ -53,6 +56,7 @@ class Columns:
     missing: bool
     n_columns: int
     mixed: tuple[Any, ...] = ()
+    many: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, X: Any) -> Columns:
@@ -78,13 +82,11 @@ class Columns:
             for kind in ("number", "category", "date")
         }
         missing = bool(X.isna().any(axis=None)) if hasattr(X, "isna") else True
-        mixed = tuple(
-            name
-            for name, column, kind in zip(names, columns, kinds, strict=True)
-            if kind == "category" and _is_mixed(name, column)
-        )
+        held = [(names[i], columns[i]) for i, kind in enumerate(kinds) if kind == "category"]
+        mixed = tuple(name for name, column in held if _is_mixed(name, column))
+        many = tuple(name for name, column in held if len(set(words(column))) > MOST_CODES)
         numbers, categories, dates = picked.values()
-        return cls(numbers, categories, dates, False, missing, width, mixed)
+        return cls(numbers, categories, dates, False, missing, width, mixed, many)
 
     @property
     def plain(self) -> bool:
@@ -109,6 +111,14 @@ class Columns:
                 ),
             ]
         )
+
+    def coded(self) -> list[int]:
+        """Where `for_trees` puts the codes of categories that boosting can take as such."""
+        order = [*self.numbers, *self._uniform(), *self.mixed]
+        return [place for place, name in enumerate(order) if self._is_code(name)]
+
+    def _is_code(self, name: Any) -> bool:
+        return name in self.categories and name not in self.many
 
     def for_linear(self) -> Any:
         """A transformer for linear and kernel models: finite, standardised numbers."""
@@ -137,12 +147,14 @@ class Columns:
 
     def _categories(self, encoder: Any) -> list[tuple[str, Any, list[Any]]]:
         """The encoder for categories as they are, and behind `words` for those that do not sort."""
-        uniform = [name for name in self.categories if name not in self.mixed]
-        found = [("categories", encoder, uniform)]
+        found = [("categories", encoder, self._uniform())]
         if self.mixed:
             read = make_pipeline(FunctionTransformer(words), clone(encoder))
             found.append(("words", read, list(self.mixed)))
         return found
+
+    def _uniform(self) -> list[Any]:
+        return [name for name in self.categories if name not in self.mixed]
 
 
 class TreeNumbers(TransformerMixin, BaseEstimator):  # type: ignore[misc]

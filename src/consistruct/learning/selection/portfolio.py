@@ -93,13 +93,14 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         found.append(Candidate("boosting", None, "it does not support sparse inputs"))
     else:
         found += [
-            Candidate("boosting", Probabilities(_piped(trees, _boosting(max_iter=150)))),
+            Candidate("boosting", Probabilities(_piped(trees, _boosting(columns, max_iter=150)))),
             Candidate(
                 "boosting, small trees",
                 Probabilities(
                     _piped(
                         trees,
                         _boosting(
+                            columns,
                             learning_rate=rate,
                             max_leaf_nodes=8,
                             max_iter=min(rounds, SMALL_TREES // boosted),
@@ -114,8 +115,10 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     return [*found, Candidate("kernel ridge", None, faster)]
 
 
-def _boosting(**settings: Any) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(early_stopping=True, **settings)
+def _boosting(columns: Columns, **settings: Any) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        early_stopping=True, categorical_features=columns.coded() or None, **settings
+    )
 
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
@@ -140,7 +143,11 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
         boosted = Candidate("boosting", None, long)
     else:
         one = HistGradientBoostingRegressor(
-            max_iter=200, min_samples_leaf=10, l2_regularization=5.0, early_stopping=True
+            max_iter=200,
+            min_samples_leaf=10,
+            l2_regularization=5.0,
+            early_stopping=True,
+            categorical_features=columns.coded() or None,
         )
         boosted = Candidate("boosting", Regressor(_piped(trees, one)))
     ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
