@@ -48,7 +48,6 @@ from consistruct.report.formats import (
     scores_title,
     shown_label,
 )
-from consistruct.scores import Full
 
 __all__ = ["calibration_report"]
 
@@ -209,7 +208,7 @@ def _point(curve: CalibrationFunction, point: CurvePoint, log_envelope: float) -
 
 def _theorem_8(curve: CalibrationFunction, eps: float) -> float | None:
     """log of ε²/2k, for full scores under the uniform measure and a pseudometric loss."""
-    full = isinstance(curve.scores, Full) and curve.measure == "uniform"
+    full = curve.scores.one_per_label and curve.measure == "uniform"
     if curve.surrogate != "quadratic" or not full or curve.distributions is not None:
         return None
     try:

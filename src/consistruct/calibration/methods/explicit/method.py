@@ -25,7 +25,6 @@ from consistruct.calibration.proofs.provers.reduced import Cells
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["PoolMethod"]
@@ -62,7 +61,7 @@ class PoolMethod(Method):
     def prover(self) -> ListedProver:
         """Exact arithmetic about the same loss and scores."""
         matrix = self.loss.matrix()
-        full = isinstance(self.space, Full)
+        full = self.space.one_per_label
         uniform = self.space.measure == "uniform"
         return ListedProver(
             matrix,

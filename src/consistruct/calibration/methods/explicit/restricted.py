@@ -22,7 +22,6 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.matrix import CostMatrix
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["RestrictedMethod"]
@@ -51,7 +50,7 @@ class RestrictedMethod(Method):
     def _method(self, columns: FloatArray) -> PoolMethod | ExplicitFullMethod:
         # constants by column change nothing where the scores contain them; costs must not be < 0
         loss = CostMatrix(columns)
-        if isinstance(self.space, Full):
+        if self.space.one_per_label:
             if self.space.width >= self.fast_from:
                 return ExplicitFullMethod(loss, self.space, self.jobs)
             return PoolMethod(loss, self.space, explicit_problem(loss, self.space))

@@ -19,7 +19,7 @@ from consistruct.calibration.proofs.filters import Point
 from consistruct.calibration.proofs.provers.listed import Proof
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
+from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["ExplicitFullMethod"]
 
@@ -31,7 +31,7 @@ class ExplicitFullMethod(Method):
     """Any loss matrix, full scores, any measure."""
 
     loss: Loss
-    space: Full
+    space: BaseScoreSpace  # one score per label
     jobs: int = 1
 
     def __post_init__(self) -> None:

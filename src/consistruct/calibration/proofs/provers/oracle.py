@@ -30,10 +30,8 @@ from consistruct.losses import (
 )
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
 from consistruct.losses.rankings.gains import GainLoss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Chain
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["ExactPoint", "OracleProver", "oracle_prover"]
@@ -190,8 +188,10 @@ def _raised(law: list[float], gaps: list[Fraction], eps: Fraction) -> list[float
 
 def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
     """The exact form of a loss; raises ConsistructError, in one line, where there is none."""
-    if isinstance(loss, Hamming) and isinstance(space, Chain) and (space.T or 0) >= 2:
-        return OracleProver("states", {"T": space.T, "n_states": space.n_states})
+    if loss.wrong_parts is not None and space.linked_states is not None:
+        T, n_states = loss.wrong_parts
+        if T is not None and T >= 2:
+            return OracleProver("states", {"T": T, "n_states": n_states})
     if space == loss.score_space:
         if isinstance(loss, FBeta):
             return OracleProver(
