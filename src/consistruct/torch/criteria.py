@@ -11,8 +11,6 @@ from consistruct.exceptions import CapabilityError
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
-from consistruct.scores import Chain, Separable
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import BaseSurrogate, make_surrogate
 from consistruct.torch.constants import autocast_off, working
@@ -286,16 +284,13 @@ class _Decision(nn.Module):
         super().__init__()
         self.body = body
         self.by_target = body.has_link and body.probabilistic
-        own = self.by_target or isinstance(body, Logits)
-        space = body.loss.score_space if own else body.space
+        space = body.loss.score_space if self.by_target else body.space
         self.decoder = decoder_of(space)
 
     def forward(self, theta: Tensor) -> Tensor:
-        if self.by_target:
-            theta = -self.body.expected_target(theta)
-        elif isinstance(self.body, Logits):
-            theta = self.body.expand(theta)
-        decided: Tensor = self.decoder(theta)
+        body = self.body
+        own = -body.expected_target(theta) if self.by_target else body.expand(theta)
+        decided: Tensor = self.decoder(own)
         return decided
 
 
@@ -307,7 +302,7 @@ def preferred_surrogate(loss: Loss) -> str:
     """
     if isinstance(loss, FBeta):
         return "log" if 2**loss.T <= FEW_SETS else BY_MEMBER
-    if isinstance(loss, Hamming) and loss.T is not None:
+    if loss.wrong_parts is not None and loss.n_labels is not None:
         return "log"
     return "quadratic"
 
@@ -332,7 +327,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
             raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)
     if isinstance(scores, str):
-        if scores != "logits" or not (isinstance(loss, Hamming) and loss.n_states == 2):
+        if scores != "logits" or loss.wrong_parts is None or loss.wrong_parts[1] != 2:
             raise ValueError(
                 f"scores='logits' is for Hamming losses of two-state parts, got {scores!r} for "
                 f"{loss!r}"
@@ -353,10 +348,10 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
     space = made.score_space
     if surrogate == "quadratic":
         return Quadratic(loss, space)
-    if isinstance(loss, Hamming) and surrogate in MARGINS:
-        if isinstance(space, Chain):
+    if loss.wrong_parts is not None and surrogate in MARGINS:
+        if space.linked_states is not None:
             return Linked(loss, space, surrogate)
-        if isinstance(space, Separable):
+        if space.separate_states is not None:
             return Separate(loss, surrogate)
     return Listed(made)
 
