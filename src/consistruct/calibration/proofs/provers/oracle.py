@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from consistruct.losses import (
     Matching,
     MeanAveragePrecision,
     PairwiseDisagreement,
-    PrecisionAt,
     SpearmanFootrule,
     SpearmanRho,
 )
@@ -209,26 +208,9 @@ def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
     raise ConsistructError(f"no exact proof is known for {loss!r} with {space!r}")
 
 
+@singledispatch
 def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
     """Kind and plain data of a loss on orders."""
-    if isinstance(loss, GainLoss):
-        table = loss._gain(np.arange(loss.n_grades)[:, None])
-        return "orders", {
-            "name": "gains",
-            "discount": loss._discount().tolist(),
-            "gains": table.ravel().tolist(),
-            "normaliser": float(loss.q) if isinstance(loss, PrecisionAt) else None,
-        }
-    if isinstance(loss, PairwiseDisagreement) and loss.n_grades == 2:
-        return "orders", {"name": "pairwise", "n": loss.n}
-    if isinstance(loss, PairwiseDisagreement):
-        graded = {"truths": "grades", "grades": loss.n_grades, "ties": "exclude"}
-        return "pairs", {"name": "signs", "n": loss.n, **graded}
-    if isinstance(loss, Kendall):
-        ties = "exclude" if loss.ties == "exclude" else "count"
-        ranks = max(loss.n or 2, 2)
-        truths = {"truths": "orders"} if loss.ties == "refuse" else {"truths": "ranks"}
-        return "pairs", {"name": "signs", "n": loss.n, **truths, "grades": ranks, "ties": ties}
     names: dict[type[Loss], tuple[str, str]] = {
         SpearmanRho: ("orders", "rho"),
         SpearmanFootrule: ("orders", "footrule"),
@@ -240,3 +222,30 @@ def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
     kind, name = names[type(loss)]
     n: Any = getattr(loss, "n")  # noqa: B009  (all four have it)
     return kind, {"name": name, "n": n}
+
+
+@_order_loss.register(GainLoss)
+def _(loss: GainLoss) -> tuple[str, dict[str, Any]]:
+    table = loss._gain(np.arange(loss.n_grades)[:, None])
+    return "orders", {
+        "name": "gains",
+        "discount": loss._discount().tolist(),
+        "gains": table.ravel().tolist(),
+        "normaliser": loss.fixed_normaliser,
+    }
+
+
+@_order_loss.register(PairwiseDisagreement)
+def _(loss: PairwiseDisagreement) -> tuple[str, dict[str, Any]]:
+    if loss.n_grades == 2:
+        return "orders", {"name": "pairwise", "n": loss.n}
+    graded = {"truths": "grades", "grades": loss.n_grades, "ties": "exclude"}
+    return "pairs", {"name": "signs", "n": loss.n, **graded}
+
+
+@_order_loss.register(Kendall)
+def _(loss: Kendall) -> tuple[str, dict[str, Any]]:
+    ties = "exclude" if loss.ties == "exclude" else "count"
+    ranks = max(loss.n or 2, 2)
+    truths = {"truths": "orders"} if loss.ties == "refuse" else {"truths": "ranks"}
+    return "pairs", {"name": "signs", "n": loss.n, **truths, "grades": ranks, "ties": ties}
