@@ -266,7 +266,8 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
 
 
 def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    form = closed_form(loss, space)
+    structured = loss.block_mixture is not None or loss.wrong_parts is not None
+    form = closed_form(loss, space) if structured else None
     if form is None:
         return "no closed form is known for this loss with these scores"
     for tries in (_try_orbits, _try_block_level):

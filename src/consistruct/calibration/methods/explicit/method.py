@@ -16,7 +16,7 @@ from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.problem.listed import ExplicitProblem
-from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.provers.levels import Level, exact_level
 from consistruct.calibration.proofs.provers.listed import ListedProver, Proof
@@ -178,7 +178,7 @@ class PoolMethod(Method):
         rows = self.loss.matrix() / self._unit
         return approximation_error(rows, self.problem.loss) * self._unit
 
-    def certificate(self, eps: float) -> Certificate:
+    def certificate(self, eps: float) -> ListedCertificate:
         self._prove(eps)
         found = self.prover.certificate(Fraction(eps))
         assert found is not None

@@ -14,7 +14,7 @@ from consistruct.calibration.methods.explicit.method import PoolMethod
 from consistruct.calibration.methods.explicit_full.method import ExplicitFullMethod
 from consistruct.calibration.problem.distributions import Distributions
 from consistruct.calibration.problem.listed import explicit_problem
-from consistruct.calibration.proofs import Certificate, ListedCertificate
+from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
@@ -115,7 +115,7 @@ class RestrictedMethod(Method):
         parts = [
             method.certificate(eps) if eps <= method.max_eps else None for _, method in self._parts
         ]
-        proofs = [part for part in parts if isinstance(part, ListedCertificate)]
+        proofs = [part for part in parts if part is not None]
         won = min(proofs, key=lambda part: number(part.upper) * part.scale)
         return RestrictedCertificate(
             self.loss.matrix().tolist(),
@@ -123,6 +123,6 @@ class RestrictedMethod(Method):
             eps,
             down(min(number(part.lower) * part.scale for part in proofs)),
             up(number(won.upper) * won.scale),
-            tuple(part if isinstance(part, ListedCertificate) else None for part in parts),
+            tuple(parts),
             parts.index(won),
         )

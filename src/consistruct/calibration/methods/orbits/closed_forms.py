@@ -88,7 +88,7 @@ def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     """The closed form for this loss and these scores, or None."""
     if space.measure != "uniform":
         return None
-    finds = next((finds for cls, finds in FORMS.items() if isinstance(loss, cls)), ())
+    finds = next((finds for cls, finds in FORMS.items() if isinstance(loss, cls)), (_hamming_own,))
     found = (find(loss, space) for find in finds)
     return next((form for form in found if form is not None), None)
 
@@ -127,10 +127,11 @@ def _block_own(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", pieces)
 
 
-def _hamming_own(loss: Hamming, space: BaseScoreSpace) -> ClosedForm | None:
-    if loss.T is None or space.separate_states is None:
+def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
+    T, n_states = loss.wrong_parts or (None, 0)
+    if T is None or space.separate_states is None:
         return None
-    pieces = _parabola(QUARTER / (loss.n_states * loss.T))
+    pieces = _parabola(QUARTER / (n_states * T))
     return ClosedForm("Hamming loss, separable scores", "ε²/4sT", pieces)
 
 

@@ -30,6 +30,7 @@ from consistruct.losses import (
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.rankings.gains import GainLoss
+from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace
 
@@ -210,7 +211,12 @@ def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
 
 @singledispatch
 def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
-    """Kind and plain data of a loss on orders."""
+    """Kind and plain data of a loss on orders; None for other losses."""
+    return None
+
+
+@_order_loss.register(OrderLoss)
+def _(loss: OrderLoss) -> tuple[str, dict[str, Any]] | None:
     names: dict[type[Loss], tuple[str, str]] = {
         SpearmanRho: ("orders", "rho"),
         SpearmanFootrule: ("orders", "footrule"),
@@ -220,8 +226,7 @@ def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
     if type(loss) not in names:
         return None
     kind, name = names[type(loss)]
-    n: Any = getattr(loss, "n")  # noqa: B009  (all four have it)
-    return kind, {"name": name, "n": n}
+    return kind, {"name": name, "n": loss.n}
 
 
 @_order_loss.register(GainLoss)
