@@ -95,10 +95,8 @@ class TaskLoss(nn.Module):
         self.surrogate = _surrogate_name(surrogate)
         self.reduction, self.scores = reduction, scores
         self.body = _body(self.loss, self.surrogate, scores)
-        self.padded = isinstance(self.body, PartFamily | ItemFamily)
-        self.decoder = (
-            None if isinstance(self.body, PartFamily | ItemFamily) else _Decision(self.body)
-        )
+        self.decoder = _Decision(self.body) if isinstance(self.body, Values) else None
+        self.padded = self.decoder is None
 
     @property
     def width(self) -> int:
@@ -321,8 +319,7 @@ def _surrogate_name(surrogate: object) -> str:
 
 
 def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | ItemFamily:
-    open_size = getattr(loss, "T", 0) is None or getattr(loss, "n", 0) is None
-    if open_size:
+    if loss.n_labels is None and loss.solver is None:  # a family of sizes
         if scores is not None:
             raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)

@@ -72,7 +72,7 @@ class ItemFamily(Constants):
         if surrogate != "quadratic":
             raise _not_here(loss, surrogate, ("quadratic",))
         truths = truths_of(loss)
-        if not hasattr(truths, "discount"):
+        if not truths.by_item:
             raise CapabilityError(
                 loss,
                 "one score per item",

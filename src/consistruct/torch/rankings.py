@@ -48,6 +48,7 @@ class Gains(_Grades):
     """L = 1 − Σ_i gain(y_i) d(σ(i)) / normaliser: an item is wanted by its share of the gains."""
 
     loss: GainLoss
+    by_item = True
 
     def _weight(self, place: Tensor, n: Tensor) -> Tensor:
         """Weight of the positions 0, 1, … in queries of n items, n as a column."""
@@ -126,6 +127,7 @@ class BinaryPairs(_Grades):
     """Pairs of relevant and irrelevant items: an item is wanted where it is relevant."""
 
     loss: PairwiseDisagreement
+    by_item = True
 
     def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
         return _linear_discount(n_items, size, dtype)
@@ -169,6 +171,7 @@ class Rho(_Orders):
     """Spearman's rho: items are wanted by their true places, linearly."""
 
     loss: SpearmanRho
+    by_item = True
 
     def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
         return _linear_discount(n_items, size, dtype)

@@ -40,6 +40,7 @@ class Truths(Constants):
     """
 
     takes_numbers = True  # whether labels may be floats, as costs and 0/1 vectors are
+    by_item = False  # whether there is one score per item, and a `discount` of each position
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
