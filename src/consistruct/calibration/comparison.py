@@ -45,7 +45,6 @@ from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import (
     ABSurrogate,
@@ -253,7 +252,7 @@ def _(surrogate: LinearRegretSurrogate, scores: BaseScoreSpace) -> float | None:
 def _(surrogate: ABSurrogate, scores: BaseScoreSpace) -> float | None:
     loss = surrogate.loss
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
-        return _zero_one_noise(surrogate) if isinstance(loss, ZeroOne) else None
+        return _zero_one_noise(surrogate) if loss.mistakes_cost_one else None
     L = loss.matrix()
     return _ab_noise(L.mean(axis=1), L.var(axis=1), surrogate)
 
@@ -283,7 +282,7 @@ def _quadratic_noise(function: CalibrationFunction) -> float | None:
         T, s = loss.wrong_parts
         assert T is not None
         return math.log((s - 1) / (2 * s**2)) - math.log(T)
-    if isinstance(loss, ZeroOne) and loss.n_labels is not None:
+    if loss.mistakes_cost_one and loss.n_labels is not None:
         k = loss.n_labels
         return math.log(k - 1) - 2 * math.log(k) - math.log(2)
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:

@@ -49,6 +49,8 @@ class Loss(Member, ABC):
     labels_as: ClassVar[str | None] = None
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
+    # whether every wrong prediction costs 1, whatever the truth
+    mistakes_cost_one: ClassVar[bool] = False
     # whether a truth is the cost of every prediction
     truths_are_costs: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one

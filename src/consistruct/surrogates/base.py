@@ -56,6 +56,11 @@ class BaseSurrogate(Member, ABC):
     divergence: ClassVar[Literal["KL", "squares"] | None] = None
     excess: ClassVar[ExcessForm | None] = None  # None: not analysed
 
+    @property
+    def kappa(self) -> float | None:
+        """κ, the price of leaving the simplex, where scores are a mixed decision; else None."""
+        return None
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):  # a class of one's own needs no more than its own name

@@ -19,7 +19,7 @@ from consistruct.exceptions import CapabilityError, NotInSpanError, TooManyLabel
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates import BaseSurrogate, LinearRegretSurrogate
+from consistruct.surrogates import BaseSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
 from consistruct.torch.constants import Constants
 from consistruct.torch.forms import form_of
@@ -170,7 +170,7 @@ class Listed(Values):
         loss, space = surrogate.loss, surrogate.score_space
         super().__init__(loss, space)
         self.name = surrogate.name
-        self.kappa = surrogate.kappa if isinstance(surrogate, LinearRegretSurrogate) else 1.0
+        self.kappa = surrogate.kappa or 1.0
         self.largest = loss.max_value or 1.0
         self.full = space.one_per_label
         if not self.full:

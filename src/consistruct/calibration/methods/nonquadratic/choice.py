@@ -130,9 +130,9 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
         # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
         scale = -math.log(loss.truths.size)
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
-    if isinstance(surrogate, LinearRegretSurrogate) and free:  # no measure enters it
-        k, kappa = loss.n_labels, surrogate.kappa
-        return LooseMethod(loss, space, reason, 0.25 / kappa, upper, linear=1 / k)
+    if surrogate.kappa is not None and free:  # no measure enters it
+        rate = 0.25 / surrogate.kappa
+        return LooseMethod(loss, space, reason, rate, upper, linear=1 / loss.n_labels)
     if surrogate.name in ("logistic", "exponential") and reaches_all:
         # G'' ≥ 4/Lmax², and (2/Lmax²)(x² + (ε − x)²) is least at ε²/Lmax²
         return LooseMethod(loss, space, reason, 1 / l_max**2, upper, -math.log(loss.n_labels))

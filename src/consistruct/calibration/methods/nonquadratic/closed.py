@@ -12,7 +12,6 @@ from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.exceptions import ConsistructError
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import SURROGATES, BaseSurrogate
 
@@ -107,7 +106,7 @@ def closed_form(surrogate: BaseSurrogate) -> FormulaMethod | None:
         assert parts[0] is not None
         formula = "(T/2)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]"
         return FormulaMethod(formula, _half, Fraction(parts[0]), "ZeroOne(s) for one part")
-    if isinstance(loss, ZeroOne) and loss.n_labels and loss.n_labels >= 2:
+    if loss.mistakes_cost_one and loss.n_labels and loss.n_labels >= 2:
         found = _ZERO_ONE.get(name)
         if found is not None and space.rank == loss.n_labels and space.measure == "uniform":
             formula, value, per_label = found
