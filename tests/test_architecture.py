@@ -16,6 +16,7 @@ from consistruct.labels.base import FiniteLabels
 from consistruct.losses import LOSSES, Combination
 from consistruct.losses.base import Loss
 from consistruct.scores.base import BaseScoreSpace
+from consistruct.surrogates import SURROGATES
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "consistruct"
@@ -237,3 +238,44 @@ def test_modules_stay_small():
         str(path.relative_to(ROOT)) for path, length in lengths.items() if length > MOST_LINES
     )
     assert not long, f"split {long}: more than {MOST_LINES} lines"
+
+
+# Losses, score spaces and surrogates are asked for what they have, so that one's own get the
+# feature too. What is left is about exactly this class: a formula of its own, or an argument.
+ASKED_BY_CLASS = {
+    "calibration/engine.py": {"Decisions", "FBeta"},
+    "calibration/proofs/provers/oracle.py": {"FBeta"},
+    "guarantees/constants.py": {"Combination"},
+    "guarantees/simulation/laws.py": {"Block"},
+    "learning/encoding/candidates.py": {"PartialLabels"},
+    "learning/encoding/item_targets.py": {"MeanAveragePrecision", "Positions"},
+    "learning/encoding/orders.py": {"Kendall"},
+    "learning/encoding/sequences.py": {"Hamming"},
+    "learning/evaluation/regret.py": {"Decision"},
+    "learning/models/torch.py": {"PartialLabels"},
+    "learning/part_statistics.py": {"LabelCosts"},
+    "report/learning/baselines.py": {"FBeta"},
+    "torch/criteria.py": {"FBeta"},
+}
+OWN_ROOMS = {"losses", "scores", "labels", "audit", "testing"}
+
+
+def asked_classes(source, members):
+    """Members whose class a module asks for with `isinstance`."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    asked = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "isinstance"]
+    names = {n.id for c in asked for n in ast.walk(c.args[1]) if isinstance(n, ast.Name)}
+    return names & members
+
+
+def test_members_are_asked_for_what_they_have():
+    losses = {entry.cls.__name__ for entry in LOSSES.values()} | {"Combination"}
+    members = losses | {entry.cls.__name__ for entry in SURROGATES.values()}
+    members |= {name for name in consistruct.scores.__all__ if name[0].isupper()}
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        place = path.relative_to(SOURCE)
+        if place.parts[0] not in OWN_ROOMS:
+            found[place.as_posix()] = asked_classes(path.read_text(encoding="utf-8"), members)
+    assert {place: names for place, names in found.items() if names} == ASKED_BY_CLASS
+    assert asked_classes("isinstance(x, A | (B, C))", {"A", "C", "D"}) == {"A", "C"}

@@ -11,7 +11,8 @@ import pytest
 from consistruct._members import ArrayField
 from consistruct.decoding import LabelArgmax, PerPart, Viterbi
 from consistruct.labels import Classes, Product
-from consistruct.losses import Block, CostMatrix, Hamming, PartialLabels, ZeroOne
+from consistruct.labels.partition import Partition
+from consistruct.losses import Block, CostMatrix, Hamming, LabelCosts, PartialLabels, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.scores import Chain, Dense, Full, Predictable, Separable
 from consistruct.scores.base import EffectiveClasses
@@ -97,6 +98,36 @@ class UnevenCandidates(PartialLabels):
         return single, rows, np.ones_like(share)
 
 
+class ClaimsParts(CostMatrix):
+    @property
+    def wrong_parts(self):
+        return 1, 3
+
+
+class ClaimsShare(LabelCosts):
+    @property
+    def wrong_parts(self):
+        return 2, 2
+
+
+class ClaimsBlocks(Hamming):
+    @property
+    def block_mixture(self):
+        return Partition(sizes=(4, 4)), 0.5
+
+
+class ClaimsOneCost(CostMatrix):
+    mistakes_cost_one = True
+
+
+class ClaimsCosts(ZeroOne):
+    truths_are_costs = True
+
+
+class ClaimsAnswer(ZeroOne):
+    no_answer = 3
+
+
 class Mutating(CostMatrix):
     def target(self, true):
         if isinstance(true, np.ndarray) and len(true) > 1:
@@ -108,6 +139,12 @@ class Mutating(CostMatrix):
     ("loss", "contract"),
     [
         (WrongTarget(3), "offset .* equals the direct formula"),
+        (ClaimsParts([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "wrong_parts names"),
+        (ClaimsShare([4.0, 1.0], [1.0, 1.0]), "share of wrong parts"),
+        (ClaimsBlocks(3), "block_mixture"),
+        (ClaimsOneCost([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "mistakes_cost_one"),
+        (ClaimsCosts(3), "truths_are_costs"),
+        (ClaimsAnswer(3), "no_answer"),
         (SingleTarget(3), "target is float64"),
         (WrongOffset(2), "offset .* equals the direct formula"),
         (WrongMaximum(3), "max_value is the largest loss"),

@@ -21,10 +21,6 @@ from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.exceptions import ConsistructError, NotInSpanError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
-from consistruct.losses.block import Block, Mixed
-from consistruct.losses.hamming import Hamming
-from consistruct.losses.zero_one import ZeroOne
-from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["Bound", "expresses", "inconsistent_lower_bound", "lower_bound", "upper_bound"]
@@ -152,7 +148,7 @@ def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) 
 
 def expresses(loss: Loss, space: BaseScoreSpace) -> bool:
     """Whether every column of the loss, up to a constant, is a score function of the space."""
-    if isinstance(space, Full) or space == loss.score_space:
+    if space.one_per_label or space == loss.score_space:
         return True
     try:
         space.coordinates(loss.score_space)
@@ -166,7 +162,7 @@ def expresses(loss: Loss, space: BaseScoreSpace) -> bool:
 
 def _not_pseudometric(loss: Loss) -> str | None:
     """Why the loss is no pseudometric, or None if it is one."""
-    if isinstance(loss, ZeroOne | Block | Mixed | Hamming):
+    if loss.block_mixture is not None or loss.wrong_parts is not None:
         return None  # averages of discrete pseudometrics
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return f"{loss!r} has too many labels to check it"

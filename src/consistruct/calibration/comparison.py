@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,11 +45,10 @@ from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
-from consistruct.losses.hamming import Hamming
-from consistruct.losses.zero_one import ZeroOne
-from consistruct.scores import Separable
+from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import (
     ABSurrogate,
+    BaseSurrogate,
     LawSurrogate,
     LinearRegretSurrogate,
     SurrogateLike,
@@ -218,23 +218,43 @@ def noise_scale(function: CalibrationFunction, surrogate: SurrogateLike) -> floa
         return None
     if built.excess == "square":
         return _quadratic_noise(function)
-    if isinstance(built, LawSurrogate):
-        if built.divergence == "squares":
-            return math.log((n_truths - 1) / (2 * n_truths))
-        if isinstance(loss, Hamming) and isinstance(function.scores, Separable):
-            assert loss.T is not None
-            return math.log(loss.T * (loss.n_states - 1) / 2)
-        return math.log(n_truths - 1) - math.log(2)
-    if isinstance(built, LinearRegretSurrogate):
-        if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
-            return None
-        noise = float(loss.matrix().var(axis=1).sum()) / (2 * built.kappa)
-        return math.log(noise) if noise > 0 else None
-    assert isinstance(built, ABSurrogate)
+    return _noise(built, function.scores)
+
+
+@singledispatch
+def _noise(surrogate: BaseSurrogate, scores: BaseScoreSpace) -> float | None:
+    raise AssertionError(f"the noise scale of {surrogate.name} is not known")
+
+
+@_noise.register(LawSurrogate)
+def _(surrogate: LawSurrogate, scores: BaseScoreSpace) -> float | None:
+    n_truths, parts = surrogate.loss.truths.size, surrogate.loss.wrong_parts
+    assert n_truths is not None
+    if surrogate.divergence == "squares":
+        return math.log((n_truths - 1) / (2 * n_truths))
+    if parts is not None and scores.separate_states is not None:
+        T, s = parts
+        assert T is not None
+        return math.log(T * (s - 1) / 2)
+    return math.log(n_truths - 1) - math.log(2)
+
+
+@_noise.register(LinearRegretSurrogate)
+def _(surrogate: LinearRegretSurrogate, scores: BaseScoreSpace) -> float | None:
+    loss = surrogate.loss
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
-        return _zero_one_noise(built) if isinstance(loss, ZeroOne) else None
+        return None
+    noise = float(loss.matrix().var(axis=1).sum()) / (2 * surrogate.kappa)
+    return math.log(noise) if noise > 0 else None
+
+
+@_noise.register(ABSurrogate)
+def _(surrogate: ABSurrogate, scores: BaseScoreSpace) -> float | None:
+    loss = surrogate.loss
+    if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
+        return _zero_one_noise(surrogate) if loss.mistakes_cost_one else None
     L = loss.matrix()
-    return _ab_noise(L.mean(axis=1), L.var(axis=1), built)
+    return _ab_noise(L.mean(axis=1), L.var(axis=1), surrogate)
 
 
 def _ab_noise(means: np.ndarray, variances: np.ndarray, surrogate: ABSurrogate) -> float | None:
@@ -257,12 +277,12 @@ def _zero_one_noise(surrogate: ABSurrogate) -> float | None:
 def _quadratic_noise(function: CalibrationFunction) -> float | None:
     """½ E_c Var_u P(c, y) with P the loss projected on the scores."""
     loss = function.loss
-    if isinstance(loss, Hamming) and function.scores == loss.score_space:
+    if loss.wrong_parts is not None and function.scores == loss.score_space:
         # L = (1/T) Σ_t 1[c_t ≠ y_t], independent parts of variance (s − 1)/s²
-        assert loss.T is not None
-        s = loss.n_states
-        return math.log((s - 1) / (2 * s**2)) - math.log(loss.T)
-    if isinstance(loss, ZeroOne) and loss.n_labels is not None:
+        T, s = loss.wrong_parts
+        assert T is not None
+        return math.log((s - 1) / (2 * s**2)) - math.log(T)
+    if loss.mistakes_cost_one and loss.n_labels is not None:
         k = loss.n_labels
         return math.log(k - 1) - 2 * math.log(k) - math.log(2)
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:

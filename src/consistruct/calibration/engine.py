@@ -23,7 +23,7 @@ from consistruct.calibration.methods.nonquadratic import choose
 from consistruct.calibration.methods.oracle.hard_pairs import HardPairs, SampledPairs
 from consistruct.calibration.methods.oracle.method import BoundsMethod, OracleMethod
 from consistruct.calibration.methods.oracle.pair import OraclePair
-from consistruct.calibration.methods.orbits import FORMS, HammingFull, closed_form
+from consistruct.calibration.methods.orbits import HammingFull, closed_form
 from consistruct.calibration.methods.orbits.chain import ChainMethod
 from consistruct.calibration.methods.orbits.chain_bounds import LONGEST
 from consistruct.calibration.methods.orbits.method import (
@@ -37,13 +37,13 @@ from consistruct.calibration.problem.distributions import Distributions, parse_d
 from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.calibration.proofs.provers.mixed import MixedProver
 from consistruct.calibration.proofs.provers.oracle import oracle_prover
+from consistruct.decoding.oracles import Oracle
 from consistruct.exceptions import ConsistructError, FamilyError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import Decision
 from consistruct.losses.base import Loss, as_loss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
-from consistruct.scores import Blocks, Chain, Decisions, Dense, Full
+from consistruct.scores import Decisions, Dense, Full
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.predictable import predictable_rows
 from consistruct.surrogates import SURROGATES, BaseSurrogate, SurrogateLike, make_surrogate
@@ -124,8 +124,8 @@ def calibration_function(
     cls = analysed_class(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
-    if isinstance(loss, Decision):
-        return _of_decisions(loss, scores, cls, distributions)
+    if loss.solver is not None:
+        return _of_decisions(loss, loss.solver, scores, cls, distributions)
     if loss.n_labels is None:
         raise FamilyError(loss, "have a calibration function")
     if loss.truths.size is None:
@@ -167,7 +167,7 @@ def calibration_function(
 
 
 def _of_decisions(
-    loss: Decision, scores: Any, cls: type[BaseSurrogate], distributions: Any
+    loss: Loss, solver: Oracle, scores: Any, cls: type[BaseSurrogate], distributions: Any
 ) -> CalibrationFunction:
     """Theorem 7 from the diameter of the decisions: costs are not a finite set of truths."""
     if cls.excess != "square":
@@ -178,9 +178,9 @@ def _of_decisions(
     if distributions is not None:
         raise ConsistructError("distributions= needs truths that can be listed, which costs cannot")
     if isinstance(scores, str) and scores == "uniform":
-        scores = Decisions(loss.solver, "uniform")
+        scores = Decisions(solver, "uniform")
     space = loss.score_space if scores is None else scores
-    if not isinstance(space, Decisions) or space.oracle != loss.solver:
+    if not isinstance(space, Decisions) or space.oracle != solver:
         raise ConsistructError(
             "decisions have their own scores: leave scores out, or pass 'uniform' for the "
             f"uniform measure on decisions, got {scores!r}"
@@ -210,7 +210,7 @@ def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
     wins lies between them, in its scores and in its loss.
     """
     size = space.predictions.size
-    if isinstance(space, Blocks) and getattr(loss, "partition", None) == space.partition:
+    if space.partition is not None and space.partition == loss.partition:
         return  # labels of a block are alike
     if size is None or size > ENUMERATION_LIMIT or expresses(loss, space):
         return
@@ -266,39 +266,41 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
 
 
 def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    form = closed_form(loss, space) if isinstance(loss, tuple(FORMS)) else None
+    structured = loss.block_mixture is not None or loss.wrong_parts is not None
+    form = closed_form(loss, space) if structured else None
     if form is None:
         return "no closed form is known for this loss with these scores"
     for tries in (_try_orbits, _try_block_level):
         prover = tries(loss, space, jobs)
         if isinstance(prover, Method):
             return ClosedFormMethod(form, prover)
-    assert isinstance(loss, Hamming)
-    return ClosedFormMethod(form, SeparableHammingMethod(loss))
+    assert loss.wrong_parts is not None
+    return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.wrong_parts)))
 
 
 def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     mixed = loss.block_mixture
     if mixed is None:
         return "the loss is not made of blocks"
-    if not isinstance(space, Full) or space.measure != "uniform":
+    if not space.one_per_label or space.measure != "uniform":
         return "orbits of labels are known for full scores and the uniform measure"
     partition, eta = mixed
     return MixedMethod(MixedProver(partition, Fraction(eta), "full"))
 
 
 def _try_hamming_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    if not isinstance(loss, Hamming) or not isinstance(space, Full):
+    if loss.wrong_parts is None or not space.one_per_label:
         return "the formula is for the Hamming loss with full scores"
-    return HammingMethod(HammingFull(loss))
+    return HammingMethod(HammingFull(Hamming(*loss.wrong_parts)))
 
 
 def _try_chain(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    if not isinstance(loss, Hamming) or not isinstance(space, Chain):
+    if loss.wrong_parts is None or space.linked_states is None:
         return "flows along a chain are for the Hamming loss with chain scores"
-    if loss.n_states != 2 or loss.T is None or loss.T > LONGEST:
+    T, n_states = loss.wrong_parts
+    if n_states != 2 or T is None or T > LONGEST:
         return f"flows along a chain are for two states and at most {LONGEST} parts"
-    return ChainMethod(loss.T)
+    return ChainMethod(T)
 
 
 def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
@@ -313,7 +315,7 @@ def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
 
 def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     mixed = loss.block_mixture
-    if mixed is None or not isinstance(space, Blocks) or space.partition != mixed[0]:
+    if mixed is None or space.partition != mixed[0]:
         return "the scores are not those of the blocks of the loss"
     if space.measure != "uniform":
         return "orbits of blocks are known for the uniform measure"
@@ -331,7 +333,7 @@ def _too_many(loss: Loss) -> str | None:
 
 
 def _try_explicit_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
-    if not isinstance(space, Full):
+    if not space.one_per_label:
         return "the fast route for listed labels is for full scores"
     if space.width < FAST_FROM:
         return f"fewer than {FAST_FROM} labels are solved before the fast route has been compiled"
@@ -352,7 +354,7 @@ def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
         if not expresses(loss, space):
             return "the oracles need scores that express the loss"
         prover = oracle_prover(loss, space)
-        if isinstance(loss, Hamming) and isinstance(space, Chain):
+        if loss.wrong_parts is not None and space.linked_states is not None:
             return OracleMethod(loss, space, HardPairs(space), prover)
         guesses = SampledPairs(loss, space)
         for i, j in guesses.pairs(loss.max_value)[:1]:
@@ -410,7 +412,7 @@ def restricted_method(
             f"Constrained, got {type(distributions).__name__}"
         )
     reason = _too_many(loss)
-    fast = isinstance(space, Full) and space.width >= FAST_FROM
+    fast = space.one_per_label and space.width >= FAST_FROM
     if reason is None and not fast and space.predictable().size > POOL_LIMIT:
         reason = f"more than {POOL_LIMIT} predictable labels"
     if reason is not None:

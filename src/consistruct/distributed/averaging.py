@@ -60,7 +60,7 @@ def fit_averaged(
     dask = dask_module()
     check_count(passes, "passes")
     model = stream_model(estimator)
-    if getattr(model, "solver", None) == "moments" or not hasattr(model, "partial_fit"):
+    if model.by_sums:
         raise ValueError(
             "averaging needs a model trained by SGD, such as Ridge(solver='sgd'); sums need no "
             "averaging: use fit"

@@ -47,7 +47,7 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: A
     """
     dask = dask_module()
     model = stream_model(estimator)
-    if getattr(model, "solver", None) != "moments":
+    if not model.by_sums:
         raise ValueError(
             "Dask inputs need a model that learns from sums: use model='auto' or "
             "Ridge(solver='moments'); for SGD: consistruct.distributed.fit_averaged"

@@ -67,7 +67,7 @@ def fit_folder(
     estimator, fitted
     """
     model = stream_model(estimator)
-    if not isinstance(model, Ridge) or model.solver != "moments":
+    if not model.by_sums:
         if checkpoint is not None or resume:
             raise ValueError(
                 "a checkpoint of a folder stores sums, so it needs Ridge(solver='moments'); omit "

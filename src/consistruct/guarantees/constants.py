@@ -30,12 +30,10 @@ from consistruct.calibration import Envelope
 from consistruct.calibration.bounds import expresses
 from consistruct.exceptions import ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.losses import Decision
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
-from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores import Blocks, Full, Orthonormalised, Separable
+from consistruct.scores import Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = [
@@ -177,10 +175,10 @@ def samples_gap(envelope: Envelope, eps: ArrayLike) -> Any:
 
 def log_gram_range(space: BaseScoreSpace) -> tuple[float, float]:
     """log of the smallest non-zero and of the largest eigenvalue of Ḡ."""
-    if isinstance(space, Full) and space.measure == "uniform":
+    if space.one_per_label and space.measure == "uniform":
         log_share = -math.log(space.width)
         return log_share, log_share
-    if isinstance(space, Blocks) and space.reference is None:
+    if space.partition is not None and space.measure == "uniform":
         sizes, log_k = space.partition.block_sizes, math.log(space.partition.n_labels)
         return math.log(min(sizes)) - log_k, math.log(max(sizes)) - log_k
     values, _ = space.gram().eigenvalues()
@@ -189,7 +187,7 @@ def log_gram_range(space: BaseScoreSpace) -> tuple[float, float]:
 
 def _paper_basis(loss: Loss, space: BaseScoreSpace) -> tuple[float, float, str]:
     """log λ_min, log λ_max and a word on the basis F that the paper uses for these scores."""
-    if isinstance(loss, Hamming) and isinstance(space, Separable) and space.n_states == 2:
+    if loss.wrong_parts is not None and space.separate_states == 2:
         # F = [½·1, h^(1) … h^(T)]: 4Ḡ has λ_min·λ_max = 1 and λ_min + λ_max = T + 2
         T = space.rank - 1
         log_high = math.log((T + 2 + math.sqrt(T * (T + 4))) / 2)
@@ -253,7 +251,7 @@ def target_norm(loss: Loss, space: BaseScoreSpace) -> TargetNorm:
         log_square = math.log(largest) if largest > 0 else -math.inf
         moment = "Var_c" if space.contains_constant else "E_c"
         return TargetNorm(log_square, True, f"B² = max_y {moment} of the projected loss, listed")
-    if isinstance(loss, Decision):  # costs of at most 1 in size: ‖c‖² ≤ d, in the metric Ḡ
+    if loss.solver is not None:  # costs of at most 1 in size: ‖c‖² ≤ d, in the metric Ḡ
         largest = float(space.gram().eigenvalues()[0][0])
         log_square = math.log(space.width * largest)
         return TargetNorm(log_square, False, "B² ≤ λ_max(Ḡ)·d for costs of at most 1 in size")
@@ -284,15 +282,17 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
         return found + 2 * math.log(weight)
     if space.measure != "uniform":
         return None
-    if isinstance(loss, Hamming) and loss.T is not None and expresses(loss, space):
+    if loss.wrong_parts is not None and loss.n_labels is not None and expresses(loss, space):
         # T independent parts, each wrong with probability 1 − 1/s
-        return _log_fraction(Fraction(loss.n_states - 1, loss.T * loss.n_states**2))
+        T, s = loss.wrong_parts
+        assert T is not None
+        return _log_fraction(Fraction(s - 1, T * s**2))
     mixed = loss.block_mixture
     if mixed is None:
         return None
     partition, eta = mixed
     total, share = partition.n_labels, Fraction(eta)
-    if isinstance(space, Blocks) and space.partition == partition:
+    if space.partition == partition:
         # averaged over the block of y the agreement is (1−η) + η/s; elsewhere it is 0
         return _log_fraction(
             max(
@@ -300,7 +300,7 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
                 for s in set(partition.block_sizes)
             )
         )
-    if not (isinstance(space, Full) or space == loss.score_space):
+    if not (space.one_per_label or space == loss.score_space):
         return None
 
     def variance(s: int) -> Fraction:
@@ -318,7 +318,7 @@ def _listed(loss: Loss, space: BaseScoreSpace) -> FloatArray:
     L = loss.matrix()
     weights = space.predictions.weights()
     mean = weights @ L
-    if isinstance(space, Full):
+    if space.one_per_label:
         return np.asarray(weights @ (L - mean) ** 2, dtype=np.float64)
     basis = Orthonormalised(space).matrix()
     if space.contains_constant:

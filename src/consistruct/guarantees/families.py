@@ -31,7 +31,7 @@ class Family:
 
 def score_families(loss: Loss, candidates: Iterable[BaseScoreSpace] = ()) -> tuple[Family, ...]:
     """All families worth comparing, equal ones once; listed losses only have the searched ones."""
-    own = "full scores (own span)" if isinstance(loss.score_space, Full) else "own span"
+    own = "full scores (own span)" if loss.score_space.one_per_label else "own span"
     found = [Family(own, loss.score_space), Family("full scores", Full(loss))]
     sizes = (loss.n_labels, loss.truths.size)
     if all(size is not None and size <= ENUMERATION_LIMIT for size in sizes):

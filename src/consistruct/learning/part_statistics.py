@@ -96,5 +96,6 @@ class PartProbabilities(Statistic):
 
 def same_parts(fitted: Loss, loss: Loss) -> bool:
     """Whether a model fitted for the first loss, a Hamming one, serves the second."""
-    parts = isinstance(fitted, Hamming) and fitted.n_states == 2 and isinstance(loss, LabelCosts)
-    return parts and fitted.truths == loss.truths
+    parts = fitted.wrong_parts
+    of_labels = parts is not None and parts[1] == 2 and isinstance(loss, LabelCosts)
+    return of_labels and fitted.truths == loss.truths

@@ -76,6 +76,16 @@ class Statistic(Member, ABC):
 
     # --- with a default ---
 
+    @property
+    def score_space(self) -> BaseScoreSpace | None:
+        """The scores in whose coordinates τ is written; None for what is no target."""
+        return None
+
+    @property
+    def open_offset(self) -> bool:
+        """Whether the last column of τ is an offset that depends on the truth."""
+        return False
+
     def project(self, expected: FloatArray) -> FloatArray:
         """Estimates brought into the hull of τ; as they are, unless the statistic knows its hull.
 
@@ -160,8 +170,12 @@ class TargetValues(Statistic):
         return float(offsets[0]) if same else None
 
     @property
+    def open_offset(self) -> bool:
+        return self.constant_offset is None
+
+    @property
     def width(self) -> int:
-        return self.score_space.width + (self.constant_offset is None)
+        return self.score_space.width + self.open_offset
 
     def values(self, true: Any) -> Target:
         target = self.surrogate.target(true)

@@ -63,6 +63,10 @@ class Abstain(MatrixLoss):
     def truths(self) -> Classes:
         return Classes(self.k)
 
+    @property
+    def no_answer(self) -> int:
+        return self.k
+
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return np.where(pred == self.k, self.cost, (pred != true).astype(np.float64))
 

@@ -20,6 +20,7 @@ from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Ta
 from consistruct.scores.base import BaseScoreSpace
 
 if TYPE_CHECKING:
+    from consistruct.decoding.oracles import Oracle
     from consistruct.losses.algebra import Combination
 
 __all__ = ["Loss", "Sizes", "as_loss", "dense_target", "minus_one_hot"]
@@ -48,6 +49,10 @@ class Loss(Member, ABC):
     labels_as: ClassVar[str | None] = None
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
+    # whether every wrong prediction costs 1, whatever the truth
+    mistakes_cost_one: ClassVar[bool] = False
+    # whether a truth is the cost of every prediction
+    truths_are_costs: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one
     extra_prediction: ClassVar[str | None] = None
 
@@ -106,6 +111,29 @@ class Loss(Member, ABC):
     @property
     def block_mixture(self) -> tuple[Partition, float] | None:
         """(partition, η) where the loss is η·(0-1) + (1−η)·block; None where it is no such loss."""
+        return None
+
+    @property
+    def partition(self) -> Partition | None:
+        """The blocks of labels that the loss is about; None where there are none."""
+        return None
+
+    @property
+    def wrong_parts(self) -> tuple[int | None, int] | None:
+        """(T, s) where the loss is the share of T parts of s states each that are wrong.
+
+        T is None in a family of lengths. None where it is no such loss.
+        """
+        return None
+
+    @property
+    def solver(self) -> Oracle | None:
+        """The oracle that finds the cheapest decision, where predictions are its decisions."""
+        return None
+
+    @property
+    def no_answer(self) -> int | None:
+        """The prediction that means "no answer", where there is one."""
         return None
 
     def offset(self, true: ArrayLike) -> FloatArray:

@@ -69,6 +69,10 @@ class Hamming(Loss):
     def max_value(self) -> float:
         return 1.0
 
+    @property
+    def wrong_parts(self) -> tuple[int | None, int]:
+        return self.T, self.n_states
+
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return np.asarray((pred != true).mean(axis=1), dtype=np.float64)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,8 @@ class ZeroOne(Loss):
     >>> ZeroOne(3)([0, 1, 2], [0, 2, 2])
     array([0., 1., 0.])
     """
+
+    mistakes_cost_one: ClassVar[bool] = True
 
     k: int
 

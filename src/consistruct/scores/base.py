@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from consistruct._members import Member
 from consistruct.exceptions import NotInSpanError, TooManyLabelsError
 from consistruct.labels.base import ENUMERATION_LIMIT
+from consistruct.labels.partition import Partition
 from consistruct.protocols import (
     CrossGram,
     Decoder,
@@ -121,6 +122,16 @@ class BaseScoreSpace(Member, ABC):
     @property
     def separate_states(self) -> int | None:
         """States of each part, where every part is scored on its own; else None."""
+        return None
+
+    @property
+    def linked_states(self) -> int | None:
+        """States of each part, where neighbouring parts are scored together too; else None."""
+        return None
+
+    @property
+    def partition(self) -> Partition | None:
+        """The blocks of labels that share a score, where the scores are one per block."""
         return None
 
     @property

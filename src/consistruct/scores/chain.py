@@ -39,6 +39,10 @@ class Chain(PartScores):
     """
 
     @property
+    def linked_states(self) -> int:
+        return self.n_states
+
+    @property
     def width(self) -> int:
         T, s = self._parts("have a width"), self.n_states
         return T * s + (T - 1) * s * s

@@ -52,7 +52,14 @@ class BaseSurrogate(Member, ABC):
 
     name: ClassVar[str]
     smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
+    # D(q, p), the excess risk under q, where the surrogate estimates a distribution p of truths
+    divergence: ClassVar[Literal["KL", "squares"] | None] = None
     excess: ClassVar[ExcessForm | None] = None  # None: not analysed
+
+    @property
+    def kappa(self) -> float | None:
+        """κ, the price of leaving the simplex, where scores are a mixed decision; else None."""
+        return None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

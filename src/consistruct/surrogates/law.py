@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from consistruct.losses.base import Loss
-from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
@@ -31,7 +30,7 @@ class LawSurrogate(EnumeratedSurrogate):
     @classmethod
     def default_scores(cls, loss: Loss) -> BaseScoreSpace:
         """One score per label; for `Hamming` one per part and state, which is enough there."""
-        return loss.score_space if isinstance(loss, Hamming) else super().default_scores(loss)
+        return super().default_scores(loss) if loss.wrong_parts is None else loss.score_space
 
     @abstractmethod
     def link(self, scores: FloatArray) -> FloatArray:

@@ -61,6 +61,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     if loss.truths.size is not None:
         _check_worst_truth(loss, truths, rng)
     _check_input(loss, predictions, truths, L)
+    _check_claims(loss, predictions, truths, L)
 
 
 def _check_decisions(loss: Decision, rng: np.random.Generator) -> None:
@@ -178,6 +179,29 @@ def _check_span(loss: Loss, L: FloatArray) -> None:
         "the score space is the smallest with the constant and the columns of L",
         f"rank {space.rank}, the columns have {rank}",
     )
+
+
+def _check_claims(loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray) -> None:
+    """Formulas are chosen by what a loss says of its structure: it must be so."""
+    wrong = 1.0 - np.eye(*L.shape)
+    if loss.wrong_parts is not None:
+        T, n_states = loss.wrong_parts
+        shapes = loss.predictions.shape == loss.truths.shape == (T,)
+        named = shapes and len(L) == n_states ** (T or 0)
+        ensure(named, loss, "wrong_parts names all parts and states")
+        share = (predictions[:, None] != truths[None]).mean(axis=2)
+        ensure_close(L, share, loss, "wrong_parts: the loss is the share of wrong parts")
+    if loss.block_mixture is not None:
+        partition, eta = loss.block_mixture
+        blocks = partition.block_of(np.arange(len(L)))
+        mixed = eta * wrong + (1.0 - eta) * (blocks[:, None] != blocks)
+        ensure_close(L, mixed, loss, "block_mixture: the loss is η·(0-1) + (1−η)·block")
+    if loss.mistakes_cost_one:
+        ensure_close(L, wrong, loss, "mistakes_cost_one: the loss is the 0-1 loss")
+    if loss.truths_are_costs:
+        ensure_close(L, truths.T, loss, "truths_are_costs: a truth is the column of its losses")
+    if loss.no_answer is not None:
+        ensure(0 <= loss.no_answer < len(L), loss, "no_answer is a prediction")
 
 
 def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from consistruct.exceptions import NotInSpanError, TooManyLabelsError
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.scores import Centred, Dense, Full, Orthonormalised
+from consistruct.scores import Centred, Chain, Dense, Full, Orthonormalised, Separable
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.testing.contracts import (
     ensure,
@@ -71,6 +71,23 @@ def check_score_space(
         standard.append(Dense(F, over=space.predictions))
     for other in (*standard, *others):
         _check_maps(space, other, weights, rng)
+    _check_claims(space, F)
+
+
+def _check_claims(space: BaseScoreSpace, F: FloatArray) -> None:
+    """Formulas are chosen by what a space says of its structure: it must be so."""
+    if space.one_per_label:
+        ensure_close(F, np.eye(len(F)), space, "one_per_label: F is the identity")
+    if space.partition is not None:
+        blocks = np.eye(space.width)[space.partition.block_of(np.arange(len(F)))]
+        ensure_close(F, blocks, space, "partition: one score per block")
+    parts = space.predictions.shape
+    if space.separate_states is not None:
+        one_hot = Separable(parts[0], space.separate_states).matrix(limit=len(F))
+        ensure_close(F, one_hot, space, "separate_states: one score per part and state")
+    if space.linked_states is not None:
+        one_hot = Chain(parts[0], space.linked_states).matrix(limit=len(F))
+        ensure_close(F, one_hot, space, "linked_states: parts, then neighbouring pairs")
 
 
 def _check_embedding(space: BaseScoreSpace, every: np.ndarray) -> FloatArray:

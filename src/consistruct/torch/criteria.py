@@ -11,8 +11,6 @@ from consistruct.exceptions import CapabilityError
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
-from consistruct.scores import Chain, Separable
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.surrogates import BaseSurrogate, make_surrogate
 from consistruct.torch.constants import autocast_off, working
@@ -97,10 +95,8 @@ class TaskLoss(nn.Module):
         self.surrogate = _surrogate_name(surrogate)
         self.reduction, self.scores = reduction, scores
         self.body = _body(self.loss, self.surrogate, scores)
-        self.padded = isinstance(self.body, PartFamily | ItemFamily)
-        self.decoder = (
-            None if isinstance(self.body, PartFamily | ItemFamily) else _Decision(self.body)
-        )
+        self.decoder = _Decision(self.body) if isinstance(self.body, Values) else None
+        self.padded = self.decoder is None
 
     @property
     def width(self) -> int:
@@ -286,16 +282,13 @@ class _Decision(nn.Module):
         super().__init__()
         self.body = body
         self.by_target = body.has_link and body.probabilistic
-        own = self.by_target or isinstance(body, Logits)
-        space = body.loss.score_space if own else body.space
+        space = body.loss.score_space if self.by_target else body.space
         self.decoder = decoder_of(space)
 
     def forward(self, theta: Tensor) -> Tensor:
-        if self.by_target:
-            theta = -self.body.expected_target(theta)
-        elif isinstance(self.body, Logits):
-            theta = self.body.expand(theta)
-        decided: Tensor = self.decoder(theta)
+        body = self.body
+        own = -body.expected_target(theta) if self.by_target else body.expand(theta)
+        decided: Tensor = self.decoder(own)
         return decided
 
 
@@ -307,7 +300,7 @@ def preferred_surrogate(loss: Loss) -> str:
     """
     if isinstance(loss, FBeta):
         return "log" if 2**loss.T <= FEW_SETS else BY_MEMBER
-    if isinstance(loss, Hamming) and loss.T is not None:
+    if loss.wrong_parts is not None and loss.n_labels is not None:
         return "log"
     return "quadratic"
 
@@ -326,13 +319,12 @@ def _surrogate_name(surrogate: object) -> str:
 
 
 def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | ItemFamily:
-    open_size = getattr(loss, "T", 0) is None or getattr(loss, "n", 0) is None
-    if open_size:
+    if loss.n_labels is None and loss.solver is None:  # a family of sizes
         if scores is not None:
             raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)
     if isinstance(scores, str):
-        if scores != "logits" or not (isinstance(loss, Hamming) and loss.n_states == 2):
+        if scores != "logits" or loss.wrong_parts is None or loss.wrong_parts[1] != 2:
             raise ValueError(
                 f"scores='logits' is for Hamming losses of two-state parts, got {scores!r} for "
                 f"{loss!r}"
@@ -353,10 +345,10 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
     space = made.score_space
     if surrogate == "quadratic":
         return Quadratic(loss, space)
-    if isinstance(loss, Hamming) and surrogate in MARGINS:
-        if isinstance(space, Chain):
+    if loss.wrong_parts is not None and surrogate in MARGINS:
+        if space.linked_states is not None:
             return Linked(loss, space, surrogate)
-        if isinstance(space, Separable):
+        if space.separate_states is not None:
             return Separate(loss, surrogate)
     return Listed(made)
 

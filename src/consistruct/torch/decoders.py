@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -168,6 +170,8 @@ class Partners(ScoreDecoder):
 class Ordered(ScoreDecoder):
     """Orders scored by pairs: the best completion of every set of first items, 2^n sets."""
 
+    discounted = False  # whether the pairs of later places count less
+
     def __init__(self, space: PairOrder | PairDiscount) -> None:
         super().__init__()
         n = self.n = space.n
@@ -179,7 +183,6 @@ class Ordered(ScoreDecoder):
                 f"it is exact up to {EXACT_ITEMS} items; decode on the host with "
                 "loss.score_space.decoder()",
             )
-        self.discounted = isinstance(space, PairDiscount)
         first, second = np.triu_indices(n, 0 if self.discounted else 1)
         # where each (item, item before it) stands in θ, and with which factor
         source, factor = np.zeros((n, n), dtype=np.int64), np.zeros((n, n))
@@ -236,26 +239,16 @@ class Ordered(ScoreDecoder):
         return torch.cat(order, 1)
 
 
+class OrderedByPrecision(Ordered):
+    """The same, where an item adds the precision at its place."""
+
+    discounted = True
+
+
+@singledispatch
 def decoder_of(space: BaseScoreSpace) -> ScoreDecoder:
     """The decoder of a score space as a module, the same answers as `space.decoder()`."""
-    if isinstance(space, Blocks):
-        return FirstOfBlock(space)
-    if isinstance(space, Separable) and space.T is not None:
-        return EachPart(space)
-    if isinstance(space, SetSizes):
-        return Sets(space)
-    if isinstance(space, Positions) and space.discount is not None:
-        return Sorted(space)
-    if isinstance(space, Chain) and space.T is not None:
-        return BestPath(space)
-    if isinstance(space, Matchings):
-        return Partners(space)
-    if isinstance(space, PairOrder | PairDiscount):
-        return Ordered(space)
-    if isinstance(space, Full):
-        space.require_arrays("decoder")
-        return Listed(space)
-    if isinstance(space, Dense) or (space.n_labels or 2**62) <= ENUMERATION_LIMIT:
+    if (space.n_labels or 2**62) <= ENUMERATION_LIMIT:
         return Listed(space)
     raise CapabilityError(
         space,
@@ -263,3 +256,20 @@ def decoder_of(space: BaseScoreSpace) -> ScoreDecoder:
         "consistruct.torch.Decoder",
         "decode on the host with loss.score_space.decoder()",
     )
+
+
+decoder_of.register(Blocks, FirstOfBlock)
+decoder_of.register(Separable, EachPart)
+decoder_of.register(SetSizes, Sets)
+decoder_of.register(Positions, Sorted)
+decoder_of.register(Chain, BestPath)
+decoder_of.register(Matchings, Partners)
+decoder_of.register(PairOrder, Ordered)
+decoder_of.register(PairDiscount, OrderedByPrecision)
+decoder_of.register(Dense, Listed)
+
+
+@decoder_of.register(Full)
+def _(space: Full) -> ScoreDecoder:
+    space.require_arrays("decoder")
+    return Listed(space)

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
-from consistruct.losses.hamming import Hamming
 from consistruct.torch.constants import Constants, can_check, ensure
-from consistruct.torch.rankings import Gains, Rho, n_present
+from consistruct.torch.rankings import Gains, n_present
 from consistruct.torch.truths import one_hot, truths_of
 from consistruct.torch.values import MARGINS
 
@@ -19,11 +18,12 @@ __all__ = ["ItemFamily", "PartFamily", "family_of"]
 class PartFamily(Constants):
     """Hamming loss of sequences of any length: scores (B, T, s), truths and mask (B, T)."""
 
-    def __init__(self, loss: Hamming, surrogate: str) -> None:
+    def __init__(self, loss: Loss, surrogate: str) -> None:
         super().__init__()
         if surrogate not in ("quadratic", *MARGINS):
             raise _not_here(loss, surrogate, ("quadratic", *MARGINS))
-        self.loss, self.s, self.surrogate = loss, loss.n_states, surrogate
+        assert loss.wrong_parts is not None
+        self.loss, self.s, self.surrogate = loss, loss.wrong_parts[1], surrogate
 
     @property
     def width(self) -> int:
@@ -72,7 +72,7 @@ class ItemFamily(Constants):
         if surrogate != "quadratic":
             raise _not_here(loss, surrogate, ("quadratic",))
         truths = truths_of(loss)
-        if not hasattr(truths, "discount"):
+        if not truths.by_item:
             raise CapabilityError(
                 loss,
                 "one score per item",
@@ -95,12 +95,11 @@ class ItemFamily(Constants):
             )
         if not can_check(true):
             return
-        if isinstance(self.truths, Rho):
-            fine = self.truths.valid(true, mask)
-        else:
-            n_grades = self.loss.n_grades  # type: ignore[attr-defined]
-            fine = (true >= 0) & (true < n_grades) | ~mask
-        ensure(fine.all(), f"target must contain truths of {self.text} where the mask is set")
+        truths: Gains = self.truths  # type: ignore[assignment]
+        ensure(
+            truths.valid(true, mask).all(),
+            f"target must contain truths of {self.text} where the mask is set",
+        )
 
     def values(self, theta: Tensor, true: Tensor, mask: Tensor) -> Tensor:
         dtype, size = theta.dtype, theta.shape[1]
@@ -137,4 +136,5 @@ def _not_here(loss: Loss, surrogate: str, allowed: tuple[str, ...]) -> ValueErro
 
 def family_of(loss: Loss, surrogate: str) -> PartFamily | ItemFamily:
     """The padded form of a loss whose size is open."""
-    return PartFamily(loss, surrogate) if isinstance(loss, Hamming) else ItemFamily(loss, surrogate)
+    family = ItemFamily if loss.wrong_parts is None else PartFamily
+    return family(loss, surrogate)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from consistruct.protocols import Gram
 from consistruct.scores.anova import ProductGram
 from consistruct.scores.base import BaseScoreSpace
 from consistruct.scores.full import DiagonalGram
@@ -21,6 +24,8 @@ __all__ = ["Diagonal", "Form", "Parts", "form_of"]
 class Form(Constants):
     """Residuals (B, width) -> rᵀḠr, (B,)."""
 
+    common: float | None = None  # the form is this times ‖r‖²
+
     def forward(self, residual: Tensor) -> Tensor:
         raise NotImplementedError
 
@@ -30,7 +35,7 @@ class Diagonal(Form):
 
     def __init__(self, weights: np.ndarray) -> None:
         super().__init__()
-        self.common: float | None = float(weights[0]) if np.ptp(weights) == 0 else None
+        self.common = float(weights[0]) if np.ptp(weights) == 0 else None
         if self.common is None:
             self.hold("weights", weights)
 
@@ -130,25 +135,45 @@ class Rooted(Form):
 
 def form_of(space: BaseScoreSpace) -> Form:
     """The quadratic form of a score space; structured wherever its Gram operator is."""
-    gram = space.gram()
-    if isinstance(gram, DiagonalGram):
-        return Diagonal(np.asarray(gram.weights))
-    if isinstance(gram, ProductGram):
-        return Parts(gram.n_parts, gram.n_states, edges=gram.edges)
-    if isinstance(gram, ItemGram):
-        return Alike(gram)
-    if isinstance(gram, PairOrderGram):
-        return PairSigns(gram.n_items)
-    if isinstance(gram, MatchingGram):
-        return Matrices(gram.n_items)
-    if isinstance(gram, DenseGram):
-        root = _triangle(gram.factor)
-        product = root.T @ root
-        if np.abs(product - np.eye(len(product))).max() < 1e-12:  # the span of a cost matrix
-            return Diagonal(np.ones(len(product)))
-        return Rooted(root)
+    return _form(space.gram())
+
+
+@singledispatch
+def _form(gram: Gram) -> Form:
     values, vectors = np.linalg.eigh(gram.dense())
     return Rooted(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+
+
+_form.register(ItemGram, Alike)
+
+
+@_form.register(DiagonalGram)
+def _(gram: DiagonalGram) -> Form:
+    return Diagonal(np.asarray(gram.weights))
+
+
+@_form.register(ProductGram)
+def _(gram: ProductGram) -> Form:
+    return Parts(gram.n_parts, gram.n_states, edges=gram.edges)
+
+
+@_form.register(PairOrderGram)
+def _(gram: PairOrderGram) -> Form:
+    return PairSigns(gram.n_items)
+
+
+@_form.register(MatchingGram)
+def _(gram: MatchingGram) -> Form:
+    return Matrices(gram.n_items)
+
+
+@_form.register(DenseGram)
+def _(gram: DenseGram) -> Form:
+    root = _triangle(gram.factor)
+    product = root.T @ root
+    if np.abs(product - np.eye(len(product))).max() < 1e-12:  # the span of a cost matrix
+        return Diagonal(np.ones(len(product)))
+    return Rooted(root)
 
 
 def _triangle(factor: np.ndarray) -> np.ndarray:

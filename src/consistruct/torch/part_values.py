@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, logsigmoid
 
+from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
-from consistruct.scores import Chain
+from consistruct.scores.base import BaseScoreSpace
 from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
 from consistruct.torch.truths import SetsBySize, one_hot
 from consistruct.torch.values import Values, half_mean_square
@@ -28,12 +28,9 @@ class Logits(Values):
     θ = (−z/2, z/2) has every function of the parts up to a constant, so nothing is lost.
     """
 
-    loss: Hamming
-
-    def __init__(self, loss: Hamming, surrogate: str) -> None:
+    def __init__(self, loss: Loss, surrogate: str) -> None:
         super().__init__(loss, loss.score_space)
-        assert loss.T is not None
-        self.T, self.surrogate = loss.T, surrogate
+        (self.T, _), self.surrogate = _sizes(loss), surrogate
         self.hold("lowest", -1.0 / self.T)
         self.hold("least", 0.125)
 
@@ -72,9 +69,8 @@ class Logits(Values):
     def probabilistic(self) -> bool:
         return self.surrogate == "log"
 
-    def expand(self, z: Tensor) -> Tensor:
-        """θ, (B, 2T)."""
-        return torch.stack([-0.5 * z, 0.5 * z], 2).flatten(1)
+    def expand(self, theta: Tensor) -> Tensor:
+        return torch.stack([-0.5 * theta, 0.5 * theta], 2).flatten(1)
 
     def expected_target(self, theta: Tensor) -> Tensor:
         if self.surrogate == "log":
@@ -87,12 +83,9 @@ class Logits(Values):
 class Separate(Values):
     """Log loss, hinge and softmax-margin of the Hamming loss with one score per part and state."""
 
-    loss: Hamming
-
-    def __init__(self, loss: Hamming, surrogate: str) -> None:
+    def __init__(self, loss: Loss, surrogate: str) -> None:
         super().__init__(loss, loss.score_space)
-        assert loss.T is not None
-        self.T, self.s, self.surrogate = loss.T, loss.n_states, surrogate
+        (self.T, self.s), self.surrogate = _sizes(loss), surrogate
 
     @property
     def has_link(self) -> bool:
@@ -120,7 +113,7 @@ class Separate(Values):
 class Linked(Separate):
     """The same three with chain scores: unary scores of the parts, then one matrix per edge."""
 
-    def __init__(self, loss: Hamming, space: Chain, surrogate: str) -> None:
+    def __init__(self, loss: Loss, space: BaseScoreSpace, surrogate: str) -> None:
         super().__init__(loss, surrogate)
         self.space = space
 
@@ -195,3 +188,11 @@ class MemberLog(Values):
             columns.append(self.loss.empty * torch.sigmoid(theta[:, -1:]))
         columns.append(torch.zeros_like(theta[:, :1]))
         return -torch.cat(columns, 1)
+
+
+def _sizes(loss: Loss) -> tuple[int, int]:
+    """Number of parts, and of states of each."""
+    assert loss.wrong_parts is not None
+    T, n_states = loss.wrong_parts
+    assert T is not None
+    return T, n_states

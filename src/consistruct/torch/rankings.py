@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from consistruct.exceptions import CapabilityError
 from consistruct.losses.rankings.average_precision import MeanAveragePrecision
 from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
 from consistruct.losses.rankings.orders import OrderLoss
@@ -20,9 +19,9 @@ from consistruct.losses.rankings.permutation_distances import (
     SpearmanFootrule,
     SpearmanRho,
 )
-from consistruct.torch.truths import Truths, one_hot
+from consistruct.torch.truths import Truths, no_truths, one_hot, truths_of
 
-__all__ = ["Gains", "PairTruths", "positions_of", "ranking_truths"]
+__all__ = ["Gains", "PairTruths", "positions_of"]
 
 
 def positions_of(orders: Tensor) -> Tensor:
@@ -37,8 +36,9 @@ class _Grades(Truths):
     def shape(self) -> tuple[int, ...]:
         return (self.loss.n,)  # type: ignore[attr-defined]
 
-    def valid(self, true: Tensor) -> Tensor:
-        return ((true >= 0) & (true < self.loss.n_grades)).all(1)  # type: ignore[attr-defined]
+    def valid(self, true: Tensor, present: Tensor | None = None) -> Tensor:
+        fine = (true >= 0) & (true < self.loss.n_grades)  # type: ignore[attr-defined]
+        return (fine if present is None else fine | ~present).all(1)
 
     def _allowed(self) -> str:
         return f"grades 0..{self.loss.n_grades - 1}"  # type: ignore[attr-defined]
@@ -48,47 +48,32 @@ class Gains(_Grades):
     """L = 1 − Σ_i gain(y_i) d(σ(i)) / normaliser: an item is wanted by its share of the gains."""
 
     loss: GainLoss
+    by_item = True
+
+    def _weight(self, place: Tensor, n: Tensor) -> Tensor:
+        """Weight of the positions 0, 1, … in queries of n items, n as a column."""
+        raise NotImplementedError
+
+    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        """Gain of each item, (B, n)."""
+        raise NotImplementedError
 
     def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
         """Weight of each position in queries of so many items, (B, size); 0 beyond the last."""
-        loss = self.loss
         place = torch.arange(size, device=n_items.device, dtype=dtype)
         n = n_items[:, None].to(dtype)
-        if isinstance(loss, PrecisionAt):
-            weight = (place < loss.q).to(dtype)
-        elif isinstance(loss, ExpectedRankUtility):
-            weight = torch.exp2(-place / (loss.half_life - 1.0))
-        else:
-            assert isinstance(loss, NDCG)
-            if loss.discount == "log2":
-                weight = 1.0 / torch.log2(2.0 + place)
-            elif loss.discount == "reciprocal":
-                weight = 1.0 / (1.0 + place)
-            else:
-                weight = (n - place) / n
-            if loss.q is not None:
-                weight = torch.where(place < loss.q, weight, 0.0)
-        return torch.where(place < n, weight, 0.0)
+        return torch.where(place < n, self._weight(place, n), 0.0)
 
-    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
-        if isinstance(self.loss, PrecisionAt):
-            return (true > 0).to(dtype)
-        if isinstance(self.loss, ExpectedRankUtility):
-            return (true.to(dtype) - self.loss.neutral).clamp(min=0.0)
-        assert isinstance(self.loss, NDCG)
-        grades = true.to(dtype)
-        return torch.exp2(grades) - 1.0 if self.loss.gain == "exponential" else grades
+    def _ideal(self, gain: Tensor, counts: Tensor) -> Tensor:
+        """What the best order attains, (B,)."""
+        best = torch.sort(gain, 1, descending=True).values
+        return (best * self.discount(counts, gain.shape[1], gain.dtype)).sum(1)
 
     def wanted(self, true: Tensor, dtype: torch.dtype, present: Tensor | None = None) -> Tensor:
         gain = self.gain(true, dtype)
         if present is not None:
             gain = torch.where(present, gain, 0.0)
-        counts = n_present(true, present)
-        if isinstance(self.loss, PrecisionAt):  # the first q, or all where there are fewer
-            ideal = counts.clamp(max=self.loss.q).to(dtype)
-        else:
-            best = torch.sort(gain, 1, descending=True).values
-            ideal = (best * self.discount(counts, gain.shape[1], dtype)).sum(1)
+        ideal = self._ideal(gain, n_present(true, present))
         nothing = ~(gain > 0).any(1)
         return gain / torch.where(nothing, 1.0, ideal)[:, None]
 
@@ -97,10 +82,52 @@ class Gains(_Grades):
         return torch.where(nothing, self.loss.empty, 1.0).to(dtype)
 
 
+class PrecisionGains(Gains):
+    loss: PrecisionAt
+
+    def _weight(self, place: Tensor, n: Tensor) -> Tensor:
+        return (place < self.loss.q).to(place.dtype)
+
+    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return (true > 0).to(dtype)
+
+    def _ideal(self, gain: Tensor, counts: Tensor) -> Tensor:
+        # the first q, or all where there are fewer
+        return counts.clamp(max=self.loss.q).to(gain.dtype)
+
+
+class UtilityGains(Gains):
+    loss: ExpectedRankUtility
+
+    def _weight(self, place: Tensor, n: Tensor) -> Tensor:
+        return torch.exp2(-place / (self.loss.half_life - 1.0))
+
+    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        return (true.to(dtype) - self.loss.neutral).clamp(min=0.0)
+
+
+class DiscountedGains(Gains):
+    loss: NDCG
+
+    def _weight(self, place: Tensor, n: Tensor) -> Tensor:
+        if self.loss.discount == "log2":
+            weight = 1.0 / torch.log2(2.0 + place)
+        elif self.loss.discount == "reciprocal":
+            weight = 1.0 / (1.0 + place)
+        else:
+            weight = (n - place) / n
+        return weight if self.loss.q is None else torch.where(place < self.loss.q, weight, 0.0)
+
+    def gain(self, true: Tensor, dtype: torch.dtype) -> Tensor:
+        grades = true.to(dtype)
+        return torch.exp2(grades) - 1.0 if self.loss.gain == "exponential" else grades
+
+
 class BinaryPairs(_Grades):
     """Pairs of relevant and irrelevant items: an item is wanted where it is relevant."""
 
     loss: PairwiseDisagreement
+    by_item = True
 
     def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
         return _linear_discount(n_items, size, dtype)
@@ -144,6 +171,7 @@ class Rho(_Orders):
     """Spearman's rho: items are wanted by their true places, linearly."""
 
     loss: SpearmanRho
+    by_item = True
 
     def discount(self, n_items: Tensor, size: int, dtype: torch.dtype) -> Tensor:
         return _linear_discount(n_items, size, dtype)
@@ -197,7 +225,7 @@ class Partners(_Orders):
 class PairTruths(Truths):
     """Orders and grades judged pair by pair: which item of each pair should come first."""
 
-    loss: Kendall | PairwiseDisagreement
+    nothing = 0.0  # the loss where no pair counts
 
     def __init__(self, loss: Kendall | PairwiseDisagreement) -> None:
         super().__init__(loss)
@@ -205,27 +233,19 @@ class PairTruths(Truths):
         self.hold_index("first", first)
         self.hold_index("second", second)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        assert self.loss.n is not None
-        return (self.loss.n,)
+    def _worth(self, true: Tensor) -> Tensor:
+        """Larger for better items, (B, n)."""
+        return true
 
     def _signs(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         """sign(worth_i − worth_j) for i < j, (B, pairs)."""
-        worth = true
-        if isinstance(self.loss, Kendall):
-            worth = -(positions_of(true) if self.loss.ties == "refuse" else true)
+        worth = self._worth(true)
         apart = worth.index_select(1, self.first) - worth.index_select(1, self.second)  # type: ignore[arg-type]
         return torch.sign(apart).to(dtype)
 
     def _counted(self, signs: Tensor) -> Tensor:
         """Number of pairs that count, (B,)."""
-        everything = isinstance(self.loss, Kendall) and self.loss.ties != "exclude"
-        return (
-            torch.full_like(signs[:, :1].sum(1), signs.shape[1])
-            if everything
-            else (signs.abs().sum(1))
-        )
+        return signs.abs().sum(1)
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         signs = self._signs(true, dtype)
@@ -234,17 +254,38 @@ class PairTruths(Truths):
         return torch.cat([constant, scaled], 1)
 
     def offset(self, true: Tensor, dtype: torch.dtype) -> Tensor:
-        nothing = 0.0 if isinstance(self.loss, Kendall) else self.loss.empty
         counted = self._counted(self._signs(true, dtype))
-        return torch.where(counted > 0, 0.5, nothing).to(dtype)
+        return torch.where(counted > 0, 0.5, self.nothing).to(dtype)
+
+
+class GradedPairs(PairTruths, _Grades):
+    """Grades: pairs that differ in them count."""
+
+    def __init__(self, loss: PairwiseDisagreement) -> None:
+        super().__init__(loss)
+        self.nothing = loss.empty
+
+
+class RankedPairs(PairTruths, _Orders):
+    """Orders, or ranks with ties: all pairs count, unless ties are excluded."""
+
+    loss: Kendall
+
+    def _worth(self, true: Tensor) -> Tensor:
+        return -(positions_of(true) if self.loss.ties == "refuse" else true)
+
+    def _counted(self, signs: Tensor) -> Tensor:
+        if self.loss.ties == "exclude":
+            return super()._counted(signs)
+        return torch.full_like(signs[:, :1].sum(1), signs.shape[1])
 
     def valid(self, true: Tensor) -> Tensor:
-        if isinstance(self.loss, PairwiseDisagreement):
-            return ((true >= 0) & (true < self.loss.n_grades)).all(1)
-        if self.loss.ties != "refuse":
-            return ((true >= 0) & (true < max(true.shape[1], 2))).all(1)
-        every = torch.arange(true.shape[1], device=true.device)
-        return (torch.sort(true, 1).values == every).all(1)
+        if self.loss.ties == "refuse":
+            return super().valid(true)
+        return ((true >= 0) & (true < max(true.shape[1], 2))).all(1)
+
+    def _allowed(self) -> str:
+        return super()._allowed() if self.loss.ties == "refuse" else "ranks of the items, 0 best"
 
 
 class RelevantPairs(_Grades):
@@ -267,26 +308,24 @@ class RelevantPairs(_Grades):
         return torch.where((true > 0).any(1), 1.0, self.loss.empty).to(dtype)
 
 
-def ranking_truths(loss: OrderLoss) -> Truths:
-    """Truths of a loss on orders that is not judged by gains."""
-    if isinstance(loss, PairwiseDisagreement):
-        return BinaryPairs(loss) if loss.n_grades == 2 else PairTruths(loss)
-    if isinstance(loss, Kendall):
-        return PairTruths(loss)
-    if isinstance(loss, SpearmanRho):
-        return Rho(loss)
-    if isinstance(loss, SpearmanFootrule):
-        return Footrule(loss)
-    if isinstance(loss, Matching):
-        return Partners(loss)
-    if isinstance(loss, MeanAveragePrecision):
-        return RelevantPairs(loss)
-    raise CapabilityError(
-        loss,
-        "targets on the device",
-        "consistruct.torch.TaskLoss",
-        "it has them for the registered losses and for any loss over listed classes",
-    )
+@truths_of.register(OrderLoss)
+def _(loss: OrderLoss) -> Truths:
+    raise no_truths(loss)
+
+
+@truths_of.register(PairwiseDisagreement)
+def _(loss: PairwiseDisagreement) -> Truths:
+    return BinaryPairs(loss) if loss.n_grades == 2 else GradedPairs(loss)
+
+
+truths_of.register(PrecisionAt, PrecisionGains)
+truths_of.register(ExpectedRankUtility, UtilityGains)
+truths_of.register(NDCG, DiscountedGains)
+truths_of.register(Kendall, RankedPairs)
+truths_of.register(SpearmanRho, Rho)
+truths_of.register(SpearmanFootrule, Footrule)
+truths_of.register(Matching, Partners)
+truths_of.register(MeanAveragePrecision, RelevantPairs)
 
 
 def n_present(true: Tensor, present: Tensor | None) -> Tensor:

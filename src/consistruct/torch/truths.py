@@ -8,28 +8,26 @@ rankings. Rankings are in `rankings`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import singledispatch
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.labels.partition import Partition
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.block import Block, Mixed
-from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
 from consistruct.losses.partial_labels import PartialLabels
-from consistruct.losses.rankings.gains import GainLoss
-from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.losses.zero_one import ZeroOne
 from consistruct.scores import Full
 from consistruct.torch.constants import Constants, can_check, ensure
 
-__all__ = ["Truths", "class_count", "one_hot", "truths_of"]
+__all__ = ["Truths", "class_count", "no_truths", "one_hot", "truths_of"]
 
 CLASS_LIMIT = 2**20  # classes whose blocks are looked up in a table
 CHUNK = 2**24  # numbers at a time in a minimum over candidates
@@ -42,6 +40,7 @@ class Truths(Constants):
     """
 
     takes_numbers = True  # whether labels may be floats, as costs and 0/1 vectors are
+    by_item = False  # whether there is one score per item, and a `discount` of each position
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
@@ -130,13 +129,11 @@ class InBlocks(_Classes):
 
     def __init__(self, loss: Block | Mixed) -> None:
         super().__init__(loss)
-        self.eta = loss.eta if isinstance(loss, Mixed) else 0.0
-        partition: Partition = loss.partition
+        partition, self.eta = loss.block_mixture
         self.n_blocks = partition.n_blocks
         every = np.arange(class_count(loss, CLASS_LIMIT))
         if self.eta > 0:
-            assert isinstance(loss.score_space, Full)
-            loss.score_space.require_arrays("targets")
+            Full(loss).require_arrays("targets")
         self.hold_index("blocks", partition.block_of(every))
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
@@ -167,22 +164,25 @@ class Costs(Truths):
 class States(Truths):
     """Hamming loss: the true state of each part, each a share 1/T."""
 
-    loss: Hamming
+    def __init__(self, loss: Loss) -> None:
+        super().__init__(loss)
+        assert loss.wrong_parts is not None
+        self.T, self.n_states = loss.wrong_parts
 
     @property
     def shape(self) -> tuple[int, ...]:
-        assert self.loss.T is not None
-        return (self.loss.T,)
+        assert self.T is not None
+        return (self.T,)
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
-        assert self.loss.T is not None
-        return (one_hot(true, self.loss.n_states, dtype) / self.loss.T).flatten(1)
+        assert self.T is not None
+        return (one_hot(true, self.n_states, dtype) / self.T).flatten(1)
 
     def valid(self, true: Tensor) -> Tensor:
-        return ((true >= 0) & (true < self.loss.n_states)).all(1)
+        return ((true >= 0) & (true < self.n_states)).all(1)
 
     def _allowed(self) -> str:
-        return f"states 0..{self.loss.n_states - 1}"
+        return f"states 0..{self.n_states - 1}"
 
 
 class PricedLabels(Truths):
@@ -348,33 +348,35 @@ class Sum(Truths):
         return torch.stack([term.valid(true) for term in self.terms]).all(0)  # type: ignore[operator]
 
 
+@singledispatch
 def truths_of(loss: Loss) -> Truths:
-    """Truths of a loss as a module, structured wherever its targets are."""
-    from consistruct.torch.rankings import Gains, ranking_truths
-
-    if isinstance(loss, Combination) and loss._joint[1] is not None:
-        return Sum(loss)
-    if isinstance(loss, ZeroOne):
-        return OneClass(loss)
-    if isinstance(loss, Block | Mixed):
-        return InBlocks(loss)
-    if isinstance(loss, CostVectors):
-        return Costs(loss)
-    if isinstance(loss, Hamming):
+    """Truths of a loss as a module, structured wherever its targets are; rankings add theirs."""
+    if loss.wrong_parts is not None:
         return States(loss)
-    if isinstance(loss, LabelCosts):
-        return PricedLabels(loss)
-    if isinstance(loss, FBeta):
-        return SetsBySize(loss)
-    if isinstance(loss, PartialLabels):
-        return Candidates(loss)
-    if isinstance(loss, GainLoss):
-        return Gains(loss)
-    if isinstance(loss, OrderLoss):
-        return ranking_truths(loss)
+    if loss.truths_are_costs:
+        return Costs(loss)
     if loss.truths.shape == ():
         return Table(loss)
-    raise CapabilityError(
+    raise no_truths(loss)
+
+
+truths_of.register(ZeroOne, OneClass)
+truths_of.register(Block, InBlocks)
+truths_of.register(Mixed, InBlocks)
+truths_of.register(LabelCosts, PricedLabels)
+truths_of.register(FBeta, SetsBySize)
+truths_of.register(PartialLabels, Candidates)
+
+
+@truths_of.register(Combination)
+def _(loss: Combination) -> Truths:
+    listed: Callable[[Loss], Truths] = truths_of.dispatch(Loss)
+    return listed(loss) if loss._joint[1] is None else Sum(loss)
+
+
+def no_truths(loss: Loss) -> CapabilityError:
+    """What is raised for a loss whose targets have no tensor form."""
+    return CapabilityError(
         loss,
         "targets on the device",
         "consistruct.torch.TaskLoss",

@@ -18,13 +18,11 @@ from torch.nn.functional import logsigmoid
 from consistruct.exceptions import CapabilityError, NotInSpanError, TooManyLabelsError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
-from consistruct.losses.hamming import Hamming
-from consistruct.scores import Chain
 from consistruct.scores.base import BaseScoreSpace
-from consistruct.surrogates import BaseSurrogate, LinearRegretSurrogate
+from consistruct.surrogates import BaseSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
 from consistruct.torch.constants import Constants
-from consistruct.torch.forms import Diagonal, form_of
+from consistruct.torch.forms import form_of
 from consistruct.torch.truths import Truths, truths_of
 
 __all__ = ["BY_MEMBER", "LISTED", "MARGINS", "Listed", "Quadratic", "Values", "half_mean_square"]
@@ -76,6 +74,10 @@ class Values(Constants):
         """Scores that a network must give."""
         return self.space.width
 
+    def expand(self, theta: Tensor) -> Tensor:
+        """Parameters of `space` from what a network gives, (B, width of the space)."""
+        return theta
+
     def values(self, theta: Tensor, true: Tensor) -> Tensor:
         """Φ(θ, y), (B,)."""
         raise NotImplementedError
@@ -107,13 +109,13 @@ class Quadratic(Values):
         super().__init__(loss, space)
         own = loss.score_space
         self.form = form_of(space)
-        common = self.form.common if isinstance(self.form, Diagonal) else None
+        common = self.form.common
         self._scale = None if common is None else common * self.width
         self.other = space != own
         self.padded = 0
         if not self.other:
             return
-        if isinstance(space, Chain) and isinstance(loss, Hamming):
+        if space.linked_states is not None and loss.wrong_parts is not None:
             self.padded = space.width - own.width
         else:
             every = np.eye(own.width)
@@ -168,7 +170,7 @@ class Listed(Values):
         loss, space = surrogate.loss, surrogate.score_space
         super().__init__(loss, space)
         self.name = surrogate.name
-        self.kappa = surrogate.kappa if isinstance(surrogate, LinearRegretSurrogate) else 1.0
+        self.kappa = surrogate.kappa or 1.0
         self.largest = loss.max_value or 1.0
         self.full = space.one_per_label
         if not self.full:

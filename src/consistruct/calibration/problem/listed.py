@@ -26,7 +26,7 @@ from consistruct.exceptions import TooManyLabelsError
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.scores import Full, Orthonormalised
+from consistruct.scores import Orthonormalised
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["ExplicitProblem", "PairProblem", "explicit_problem", "expresses_listed"]
@@ -131,7 +131,7 @@ def explicit_problem(
             size, limit, f"the dense calibration problem of {loss!r}", "use a structured method"
         )
     L = loss.matrix(limit=limit)
-    if isinstance(space, Full):
+    if space.one_per_label:
         unit = _unit(L - L.min(axis=0))
         weights = space.predictions.weights(limit=limit)
         uniform = space.measure == "uniform"

@@ -79,6 +79,10 @@ class Certificate(Protocol):
     def upper(self) -> Any: ...
 
     @property
+    def scale(self) -> Fraction | None:
+        """exp(log_scale) where both bounds are exact; None where they are floats."""
+
+    @property
     def log_scale(self) -> float: ...
 
     @property

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.protocols import FloatArray
-from consistruct.scores import Separable
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["Coordinates", "orthonormal_coordinates", "paper_coordinates"]
@@ -32,7 +31,7 @@ class Coordinates:
 def paper_coordinates(space: BaseScoreSpace) -> Coordinates:
     """[½, bits] for binary parts, as in the paper; otherwise the basis of the score space."""
     basis = np.eye(space.width)
-    if isinstance(space, Separable) and space.n_states == 2:
+    if space.separate_states == 2:
         T = space.rank - 1
         basis = np.zeros((2 * T, T + 1))
         basis[:2, 0] = 0.5  # ½ = ½(first bit is 0) + ½(first bit is 1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.labels.partition import Partition
-from consistruct.losses import Block, Hamming
+from consistruct.losses import Block
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
@@ -104,12 +104,12 @@ def anchor_laws(loss: Loss, n_anchors: int, noise: float, rng: np.random.Generat
     Modes of neighbouring anchors differ. A Hamming loss has one mode per part, a block loss one
     block; other losses must have listed truths.
     """
-    if isinstance(loss, Hamming):
-        assert loss.T is not None
-        modes = rng.integers(loss.n_states, size=(n_anchors, loss.T))
-        shape = (n_anchors, loss.T, loss.n_states)
-        laws = np.full(shape, noise / loss.n_states)
-        np.put_along_axis(laws, modes[:, :, None], 1.0 - noise + noise / loss.n_states, axis=2)
+    if loss.wrong_parts is not None:
+        T, s = loss.wrong_parts
+        assert T is not None
+        modes = rng.integers(s, size=(n_anchors, T))
+        laws = np.full((n_anchors, T, s), noise / s)
+        np.put_along_axis(laws, modes[:, :, None], 1.0 - noise + noise / s, axis=2)
         return ProductLaws(laws)
     if isinstance(loss, Block):
         sizes = np.array(loss.partition.block_sizes, dtype=np.float64)

@@ -101,8 +101,8 @@ class TokenStates(Statistic):
         return np.asarray(0.5 * squares / error.lengths)
 
     def with_loss(self, loss: Loss) -> Self:
-        if isinstance(loss, Hamming) and loss.T is None and loss.n_states == self.width:
-            return type(self)(loss, self.tags)
+        if loss.wrong_parts == (None, self.width):
+            return type(self)(Hamming(None, self.width), self.tags)
         raise ConsistructError(
             f"states of tokens are for {self.loss!r}, the share of wrong tokens, not for {loss!r}"
         )

@@ -55,6 +55,8 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         Whether X may be a tensor that stays on its device.
     can_stream : bool
         Whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``.
+    by_sums : bool
+        Whether it learns from sums over rows, which merge, so that one pass is exact.
     uses_cv : bool
         Whether the estimator's ``cv`` is the model's own (`Stack`).
     shrinks : bool
@@ -71,6 +73,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     takes_missing: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
     can_stream: ClassVar[bool] = False
+    by_sums: ClassVar[bool] = False
     uses_cv: ClassVar[bool] = False
     shrinks: ClassVar[bool] = False
     estimates: ClassVar[bool] = True

@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
 from consistruct._validation import is_sparse
-from consistruct.learning.statistics import Statistic, TargetValues
-from consistruct.losses import Decision
+from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, Target
 from consistruct.scores.base import BaseScoreSpace
@@ -92,12 +91,11 @@ def coordinates_of(
 
 def _basis(statistic: Statistic) -> tuple[Any, Any]:
     """(width, m) and (m, width) maps: orthonormal for targets, plain columns otherwise."""
-    wide = isinstance(statistic, TargetValues) and statistic.score_space.width > WIDTH_LIMIT
-    costs = isinstance(statistic.loss, Decision)  # they are orthonormal as they are
-    if not isinstance(statistic, TargetValues) or wide or costs:
+    space = statistic.score_space
+    costs = statistic.loss.solver is not None  # they are orthonormal as they are
+    if space is None or space.width > WIDTH_LIMIT or costs:
         plain = sp.csr_array(sp.eye_array(statistic.width))
         return plain, plain
-    space = statistic.score_space
     factor = _factor(space)
     n_columns = factor.shape[1]
     extra = statistic.width - space.width  # an offset that depends on the truth stands alone

@@ -260,9 +260,7 @@ class Linear(TargetModel):
             law: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
             return law
         target = self.surrogate_.expected_target(theta)
-        statistic = self.statistic_
-        assert isinstance(statistic, TargetValues)
-        if statistic.constant_offset is None:
+        if self.statistic_.open_offset:
             return np.column_stack([target, self.surrogate_.expected_offset(theta)])
         return target
 

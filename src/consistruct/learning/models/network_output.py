@@ -96,4 +96,4 @@ class Output:
 
 
 def _open_offset(statistic: Statistic) -> bool:
-    return isinstance(statistic, TargetValues) and statistic.constant_offset is None
+    return statistic.open_offset

@@ -23,7 +23,7 @@ from consistruct.learning.selection.cross_fitting import (
     folds,
     joined,
 )
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
@@ -154,7 +154,7 @@ def translate(own: Statistic, common: Statistic, expected: FloatArray) -> FloatA
     if own == common:
         return expected
     target = own.target(own.project(expected))
-    if isinstance(common, TargetValues) and common.constant_offset is None:
+    if common.open_offset:
         return np.column_stack([target, own.offset(expected)])
     return target
 

@@ -15,7 +15,7 @@ from consistruct.learning.encoding.kinds import (
 )
 from consistruct.learning.encoding.labels import encode_again, prepare_labels
 from consistruct.learning.estimator import verbosity
-from consistruct.learning.models.ridge.model import MOMENTS, Ridge
+from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
 from consistruct.learning.streams.source import Batch, Source
 from consistruct.learning.streams.survey import Survey, survey_batch
@@ -30,7 +30,7 @@ def fit_stream(
     """Fit `estimator` to batches; see `TaskLossClassifier.fit_stream`."""
     source = Source(batches)
     model = stream_model(estimator)
-    by_moments = isinstance(model, Ridge) and model.solver == MOMENTS
+    by_moments = model.by_sums
     if by_moments and passes != 1:
         raise ValueError(
             f"passes={passes} has an effect only with solver='sgd': sums need a single pass"

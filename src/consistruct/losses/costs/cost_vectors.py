@@ -41,6 +41,7 @@ class CostVectors(Loss):
     """
 
     labels_as: ClassVar[str] = "codes"
+    truths_are_costs: ClassVar[bool] = True
 
     k: int
     max_cost: float = 1.0

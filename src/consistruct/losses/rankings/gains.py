@@ -37,8 +37,15 @@ class GainLoss(RelevanceLoss):
     def _gain(self, true: LabelArray) -> FloatArray:
         """Gain of each item, (n_queries, n)."""
 
+    @property
+    def fixed_normaliser(self) -> float | None:
+        """What gains are divided by, where it is the same for every query."""
+        return None
+
     def _normaliser(self, gain: FloatArray) -> FloatArray:
         """What the best order of each query attains, (n_queries,)."""
+        if self.fixed_normaliser is not None:
+            return np.full(len(gain), self.fixed_normaliser)
         return np.asarray(np.sort(gain, axis=1)[:, ::-1] @ self._discount())
 
     def _without_order(self, true: LabelArray) -> np.ndarray:
@@ -156,8 +163,9 @@ class PrecisionAt(GainLoss):
     def _gain(self, true: LabelArray) -> FloatArray:
         return (true > 0).astype(np.float64)
 
-    def _normaliser(self, gain: FloatArray) -> FloatArray:
-        return np.full(len(gain), float(self.q))
+    @property
+    def fixed_normaliser(self) -> float:
+        return float(self.q)
 
     @property
     def max_value(self) -> float:

@@ -30,7 +30,6 @@ from consistruct.guarantees.constants import (
     samples_gap,
     sharp_constants,
 )
-from consistruct.losses import ZeroOne
 from consistruct.protocols import FloatArray
 from consistruct.report.calibration.model import (
     CalibrationReport,
@@ -48,7 +47,6 @@ from consistruct.report.formats import (
     scores_title,
     shown_label,
 )
-from consistruct.scores import Full
 
 __all__ = ["calibration_report"]
 
@@ -209,7 +207,7 @@ def _point(curve: CalibrationFunction, point: CurvePoint, log_envelope: float) -
 
 def _theorem_8(curve: CalibrationFunction, eps: float) -> float | None:
     """log of ε²/2k, for full scores under the uniform measure and a pseudometric loss."""
-    full = isinstance(curve.scores, Full) and curve.measure == "uniform"
+    full = curve.scores.one_per_label and curve.measure == "uniform"
     if curve.surrogate != "quadratic" or not full or curve.distributions is not None:
         return None
     try:
@@ -263,7 +261,7 @@ def _worst_law(curve: CalibrationFunction, eps: float) -> tuple[WorstLaw, str]:
         assert witness.pair is not None
         assert witness.law is not None
         return law_of_numbers(curve.loss, witness.pair, witness.law), "witness of the level"
-    if isinstance(curve._method, FormulaMethod) and isinstance(curve.loss, ZeroOne):
+    if isinstance(curve._method, FormulaMethod) and curve.loss.mistakes_cost_one:
         # two labels share all probability: the proof of the formula
         law = np.array([(1 + eps) / 2, (1 - eps) / 2])
         return WorstLaw((0, 1), np.array([0, 1]), law), "proof of the closed form"

@@ -9,7 +9,6 @@ import numpy as np
 
 from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
-from consistruct.losses import CostVectors, Decision
 from consistruct.protocols import FloatArray
 from consistruct.report.formats import loss_title
 from consistruct.report.learning.baselines import label_kind
@@ -125,7 +124,7 @@ def learning_report(
         raise ValueError("y is empty: a report needs at least one held-out example")
     found = column_notes(X if X_train is None else X_train) if columns is None else columns
     notes = tuple(ColumnEntry(note.name, str(note)) for note in found)
-    if costs is not None and isinstance(model.loss_, CostVectors):
+    if costs is not None and model.loss_.truths_are_costs:
         y, costs = np.asarray(costs), None  # of all decisions, whatever the class: the truths
     if costs is not None:
         return report_of_costs(model, X, np.asarray(y), costs, columns=notes)
@@ -227,7 +226,7 @@ def _confusion(model: Any, labels: str, predicted: Any, truths: Any, test: Any) 
 
 def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:
     """Where the truths are the costs of all decisions, what acting gains."""
-    if not isinstance(model.loss_, CostVectors):
+    if not model.loss_.truths_are_costs:
         return None
     n, k = costs.shape
     # costs do not depend on a class then: any code will do
@@ -267,7 +266,7 @@ def _costliest(losses: FloatArray, inputs: Any, groups: Any) -> tuple[CostlyExam
 
 def _largest(loss: Any, test: Any, losses: FloatArray) -> float:
     """Largest loss that was possible; of decisions, whose costs have no limit, on these rows."""
-    if not isinstance(loss, Decision):
+    if loss.solver is None:
         return float(loss.max_value)
     if not loss.solver.binary:
         return float(losses.max())

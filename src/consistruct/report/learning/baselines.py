@@ -21,7 +21,7 @@ import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
 from consistruct.labels import Classes
-from consistruct.losses import CostVectors, Decision, FBeta, Hamming
+from consistruct.losses import FBeta
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -61,11 +61,11 @@ def label_kind(loss: Loss, codes: LabelArray) -> str:
 def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str | None]:
     """All baselines that make sense for the labels of rows, and why the others do not."""
     found = [Peer(_constant(loss), in_curve=False)]
-    if isinstance(loss, Decision):
+    if loss.solver is not None:
         name = "linear regression, then the oracle"
         found.append(Peer(lambda X, true, new: {name: _two_stage(loss, X, true, new)}))
         return found, "logistic regression is for classes and label sets; these are decisions"
-    if isinstance(loss, CostVectors):
+    if loss.truths_are_costs:
         return [*found, *_cost_regressions(loss)], None
     kind = label_kind(loss, train)
     if kind == "other":
@@ -76,7 +76,7 @@ def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str
             f"{PART_LIMIT}"
         )
     found.append(Peer(_logistic_peer(loss, kind, seed)))
-    if kind == "sets" and isinstance(loss, Hamming):
+    if kind == "sets" and loss.wrong_parts is not None:
         return found, (
             "for the Hamming loss, Bayes decisions are the same as thresholding each label at ½"
         )
@@ -97,7 +97,7 @@ def _constant(loss: Loss) -> Callable[[Any, Any, Any], dict[str, Any]]:
 
 def _logistic_peer(loss: Loss, kind: str, seed: int) -> Callable[[Any, Any, Any], dict[str, Any]]:
     usual = "argmax" if kind == "classes" else "each label at ½"
-    only = kind == "sets" and isinstance(loss, Hamming)  # Bayes decisions are these
+    only = kind == "sets" and loss.wrong_parts is not None  # Bayes decisions are these
 
     def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
         law = LogisticLaw(X, true, kind)
@@ -122,13 +122,14 @@ def _tree_peer(
     return decide
 
 
-def _cost_regressions(loss: CostVectors) -> list[Peer]:
+def _cost_regressions(loss: Loss) -> list[Peer]:
     """Costs by regression, then the cheapest decision."""
+    space = loss.score_space
 
     def peer(name: str, make: Callable[[Any], Any]) -> Peer:
         def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
-            costs = make(X).fit(X, loss.target(true)).predict(new)
-            return {name: loss.score_space.decoder()(-np.asarray(costs).reshape(-1, loss.k))}
+            costs = np.asarray(make(X).fit(X, loss.target(true)).predict(new))
+            return {name: space.decoder()(-costs.reshape(-1, space.width))}
 
         return Peer(decide)
 
@@ -138,7 +139,7 @@ def _cost_regressions(loss: CostVectors) -> list[Peer]:
     ]
 
 
-def _two_stage(loss: Decision, X_train: Any, train: LabelArray, X_test: Any) -> LabelArray:
+def _two_stage(loss: Loss, X_train: Any, train: LabelArray, X_test: Any) -> LabelArray:
     """Costs by least squares, then decisions: what people do first."""
     from sklearn.linear_model import LinearRegression
 
@@ -184,7 +185,7 @@ class LogisticLaw:
             return (probabilities >= 0.5).astype(np.int64)
         best = probabilities.argmax(axis=1)
         # a truth may be no prediction (rectangular costs): then the cheapest one for it
-        if loss.truths.size == loss.n_labels or type(loss).__name__ == "Abstain":
+        if loss.truths.size == loss.n_labels or loss.no_answer is not None:
             return best
         return loss.score_space.decoder()(-dense_target(loss.target(best)))
 

@@ -16,7 +16,7 @@ from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.problem.listed import ExplicitProblem
-from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.provers.levels import Level, exact_level
 from consistruct.calibration.proofs.provers.listed import ListedProver, Proof
@@ -25,7 +25,6 @@ from consistruct.calibration.proofs.provers.reduced import Cells
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["PoolMethod"]
@@ -62,7 +61,7 @@ class PoolMethod(Method):
     def prover(self) -> ListedProver:
         """Exact arithmetic about the same loss and scores."""
         matrix = self.loss.matrix()
-        full = isinstance(self.space, Full)
+        full = self.space.one_per_label
         uniform = self.space.measure == "uniform"
         return ListedProver(
             matrix,
@@ -179,7 +178,7 @@ class PoolMethod(Method):
         rows = self.loss.matrix() / self._unit
         return approximation_error(rows, self.problem.loss) * self._unit
 
-    def certificate(self, eps: float) -> Certificate:
+    def certificate(self, eps: float) -> ListedCertificate:
         self._prove(eps)
         found = self.prover.certificate(Fraction(eps))
         assert found is not None

@@ -14,7 +14,7 @@ from consistruct.calibration.methods.explicit.method import PoolMethod
 from consistruct.calibration.methods.explicit_full.method import ExplicitFullMethod
 from consistruct.calibration.problem.distributions import Distributions
 from consistruct.calibration.problem.listed import explicit_problem
-from consistruct.calibration.proofs import Certificate, ListedCertificate
+from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
@@ -22,7 +22,6 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.matrix import CostMatrix
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["RestrictedMethod"]
@@ -51,7 +50,7 @@ class RestrictedMethod(Method):
     def _method(self, columns: FloatArray) -> PoolMethod | ExplicitFullMethod:
         # constants by column change nothing where the scores contain them; costs must not be < 0
         loss = CostMatrix(columns)
-        if isinstance(self.space, Full):
+        if self.space.one_per_label:
             if self.space.width >= self.fast_from:
                 return ExplicitFullMethod(loss, self.space, self.jobs)
             return PoolMethod(loss, self.space, explicit_problem(loss, self.space))
@@ -116,7 +115,7 @@ class RestrictedMethod(Method):
         parts = [
             method.certificate(eps) if eps <= method.max_eps else None for _, method in self._parts
         ]
-        proofs = [part for part in parts if isinstance(part, ListedCertificate)]
+        proofs = [part for part in parts if part is not None]
         won = min(proofs, key=lambda part: number(part.upper) * part.scale)
         return RestrictedCertificate(
             self.loss.matrix().tolist(),
@@ -124,6 +123,6 @@ class RestrictedMethod(Method):
             eps,
             down(min(number(part.lower) * part.scale for part in proofs)),
             up(number(won.upper) * won.scale),
-            tuple(part if isinstance(part, ListedCertificate) else None for part in parts),
+            tuple(parts),
             parts.index(won),
         )

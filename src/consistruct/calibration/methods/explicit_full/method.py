@@ -14,12 +14,12 @@ from consistruct.calibration.methods.explicit.method import PoolMethod, largest_
 from consistruct.calibration.methods.explicit_full import ExplicitCurve, explicit_curve
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.problem.listed import explicit_problem
-from consistruct.calibration.proofs import Certificate
+from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.filters import Point
 from consistruct.calibration.proofs.provers.listed import Proof
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full
+from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["ExplicitFullMethod"]
 
@@ -31,7 +31,7 @@ class ExplicitFullMethod(Method):
     """Any loss matrix, full scores, any measure."""
 
     loss: Loss
-    space: Full
+    space: BaseScoreSpace  # one score per label
     jobs: int = 1
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class ExplicitFullMethod(Method):
             )
         return points
 
-    def certificate(self, eps: float) -> Certificate:
+    def certificate(self, eps: float) -> ListedCertificate:
         found = self._curve(np.array([eps]))
         if found.status[0] != "certified" and self.space.width <= POLISH_LIMIT:
             return self._pool.certificate(eps)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, cast
+from functools import singledispatch
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from consistruct.calibration.methods.nonquadratic.pairs import PairsMethod, Pair
 from consistruct.calibration.methods.nonquadratic.polyhedral import Hinge, MaxMin, PolyhedralMethod
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.protocols import FloatArray
-from consistruct.scores import Full, Separable
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
@@ -70,7 +70,7 @@ def _require_named_truths(surrogate: BaseSurrogate, decoding: str) -> None:
 
 def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     loss, space = surrogate.loss, surrogate.score_space
-    if decoding == "bayes" and not isinstance(space, Full | Separable):
+    if decoding == "bayes" and not (space.one_per_label or space.separate_states):
         raise ValueError(
             "scores must be None or 'full' with Bayes decoding, which models the distribution of "
             f"the truth and not the predictions, got {space!r}"
@@ -89,17 +89,30 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     return None
 
 
+@singledispatch
 def _solver(surrogate: BaseSurrogate, decoding: str) -> PairSolver[Any]:
-    L: FloatArray = np.asarray(surrogate.loss.matrix(), dtype=np.float64)
-    if isinstance(surrogate, ABSurrogate):
-        return ABSolver(L, surrogate)
-    if isinstance(surrogate, LawSurrogate):
-        return DivergenceSolver(L, surrogate.divergence, cast(Literal["argmax", "bayes"], decoding))
-    if isinstance(surrogate, LinearRegretSurrogate):
-        mixed = MixedDecisionSolver(L, surrogate.kappa)
-        mixed.require_few_sets()
-        return mixed
     raise AssertionError(f"no solver of pairs for {surrogate.name}")
+
+
+@_solver.register(ABSurrogate)
+def _(surrogate: ABSurrogate, decoding: str) -> PairSolver[Any]:
+    return ABSolver(_matrix(surrogate), surrogate)
+
+
+@_solver.register(LawSurrogate)
+def _(surrogate: LawSurrogate, decoding: Literal["argmax", "bayes"]) -> PairSolver[Any]:
+    return DivergenceSolver(_matrix(surrogate), surrogate.divergence, decoding)
+
+
+@_solver.register(LinearRegretSurrogate)
+def _(surrogate: LinearRegretSurrogate, decoding: str) -> PairSolver[Any]:
+    mixed = MixedDecisionSolver(_matrix(surrogate), surrogate.kappa)
+    mixed.require_few_sets()
+    return mixed
+
+
+def _matrix(surrogate: BaseSurrogate) -> FloatArray:
+    return np.asarray(surrogate.loss.matrix(), dtype=np.float64)
 
 
 def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
@@ -109,7 +122,7 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
     assert loss.n_labels is not None
     free = space.rank == loss.n_labels
     reaches_all = free and space.measure == "uniform"
-    divergence = surrogate.divergence if isinstance(surrogate, LawSurrogate) else None
+    divergence = surrogate.divergence
     if decoding == "bayes" and divergence == "KL":
         # Pinsker: total variation at least ε/2Lmax
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, bayes=True)
@@ -117,9 +130,9 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
         # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
         scale = -math.log(loss.truths.size)
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
-    if isinstance(surrogate, LinearRegretSurrogate) and free:  # no measure enters it
-        k, kappa = loss.n_labels, surrogate.kappa
-        return LooseMethod(loss, space, reason, 0.25 / kappa, upper, linear=1 / k)
+    if surrogate.kappa is not None and free:  # no measure enters it
+        rate = 0.25 / surrogate.kappa
+        return LooseMethod(loss, space, reason, rate, upper, linear=1 / loss.n_labels)
     if surrogate.name in ("logistic", "exponential") and reaches_all:
         # G'' ≥ 4/Lmax², and (2/Lmax²)(x² + (ε − x)²) is least at ε²/Lmax²
         return LooseMethod(loss, space, reason, 1 / l_max**2, upper, -math.log(loss.n_labels))

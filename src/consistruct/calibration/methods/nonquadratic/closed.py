@@ -12,10 +12,7 @@ from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.exceptions import ConsistructError
-from consistruct.losses.hamming import Hamming
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.protocols import FloatArray
-from consistruct.scores import Separable
 from consistruct.surrogates import SURROGATES, BaseSurrogate
 
 __all__ = ["FormulaMethod", "bracket", "closed_form"]
@@ -102,13 +99,14 @@ def closed_form(surrogate: BaseSurrogate) -> FormulaMethod | None:
     loss, space, name = surrogate.loss, surrogate.score_space, surrogate.name
     if name not in SURROGATES or type(surrogate) is not SURROGATES[name].cls:
         return None  # a class of the user's own
-    if name == "log" and isinstance(loss, Hamming) and isinstance(space, Separable):
+    parts = loss.wrong_parts
+    if name == "log" and parts is not None and space.separate_states is not None:
         # The parts separate: min Σ_t h(δ_t) with mean δ = ε, h the 0-1 curve of one part, which
         # is convex and does not depend on the number of states. So all δ_t = ε.
-        assert loss.T is not None
+        assert parts[0] is not None
         formula = "(T/2)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]"
-        return FormulaMethod(formula, _half, Fraction(loss.T), "ZeroOne(s) for one part")
-    if isinstance(loss, ZeroOne) and loss.n_labels and loss.n_labels >= 2:
+        return FormulaMethod(formula, _half, Fraction(parts[0]), "ZeroOne(s) for one part")
+    if loss.mistakes_cost_one and loss.n_labels and loss.n_labels >= 2:
         found = _ZERO_ONE.get(name)
         if found is not None and space.rank == loss.n_labels and space.measure == "uniform":
             formula, value, per_label = found

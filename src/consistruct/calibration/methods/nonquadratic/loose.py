@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 
@@ -134,32 +134,42 @@ def _tilted(gap: FloatArray, eps: float) -> FloatArray:
     return q / q.sum()
 
 
+@singledispatch
 def excess_at_zero(surrogate: BaseSurrogate) -> Excess:
     """Upper bound on the excess of scores f = 0 under a distribution."""
-    if isinstance(surrogate, ABSurrogate):
-        family = ABFamily(surrogate)
-
-        def ab(L: FloatArray, q: FloatArray) -> float:
-            ell = L @ q
-            return float(family.excess(ell, np.zeros(len(ell))).mean())
-
-        return ab
-    if isinstance(surrogate, LawSurrogate):
-        if surrogate.divergence == "KL":
-            return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
-        return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())
-    if isinstance(surrogate, LinearRegretSurrogate):
-        kappa = surrogate.kappa
-
-        def mixed(L: FloatArray, q: FloatArray) -> float:
-            # at f = 0 the mixed decision is uniform and every estimate is κ/k
-            ell = L @ q
-            square = float(((ell - kappa / len(ell)) ** 2).sum()) / (2 * kappa)
-            return square + float(ell.mean() - ell.min())
-
-        return mixed
     if surrogate.excess == "hinge":
         # Φ_q(0) − ⟨L, q ⊗ q⟩, a coupling of q with itself
         return lambda L, q: float(q @ L.max(axis=0) - q @ L @ q)
     # max-min margin: max_p min_c (Lp)_c − min_c (Lq)_c, the first at most the least column maximum
     return lambda L, q: float(L.max(axis=1).min() - (L @ q).min())
+
+
+@excess_at_zero.register(ABSurrogate)
+def _(surrogate: ABSurrogate) -> Excess:
+    family = ABFamily(surrogate)
+
+    def excess(L: FloatArray, q: FloatArray) -> float:
+        ell = L @ q
+        return float(family.excess(ell, np.zeros(len(ell))).mean())
+
+    return excess
+
+
+@excess_at_zero.register(LawSurrogate)
+def _(surrogate: LawSurrogate) -> Excess:
+    if surrogate.divergence == "KL":
+        return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
+    return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())
+
+
+@excess_at_zero.register(LinearRegretSurrogate)
+def _(surrogate: LinearRegretSurrogate) -> Excess:
+    kappa = surrogate.kappa
+
+    def excess(L: FloatArray, q: FloatArray) -> float:
+        # at f = 0 the mixed decision is uniform and every estimate is κ/k
+        ell = L @ q
+        square = float(((ell - kappa / len(ell)) ** 2).sum()) / (2 * kappa)
+        return square + float(ell.mean() - ell.min())
+
+    return excess

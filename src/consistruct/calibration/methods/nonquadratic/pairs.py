@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.proofs.base import (
     Certificate,
-    PlainCertificate,
     WorstLaw,
     down,
     law_of_numbers,
@@ -180,7 +179,7 @@ class PairsMethod(Method):
         found = self._solve(eps)
         status = status_of(found.lower, found.upper, 1.0)
         pair = self._labels(found.pair)
-        exact = found.scale if isinstance(found, PlainCertificate) else None
+        exact = found.scale
         if exact is None and status == "certified":
             status = "numerical"
         return CurvePoint(
@@ -231,6 +230,7 @@ class PairsCertificate:
     pair: Pair
     proofs: Mapping[Pair, PairProof]
     log_scale: float
+    scale: ClassVar[None] = None  # bounds are floats
 
     @property
     def law(self) -> FloatArray:

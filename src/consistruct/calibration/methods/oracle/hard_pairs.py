@@ -10,7 +10,6 @@ import numpy as np
 from consistruct.exceptions import FamilyError
 from consistruct.losses.base import Loss
 from consistruct.protocols import IntArray, LabelArray
-from consistruct.scores import Chain, Separable
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["HardPairs", "PairGuesses", "SampledPairs"]
@@ -33,12 +32,13 @@ class HardPairs:
     i and j agree and −1 where they differ; Theorem 7 bounds H_ij by ε² over twice this.
     """
 
-    def __init__(self, space: Separable | Chain) -> None:
-        if space.T is None:
+    def __init__(self, space: BaseScoreSpace) -> None:
+        n_states = space.linked_states or space.separate_states
+        if space.n_labels is None or n_states is None:
             raise FamilyError(space, "compare labels")
         self.space = space
-        self.T = space.T
-        self.edges = isinstance(space, Chain)
+        (self.T,), self.n_states = space.predictions.shape, n_states
+        self.edges = space.linked_states is not None
 
     def least_difference(self, eps: float) -> int:
         """In how many parts i and j must differ for an excess risk of ε (Hamming loss)."""
@@ -55,7 +55,7 @@ class HardPairs:
         """
         if not self.edges:
             return np.ones(self.T, dtype=np.int64)
-        s = self.space.n_states
+        s = self.n_states
         levels = (s - 1, -1)  # agree, differ
         blocked = float("inf")
         best = np.full((2, needed + 1), blocked)

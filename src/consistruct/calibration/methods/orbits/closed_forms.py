@@ -16,7 +16,6 @@ from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.scores import Blocks, Full, Separable
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["FORMS", "ClosedForm", "Quadratic", "RationalPiece", "closed_form"]
@@ -89,7 +88,7 @@ def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     """The closed form for this loss and these scores, or None."""
     if space.measure != "uniform":
         return None
-    finds = next((finds for cls, finds in FORMS.items() if isinstance(loss, cls)), ())
+    finds = next((finds for cls, finds in FORMS.items() if isinstance(loss, cls)), (_hamming_own,))
     found = (find(loss, space) for find in finds)
     return next((form for form in found if form is not None), None)
 
@@ -103,13 +102,13 @@ def _parabola(a: Fraction) -> tuple[RationalPiece, ...]:
 
 
 def _zero_one(loss: ZeroOne, space: BaseScoreSpace) -> ClosedForm | None:
-    if not isinstance(space, Full) or loss.k < 2:
+    if not space.one_per_label or loss.k < 2:
         return None
     return ClosedForm("0-1 loss, full scores", "ε²/4k", _parabola(QUARTER), Fraction(1, loss.k))
 
 
 def _block_full(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
-    if not isinstance(space, Full) or loss.partition.n_blocks < 2:
+    if not space.one_per_label or loss.partition.n_blocks < 2:
         return None
     # 2s/(s+1) grows with s, so the smallest block decides
     s = min(loss.partition.block_sizes)
@@ -128,16 +127,17 @@ def _block_own(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", pieces)
 
 
-def _hamming_own(loss: Hamming, space: BaseScoreSpace) -> ClosedForm | None:
-    if loss.T is None or not isinstance(space, Separable):
+def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
+    T, n_states = loss.wrong_parts or (None, 0)
+    if T is None or space.separate_states is None:
         return None
-    pieces = _parabola(QUARTER / (loss.n_states * loss.T))
+    pieces = _parabola(QUARTER / (n_states * T))
     return ClosedForm("Hamming loss, separable scores", "ε²/4sT", pieces)
 
 
 def _mixed_full(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes)
-    if not isinstance(space, Full) or len(sizes) != 1:
+    if not space.one_per_label or len(sizes) != 1:
         return None
     s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if s < 2 or b < 2 or eta == 0:
@@ -156,7 +156,7 @@ def _mixed_full(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
 
 def _mixed_blocks(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes)
-    if not isinstance(space, Blocks) or len(sizes) != 1:
+    if space.partition is None or len(sizes) != 1:
         return None
     s, eta, b = sizes.pop(), Fraction(loss.eta), loss.partition.n_blocks
     if space.partition != loss.partition or s < 2 or b < 2 or eta >= 1:

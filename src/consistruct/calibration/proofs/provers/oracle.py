@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,14 @@ from consistruct.losses import (
     Matching,
     MeanAveragePrecision,
     PairwiseDisagreement,
-    PrecisionAt,
     SpearmanFootrule,
     SpearmanRho,
 )
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.losses.hamming import Hamming
 from consistruct.losses.rankings.gains import GainLoss
+from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.protocols import FloatArray
-from consistruct.scores import Chain
 from consistruct.scores.base import BaseScoreSpace
 
 __all__ = ["ExactPoint", "OracleProver", "oracle_prover"]
@@ -190,8 +188,10 @@ def _raised(law: list[float], gaps: list[Fraction], eps: Fraction) -> list[float
 
 def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
     """The exact form of a loss; raises ConsistructError, in one line, where there is none."""
-    if isinstance(loss, Hamming) and isinstance(space, Chain) and (space.T or 0) >= 2:
-        return OracleProver("states", {"T": space.T, "n_states": space.n_states})
+    if loss.wrong_parts is not None and space.linked_states is not None:
+        T, n_states = loss.wrong_parts
+        if T is not None and T >= 2:
+            return OracleProver("states", {"T": T, "n_states": n_states})
     if space == loss.score_space:
         if isinstance(loss, FBeta):
             return OracleProver(
@@ -209,26 +209,14 @@ def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
     raise ConsistructError(f"no exact proof is known for {loss!r} with {space!r}")
 
 
+@singledispatch
 def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
-    """Kind and plain data of a loss on orders."""
-    if isinstance(loss, GainLoss):
-        table = loss._gain(np.arange(loss.n_grades)[:, None])
-        return "orders", {
-            "name": "gains",
-            "discount": loss._discount().tolist(),
-            "gains": table.ravel().tolist(),
-            "normaliser": float(loss.q) if isinstance(loss, PrecisionAt) else None,
-        }
-    if isinstance(loss, PairwiseDisagreement) and loss.n_grades == 2:
-        return "orders", {"name": "pairwise", "n": loss.n}
-    if isinstance(loss, PairwiseDisagreement):
-        graded = {"truths": "grades", "grades": loss.n_grades, "ties": "exclude"}
-        return "pairs", {"name": "signs", "n": loss.n, **graded}
-    if isinstance(loss, Kendall):
-        ties = "exclude" if loss.ties == "exclude" else "count"
-        ranks = max(loss.n or 2, 2)
-        truths = {"truths": "orders"} if loss.ties == "refuse" else {"truths": "ranks"}
-        return "pairs", {"name": "signs", "n": loss.n, **truths, "grades": ranks, "ties": ties}
+    """Kind and plain data of a loss on orders; None for other losses."""
+    return None
+
+
+@_order_loss.register(OrderLoss)
+def _(loss: OrderLoss) -> tuple[str, dict[str, Any]] | None:
     names: dict[type[Loss], tuple[str, str]] = {
         SpearmanRho: ("orders", "rho"),
         SpearmanFootrule: ("orders", "footrule"),
@@ -238,5 +226,31 @@ def _order_loss(loss: Loss) -> tuple[str, dict[str, Any]] | None:
     if type(loss) not in names:
         return None
     kind, name = names[type(loss)]
-    n: Any = getattr(loss, "n")  # noqa: B009  (all four have it)
-    return kind, {"name": name, "n": n}
+    return kind, {"name": name, "n": loss.n}
+
+
+@_order_loss.register(GainLoss)
+def _(loss: GainLoss) -> tuple[str, dict[str, Any]]:
+    table = loss._gain(np.arange(loss.n_grades)[:, None])
+    return "orders", {
+        "name": "gains",
+        "discount": loss._discount().tolist(),
+        "gains": table.ravel().tolist(),
+        "normaliser": loss.fixed_normaliser,
+    }
+
+
+@_order_loss.register(PairwiseDisagreement)
+def _(loss: PairwiseDisagreement) -> tuple[str, dict[str, Any]]:
+    if loss.n_grades == 2:
+        return "orders", {"name": "pairwise", "n": loss.n}
+    graded = {"truths": "grades", "grades": loss.n_grades, "ties": "exclude"}
+    return "pairs", {"name": "signs", "n": loss.n, **graded}
+
+
+@_order_loss.register(Kendall)
+def _(loss: Kendall) -> tuple[str, dict[str, Any]]:
+    ties = "exclude" if loss.ties == "exclude" else "count"
+    ranks = max(loss.n or 2, 2)
+    truths = {"truths": "orders"} if loss.ties == "refuse" else {"truths": "ranks"}
+    return "pairs", {"name": "signs", "n": loss.n, **truths, "grades": ranks, "ties": ties}

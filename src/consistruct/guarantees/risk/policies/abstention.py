@@ -9,7 +9,6 @@ import numpy as np
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy, two_valued
 from consistruct.guarantees.risk.views import View
 from consistruct.learning.estimator import TargetEstimator
-from consistruct.losses import Abstain
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Abstention", "Deferral"]
@@ -41,8 +40,8 @@ class _AnswerOrNot(Family):
     def present(self, rungs: IntArray) -> Any:
         loss = self.view.loss
         quiet = self.silent | (rungs == 1)
-        if isinstance(loss, Abstain):  # it has a label for no answer
-            return self.view.present(np.where(quiet, loss.k, self.view.codes))
+        if loss.no_answer is not None:
+            return self.view.present(np.where(quiet, loss.no_answer, self.view.codes))
         return self.view.without(self.view.present(self.view.codes), quiet)
 
 
@@ -71,7 +70,7 @@ class Abstention(Policy):
         return two_valued(options.loss)
 
     def family(self, view: View, options: Options) -> Family:
-        own = view.codes == view.loss.k if isinstance(view.loss, Abstain) else None
+        own = None if view.loss.no_answer is None else view.codes == view.loss.no_answer
         return _AnswerOrNot(view, view.expected_loss, own)
 
 

@@ -69,7 +69,7 @@ class _ByProbability(Policy):
         for loss in (estimator.loss_, options.loss):
             if not isinstance(loss, LabelSetLoss) or loss.predictions.size is None:
                 return "predictions are not sets of labels"
-            if getattr(loss, "n_states", 2) != 2:
+            if loss.wrong_parts is not None and loss.wrong_parts[1] != 2:
                 return "parts have more than two states"
         if options.loss.truths.shape != estimator.loss_.truths.shape:
             return "the loss that is promised has another number of labels"

@@ -22,7 +22,6 @@ from consistruct.learning.models.costs.search import (
 from consistruct.learning.models.costs.tuning import tuned
 from consistruct.learning.models.features.feature_maps import FeatureMap, one_thread_if
 from consistruct.learning.statistics import Statistic
-from consistruct.losses import Decision
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import make_surrogate
 
@@ -133,7 +132,7 @@ class Costs(TargetModel):
         return self
 
     def _checked(self, statistic: Statistic) -> tuple[list[Any], list[float]]:
-        if not isinstance(statistic.loss, Decision):
+        if statistic.loss.solver is None:
             raise TypeError(
                 f"Costs estimates cost vectors for the loss Decision, got {statistic.loss!r}; use "
                 f"Ridge or Regressor"

@@ -36,7 +36,6 @@ from consistruct.learning.models.costs.weighted_ridge import (
 from consistruct.learning.models.features.feature_maps import FeatureMap, Scaling
 from consistruct.learning.selection.cross_fitting import cross_fit
 from consistruct.learning.statistics import Statistic
-from consistruct.losses import Decision
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry"]
@@ -92,8 +91,8 @@ class Search:
     def _judged_rows(self, asked: int | None) -> IntArray:
         """Rows on which finalists are compared by regret."""
         if asked is None:
-            loss = self.statistic.loss
-            fast = isinstance(loss, Decision) and loss.solver.fast
+            solver = self.statistic.loss.solver
+            fast = solver is not None and solver.fast
             asked = FAST_ROWS if fast else SLOW_ROWS
         n = len(self.X)
         return np.arange(n) if asked >= n else np.sort(self.rng.choice(n, asked, replace=False))

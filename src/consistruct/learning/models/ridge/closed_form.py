@@ -26,7 +26,7 @@ from consistruct.learning.models.ridge.selection import (
     Selection,
     Spectrum,
 )
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 
 __all__ = ["ClosedForm", "DualRidge", "RidgeFit", "output_penalty"]
@@ -405,7 +405,7 @@ def output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
     """How a regulariser weighs the outputs."""
     if regularizer == "gram":
         return OutputPenalty.gram(statistic.width)
-    if not isinstance(statistic, TargetValues) or statistic.constant_offset is None:
+    if statistic.score_space is None or statistic.open_offset:
         raise ValueError(
             f"regularizer='weights' penalises weights in the coordinates of a score space, which "
             f"{statistic!r} does not have; use regularizer='gram'"

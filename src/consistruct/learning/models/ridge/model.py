@@ -167,6 +167,10 @@ class Ridge(FitsMoments, TargetModel):
     def can_stream(self) -> bool:  # type: ignore[override]
         return self.solver in ("sgd", MOMENTS) or isinstance(self.solver, AveragedSGD)
 
+    @property
+    def by_sums(self) -> bool:  # type: ignore[override]
+        return self.solver == MOMENTS
+
     def fit(
         self,
         X: Any,

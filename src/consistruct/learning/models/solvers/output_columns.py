@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct.learning.statistics import Statistic, TargetValues
-from consistruct.losses import Hamming
+from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, Target
-from consistruct.scores import Separable
 
 __all__ = ["OutputColumns"]
 
@@ -60,11 +58,7 @@ def _parts(statistic: Statistic) -> tuple[int, float] | None:
     """Number of parts and the sum of the columns of each; None where no sum is fixed."""
     if statistic.of_classes:
         return 1, 1.0
-    if (
-        isinstance(statistic, TargetValues)
-        and isinstance(statistic.loss, Hamming)
-        and isinstance(statistic.score_space, Separable)
-        and statistic.loss.T is not None
-    ):
-        return statistic.loss.T, -1.0 / statistic.loss.T
-    return None
+    space, parts = statistic.score_space, statistic.loss.wrong_parts
+    if space is None or space.separate_states is None or parts is None or parts[0] is None:
+        return None
+    return parts[0], -1.0 / parts[0]
