@@ -305,6 +305,13 @@ def test_groups_that_cannot_be_held_out(groups, message):
         linear(cv=3).fit(X, y, groups=groups)
 
 
+def test_words_in_a_table_for_numbers_name_the_ways_out():
+    table = pd.DataFrame(X, columns=list("abcd")).assign(town="Ulm")
+    message = r"contains words .*'Ulm'.*model='auto', .* or Prepared\(transformer, Ridge\(\)\)"
+    with pytest.raises(ValueError, match=message):
+        linear().fit(table, y)
+
+
 def test_folds_that_can_be_read_once_are_refused():
     with pytest.raises(TypeError, match=r"read only once; pass list\(cv\)"):
         linear(cv=KFold(3).split(X)).fit(X, y)

@@ -177,14 +177,23 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
     if model.raw_inputs and _is_table(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return X
-    values = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=("allow-nan" if model.takes_missing else not (reset and known_finite(X))),
-    )
+    finite = "allow-nan" if model.takes_missing else not (reset and known_finite(X))
+    try:
+        values = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X contains words ({error}), and {type(model).__name__} takes numbers; use "
+            f"model='auto', which reads tables, or Prepared(transformer, {type(model).__name__}())"
+        ) from None
     if reset:
         estimator.input_scale_ = input_scale(values)
     return scaled_inputs(values, estimator.input_scale_)
