@@ -258,10 +258,16 @@ def _forest(X: Any, codes: LabelArray) -> Any:
 def _boosting(X: Any, codes: LabelArray) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
+    from consistruct.learning.selection.columns import Columns
+
     # early stopping holds out a tenth of the rows, in which every class must occur
     counts = np.unique(codes, return_counts=True)[1]
     early = len(codes) >= 10 * len(counts) and bool(counts.min() >= EARLY_ROWS)
-    return _of_trees(X, HistGradientBoostingClassifier(early_stopping=early, random_state=0))
+    categories = [] if is_sparse(X) else Columns.of(X).coded()
+    boosting = HistGradientBoostingClassifier(
+        early_stopping=early, categorical_features=categories or None, random_state=0
+    )
+    return _of_trees(X, boosting)
 
 
 def _of_trees(X: Any, model: Any) -> Any:
