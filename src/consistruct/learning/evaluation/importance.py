@@ -56,9 +56,10 @@ class Importance:
 def permutation_importance(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     groups: Any = None,
+    costs: Any = None,
     n_repeats: int = 5,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -75,6 +76,8 @@ def permutation_importance(
     X, y, groups
         As in the estimator's `task_losses`: a table, a list of sequences or queries, or rows with
         `groups`. Columns of tokens and items are shuffled over all of them.
+    costs : (n, k) or (n, k, m) array, optional
+        For a model that was fitted with costs of each example; (n, k) in place of y.
     n_repeats : int
         Shuffles of each column.
     sample_weight : (n,) array, optional
@@ -100,7 +103,8 @@ def permutation_importance(
     check_count(n_repeats, "n_repeats")
     inputs = _columns_of(X)
     seeds = generator(random_state).integers(2**63, size=len(inputs.names))
-    settings = {} if groups is None else {"groups": groups}
+    given = {"groups": groups, "costs": costs}
+    settings = {name: value for name, value in given.items() if value is not None}
     before = estimator.task_losses(X, y, **settings)
     share = np.ones(len(before)) if sample_weight is None else np.asarray(sample_weight, float)
     share = share / share.sum()
