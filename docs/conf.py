@@ -39,7 +39,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"(ArrayLike|NDArray|Generator|RandomState|optional|Axes|Expr|Group)"),
     (r"py:class", r"dict\[str"),  # an annotation that autodoc cuts at its comma
     (r"py:class", r"BaseScoreSpace"),  # what score spaces share; its members are documented
-    (r"py:class", r"(polyhedral\.Problem|UpperPoint|PairSearch)"),  # not public
+    (r"py:class", r"(polyhedral\.Problem|UpperPoint|PairSearch|Witness)"),  # not public
     (r"py:class", r"Proof"),  # what a prover hands to its certificate; not public
 ]
 
