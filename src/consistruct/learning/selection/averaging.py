@@ -47,7 +47,7 @@ class ProperTimesTask(Criterion):
 
     The log loss is steady and knows no costs, the task loss knows them and is noisy: the product
     asks for both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
-    or by a log loss with the classes weighted by their costs, costs 5 to 10 % more. On 46 others:
+    or by a log loss with the classes weighted by their costs, costs 5 to 10 % more. On 45 others:
     small shares, and adding as long as anything is gained, cost 2 % less than equal turns that
     stop at gains of 2e-4.)
     """
