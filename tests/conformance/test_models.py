@@ -19,6 +19,7 @@ from consistruct.learning.encoding.rankings import read_queries
 from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.models import (
     MODELS,
+    Boosting,
     Chain,
     Costs,
     Items,
@@ -77,6 +78,23 @@ CASES = {
         Probabilities(LogisticRegression(tol=1e-8)),
         {"estimator": GaussianNB()},
         {"tolerance": 1e-5},
+    ),
+    "boosting": Case(
+        Boosting(60, learning_rate=0.1, depth=3, patience=5, row_share=0.7, column_share=0.5),
+        {
+            "rounds": 1,
+            "learning_rate": 0.3,
+            "depth": 1,
+            "l2": 9.0,
+            "row_share": 0.3,
+            "most_rows": 10,
+            "column_share": 1.0,
+            "bins": 3,
+            "validation_fraction": 0.0,
+            "patience": 1,
+            "n_jobs": 2,
+        },
+        {"exact_weights": False},  # rows are drawn
     ),
     "linear": Case(
         Linear("log", features="nystroem", kernel="rbf", n_components=20, **KERNEL),

@@ -69,6 +69,7 @@ from consistruct.learning.files.scikit_checks import check_content
 from consistruct.learning.files.scikit_parts import join_parts, split_parts
 from consistruct.learning.models import (
     MODELS,
+    Boosting,
     Chain,
     Costs,
     Items,
@@ -187,6 +188,7 @@ PRICES = np.abs(np.hstack([X, X]))[:, :4]
 ESTIMATORS = {
     "ridge": (TaskLossClassifier(model=Ridge(StandardScaler())), (X, Y)),
     "linear": (TaskLossClassifier(model=Linear("log")), (X, Y)),
+    "boosting": (TaskLossClassifier("fbeta", Boosting(5)), (X, SETS)),
     "regressor": (TaskLossClassifier("fbeta", Regressor()), (X, SETS)),
     "probabilities": (TaskLossClassifier("fbeta", Probabilities()), (X, SETS)),
     "prepared": (TaskLossClassifier(model=Prepared(StandardScaler(), Linear())), (X, Y)),

@@ -52,6 +52,8 @@ VALUES = [
     ("learning", "consistruct.learning.recalibration", ("Contrast", "Temperature", "Unchanged")),
     ("learning", "consistruct.learning.models.features.feature_maps", ("Kernel",)),
     ("learning", "consistruct.learning.models.coordinates", ("Coordinates",)),
+    ("learning", "consistruct.learning.models.boosting.bins", ("Bins",)),
+    ("learning", "consistruct.learning.models.boosting.trees", ("Trees",)),
     ("learning", "consistruct.learning.models.probabilities", ("Question",)),
     ("learning", "consistruct.learning.models.chain.chain_weights", ("ChainWeights",)),
     ("learning", "consistruct.learning.models.chain.sgd", ("TrainingState",)),

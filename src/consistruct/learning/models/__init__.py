@@ -17,6 +17,7 @@ from consistruct._validation import check_jobs
 from consistruct.learning.models.base import LeftOut, TargetModel
 
 if TYPE_CHECKING:
+    from consistruct.learning.models.boosting.model import Boosting
     from consistruct.learning.models.chain.model import Chain
     from consistruct.learning.models.costs.model import Costs
     from consistruct.learning.models.items.model import Items
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from consistruct.learning.models.torch import Torch
 
 __all__ = [
+    "Boosting",
     "Chain",
     "Costs",
     "Items",
@@ -48,6 +50,7 @@ MODELS: dict[str, tuple[str, str]] = {
     "ridge": ("consistruct.learning.models.ridge.model", "Ridge"),
     "regressor": ("consistruct.learning.models.regressor", "Regressor"),
     "probabilities": ("consistruct.learning.models.probabilities", "Probabilities"),
+    "boosting": ("consistruct.learning.models.boosting.model", "Boosting"),
     "linear": ("consistruct.learning.models.linear", "Linear"),
     "costs": ("consistruct.learning.models.costs.model", "Costs"),
     "chain": ("consistruct.learning.models.chain.model", "Chain"),

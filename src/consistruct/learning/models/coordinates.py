@@ -25,6 +25,7 @@ __all__ = ["WIDTH_LIMIT", "Coordinates", "coordinates_of"]
 
 WIDTH_LIMIT = 2048  # wider score spaces are fitted column by column: the factor is cubic
 CONSTANT = 1e-12  # relative: a column that varies less is rounding
+WORST_PIVOT = 2e-4  # of the factor, relative to the first: a smaller one is next to singular
 PIVOT_TOLERANCE = 1e-10  # relative to the largest variance
 
 
@@ -90,13 +91,17 @@ def coordinates_of(
 
 
 def _basis(statistic: Statistic) -> tuple[Any, Any]:
-    """(width, m) and (m, width) maps: orthonormal for targets, plain columns otherwise."""
+    """(width, m) and (m, width) maps: orthonormal for targets where that is well conditioned."""
     space = statistic.score_space
     costs = statistic.loss.solver is not None  # they are orthonormal as they are
+    plain = sp.csr_array(sp.eye_array(statistic.width))
     if space is None or space.width > WIDTH_LIMIT or costs:
-        plain = sp.csr_array(sp.eye_array(statistic.width))
         return plain, plain
     factor = _factor(space)
+    if factor is None:
+        # some predictions are so rare under the measure that the way back would be noise (F-beta of
+        # more than four labels)
+        return plain, plain
     n_columns = factor.shape[1]
     extra = statistic.width - space.width  # an offset that depends on the truth stands alone
     into = np.zeros((statistic.width, n_columns + extra))
@@ -108,13 +113,19 @@ def _basis(statistic: Statistic) -> tuple[Any, Any]:
     return into, out
 
 
-def _factor(space: BaseScoreSpace) -> FloatArray:
-    """K = (m, L) with KKᵀ = Ḡ, (width, rank): the mean score and a factor of the covariance."""
+def _factor(space: BaseScoreSpace) -> FloatArray | None:
+    """K = (m, L) with KKᵀ = Ḡ, (width, rank): the mean score and a factor of the covariance.
+
+    None where the last pivots of the factor are so small that K is next to singular.
+    """
     gram = space.gram().dense(limit=WIDTH_LIMIT)
     mean = space.mean_embedding()
     covariance = gram - np.outer(mean, mean)
     tolerance = PIVOT_TOLERANCE * float(np.diag(gram).max(initial=0.0))
     lower, pivots, rank, _ = dpstrf(covariance, tol=tolerance, lower=1)
+    sizes = np.abs(np.diag(lower))[: int(rank)]  # never increasing
+    if rank > 0 and sizes[-1] < WORST_PIVOT * sizes[0]:
+        return None
     factor = np.zeros((space.width, int(rank)))
     factor[pivots - 1] = np.tril(lower)[:, : int(rank)]
     return np.column_stack([mean, factor])

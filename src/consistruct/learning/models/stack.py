@@ -319,7 +319,8 @@ class Stack(TargetModel):
                     self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
                 )
             estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
-        weights, alone = greedy_weights(estimates, criterion_for(self.statistic_, truths, weight))
+        criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)
+        weights, alone = greedy_weights(estimates, criterion)
         if self.combine == "best":
             weights = np.zeros(len(used))
             weights[alone.argmin()] = 1.0
@@ -333,8 +334,7 @@ class Stack(TargetModel):
             if loss.decodes_cheaply:
                 losses = loss(self.statistic_.decode(expected), truths)
                 trial.task_loss = float(np.average(losses, weights=weight))
-        total = sum(share * expected for share, expected in zip(weights, estimates, strict=True))
-        self._left_out = LeftOut(sample.rows[rows], np.asarray(total))
+        self._left_out = LeftOut(sample.rows[rows], _mean(weights, estimates))
         self.portfolio_ = [trial.entry() for trial in trials]
 
     def _common(self, trial: Trial, expected: FloatArray) -> FloatArray:
@@ -396,3 +396,9 @@ class Stack(TargetModel):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_left_out": None}  # training estimates are not part of the model
+
+
+def _mean(weights: FloatArray, estimates: Sequence[FloatArray]) -> FloatArray:
+    """Of all estimates with their weights, those without left out."""
+    used = [(share, one) for share, one in zip(weights, estimates, strict=True) if share > 0.0]
+    return np.asarray(sum(share * one for share, one in used))

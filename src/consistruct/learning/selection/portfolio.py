@@ -14,12 +14,12 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from consistruct.learning.models.base import TargetModel
+from consistruct.learning.models.boosting.model import Boosting
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS
 from consistruct.learning.models.prepared import Prepared
 from consistruct.learning.models.probabilities import Probabilities
@@ -31,20 +31,20 @@ from consistruct.learning.statistics import Statistic
 __all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
-KERNEL_WORK = 5e6  # rows · columns · classes that boost for longer than kernels take to choose
+KERNEL_WORK = 1e6  # rows · columns · classes that boost for longer than kernels take to choose
 LANDMARKS = 1000  # of kernels above ALL_ROWS; other labels than classes have more to say
 LANDMARKS_OF_TARGETS = 2000
 EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
 TREES = 150  # of a forest of classes, a third above ALL_ROWS, and
 STOPPED_ROWS = 10_000  # above, where boosting by its defaults stops early and is that much faster,
 TREES_PER_CLASS = 6  # at most so many: boosting has trees for every class, a forest has not
-SMALL_TREES = 6000  # of all classes together
-SMALL_STEPS = 0.05, 300  # learning rate and rounds of boosted small trees up to ALL_ROWS; above,
-LARGER_STEPS = 0.08, 200  # as good on ten tables in three quarters of the time
+LARGER_STEPS = 600, 0.08  # rounds and learning rate of boosting above ALL_ROWS or STEP_WORK
+STEP_WORK = 3e5  # rows · columns
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
-BOOSTED_WORK = 2e7  # rows · columns · outputs that are boosted one by one, five times that when
-BOOSTED_ONCE = 5  # they are not fitted on every fold
-BOOSTED_ROWS = 300  # fewer say too little to leaves of ten rows
+BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold;
+BOOSTED_ONCE = 10
+SEARCHED_ROWS = 40_000  # more rows have no part in the search for splits
+BOOSTED_ROWS = 300  # fewer say too little about targets
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,6 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     if n > STOPPED_ROWS and not columns.sparse:
         n_trees = min(n_trees, TREES_PER_CLASS * k)
     boosted = 1 if k == 2 else k  # trees per round
-    rate, rounds = SMALL_STEPS if few else LARGER_STEPS
     faster = f"boosting is much faster on {n} rows"
     found = [
         Candidate(
@@ -89,36 +88,28 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     if few:
         forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
-    if columns.sparse:
-        found.append(Candidate("boosting", None, "it does not support sparse inputs"))
-    else:
-        found += [
-            Candidate("boosting", Probabilities(_piped(trees, _boosting(columns, max_iter=150)))),
-            Candidate(
-                "boosting, small trees",
-                Probabilities(
-                    _piped(
-                        trees,
-                        _boosting(
-                            columns,
-                            learning_rate=rate,
-                            max_leaf_nodes=8,
-                            max_iter=min(rounds, SMALL_TREES // boosted),
-                            l2_regularization=1.0,
-                        ),
-                    )
-                ),
-            ),
-        ]
+    found.append(_boosting(columns, n, threads))
+    if columns.coded():  # symmetric trees single out one category, these part them in any two sets
+        sets = HistGradientBoostingClassifier(
+            max_iter=150, early_stopping=True, categorical_features=columns.coded()
+        )
+        found.append(Candidate("boosting, sets of categories", Probabilities(_piped(trees, sets))))
     if few or n * columns.n_columns * boosted >= KERNEL_WORK:
         return [*found, *_ridges(columns, n, LANDMARKS, _exact(columns, n, boosted))]
     return [*found, Candidate("kernel ridge", None, faster)]
 
 
-def _boosting(columns: Columns, **settings: Any) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(
-        early_stopping=True, categorical_features=columns.coded() or None, **settings
-    )
+def _boosting(columns: Columns, n: int, n_jobs: int) -> Candidate:
+    work = min(n, SEARCHED_ROWS) * columns.n_columns
+    if columns.sparse:
+        return Candidate("boosting", None, "it takes too long on sparse inputs")
+    if work > (BOOSTED_WORK if n <= ALL_ROWS else BOOSTED_WORK * BOOSTED_ONCE):
+        reason = f"it would take too long on {n} rows and {columns.n_columns} columns"
+        return Candidate("boosting", None, reason)
+    if n <= ALL_ROWS and work <= STEP_WORK:
+        return Candidate("boosting", Boosting(n_jobs=n_jobs))
+    rounds, rate = LARGER_STEPS
+    return Candidate("boosting", Boosting(rounds, learning_rate=rate, n_jobs=n_jobs))
 
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
@@ -134,22 +125,10 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
             n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads
         )
         averaged = Candidate("extra trees", Regressor(_piped(trees, forest)))
-    most = BOOSTED_WORK if n <= ALL_ROWS else BOOSTED_WORK * BOOSTED_ONCE
-    if columns.sparse:
-        boosted = Candidate("boosting", None, "it does not support sparse inputs")
-    elif n < BOOSTED_ROWS:
+    if n < BOOSTED_ROWS:
         boosted = Candidate("boosting", None, f"{n} rows are too few for it")
-    elif n * columns.n_columns * width > most:
-        boosted = Candidate("boosting", None, long)
     else:
-        one = HistGradientBoostingRegressor(
-            max_iter=200,
-            min_samples_leaf=10,
-            l2_regularization=5.0,
-            early_stopping=True,
-            categorical_features=columns.coded() or None,
-        )
-        boosted = Candidate("boosting", Regressor(_piped(trees, one)))
+        boosted = _boosting(columns, n, threads)
     ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
     return [*ridges, averaged, boosted]
 

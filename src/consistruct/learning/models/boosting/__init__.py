@@ -1,0 +1,1 @@
+"""Boosted symmetric trees for any loss: bins, compiled loops, growing, the model."""

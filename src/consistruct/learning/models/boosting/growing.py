@@ -1,0 +1,266 @@
+"""Boosting: gradients of a loss of rows, one symmetric tree for all of them, a Newton step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consistruct.learning.models.boosting._kernels import (
+    add_trees,
+    best_split,
+    class_gradients,
+    leaves_of,
+    part_rows,
+    square_gradients,
+    step,
+)
+from consistruct.learning.models.boosting.trees import Trees
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = ["ClassRows", "RowLoss", "Settings", "SquareRows", "Table", "grow"]
+
+SKETCH = 4  # directions in which the gradients of more classes or targets are searched for splits
+THREAD_WORK = 400_000  # entries of histograms per level that are worth a second thread
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How trees are grown; `learning.models.boosting.model.Boosting` says what each means."""
+
+    learning_rate: float
+    depth: int
+    l2: float
+    row_share: float
+    most_rows: int
+    column_share: float
+    n_jobs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Inputs as bytes, (d, n), and which columns are categories."""
+
+    codes: IntArray
+    categorical: IntArray
+
+    @property
+    def n(self) -> int:
+        return int(self.codes.shape[1])
+
+    def take(self, rows: IntArray) -> Table:
+        return Table(np.ascontiguousarray(self.codes[:, rows]), self.categorical)
+
+
+class RowLoss(ABC):
+    """A convex loss of the scores of every row, to be minimised."""
+
+    weight: FloatArray  # (n,)
+
+    @property
+    @abstractmethod
+    def n_scores(self) -> int:
+        """Scores of a row."""
+
+    @property
+    def open(self) -> bool:
+        """Whether there is anything to learn."""
+        return self.n_scores > 0
+
+    @abstractmethod
+    def start(self) -> FloatArray:
+        """The best constant, (c,)."""
+
+    @abstractmethod
+    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
+        """Fill in downward gradients and curvatures, (n, c)."""
+
+    @abstractmethod
+    def mean(self, scores: FloatArray) -> float:
+        """The weighted mean of the loss."""
+
+    @abstractmethod
+    def take(self, rows: IntArray) -> RowLoss:
+        """The same for some rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows(RowLoss):
+    """Log loss of classes 0, …, k − 1; two have one score, the log-odds of class 1."""
+
+    classes: IntArray
+    k: int
+    weight: FloatArray
+
+    @property
+    def n_scores(self) -> int:
+        return 1 if self.k == 2 else self.k
+
+    @property
+    def open(self) -> bool:
+        return self.k > 1
+
+    def start(self) -> FloatArray:
+        # half a row of every class: one of which no row is at hand stays possible
+        share = np.bincount(self.classes, self.weight, minlength=self.k) + 0.5
+        logs = np.log(share)
+        return np.asarray(logs[1:] - logs[0] if self.k == 2 else logs - logs.mean())
+
+    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
+        class_gradients(scores, self.classes, self.weight, down, bend)
+
+    def mean(self, scores: FloatArray) -> float:
+        if self.k == 2:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        own = scores[np.arange(len(scores)), self.classes]
+        return float(np.average(_log_sum(scores) - own, weights=self.weight))
+
+    def take(self, rows: IntArray) -> ClassRows:
+        return ClassRows(self.classes[rows], self.k, self.weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class SquareRows(RowLoss):
+    """Half the squared distance to targets, (n, c)."""
+
+    targets: FloatArray
+    weight: FloatArray
+
+    @property
+    def n_scores(self) -> int:
+        return int(self.targets.shape[1])
+
+    def start(self) -> FloatArray:
+        return np.asarray(self.weight @ self.targets / self.weight.sum())
+
+    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
+        square_gradients(scores, self.targets, self.weight, down, bend)
+
+    def mean(self, scores: FloatArray) -> float:
+        gaps = self.targets - scores
+        return float(np.average(0.5 * np.einsum("nc,nc->n", gaps, gaps), weights=self.weight))
+
+    def take(self, rows: IntArray) -> SquareRows:
+        return SquareRows(np.ascontiguousarray(self.targets[rows]), self.weight[rows])
+
+
+def grow(
+    table: Table,
+    rows: RowLoss,
+    settings: Settings,
+    rounds: int,
+    rng: np.random.Generator,
+    held: tuple[Table, RowLoss, int] | None = None,
+) -> tuple[Trees, FloatArray]:
+    """Trees, and with held-out rows (and a patience) their mean loss after each tree.
+
+    With held-out rows, trees end once the loss has not fallen for `patience` rounds, and those
+    after the best round are dropped.
+    """
+    start = rows.start()
+    n, c, depth = table.n, rows.n_scores, settings.depth
+    scores, down, bend = np.tile(start, (n, 1)), np.empty((n, c)), np.empty((n, c))
+    columns = np.full((rounds, depth), -1, dtype=np.int32)
+    cuts = np.zeros((rounds, depth), dtype=np.uint8)
+    values = np.zeros((rounds, 2**depth, c))
+    leaves = np.empty(n, dtype=np.int32)
+    watched = None if held is None else _Watched(*held, start)
+    tops = table.codes.max(axis=1).astype(np.int64)
+    done = 0
+    with ThreadPoolExecutor(settings.n_jobs) as pool:
+        for done in range(1, rounds + 1):
+            tree = slice(done - 1, done)
+            rows.gradients(scores, down, bend)
+            found = _splits(table, tops, down, rows.weight, settings, rng, pool)
+            for level, (column, cut) in enumerate(found):
+                columns[tree, level], cuts[tree, level] = column, cut
+            leaves_of(table.codes, table.categorical, columns[done - 1], cuts[done - 1], leaves)
+            step(leaves, down, bend, settings.l2, settings.learning_rate, values[done - 1], scores)
+            if watched is not None and watched.ends(columns[tree], cuts[tree], values[tree]):
+                break
+    losses = np.empty(0)
+    if watched is not None:
+        losses = np.array(watched.losses)
+        done = int(losses.argmin())  # the first entry is before any tree
+    return Trees(start, columns[:done], cuts[:done], values[:done]), losses
+
+
+class _Watched:
+    """The loss of held-out rows, tree by tree."""
+
+    def __init__(self, table: Table, rows: RowLoss, patience: int, start: FloatArray) -> None:
+        self.codes = np.ascontiguousarray(table.codes.T)
+        self.categorical = table.categorical
+        self.rows, self.patience = rows, patience
+        self.scores = np.tile(start, (table.n, 1))
+        self.losses = [rows.mean(self.scores)]
+
+    def ends(self, columns: Any, cuts: Any, values: Any) -> bool:
+        add_trees(self.codes, self.categorical, columns, cuts, values, self.scores)
+        self.losses.append(self.rows.mean(self.scores))
+        return len(self.losses) - 1 - int(np.argmin(self.losses)) >= self.patience
+
+
+def _splits(
+    table: Table,
+    tops: IntArray,
+    down: FloatArray,
+    weight: FloatArray,
+    settings: Settings,
+    rng: np.random.Generator,
+    pool: ThreadPoolExecutor,
+) -> Iterator[tuple[int, int]]:
+    """(column, cut) of each level, found on some rows and some columns."""
+    d, n = table.codes.shape
+    share = min(settings.row_share, settings.most_rows / n)
+    rows = np.arange(n) if share == 1.0 else np.flatnonzero(rng.random(n, np.float32) < share)
+    if len(rows) == 0:
+        return
+    if down.shape[1] > SKETCH:  # the splits of many sums of squares are those of a few of them
+        down = down @ rng.normal(size=(down.shape[1], SKETCH))
+    seen = np.column_stack([down, weight])
+    starts, spare, sorted_seen = (
+        np.array([0, len(rows)]),
+        rows.copy(),
+        np.empty((len(rows), seen.shape[1])),
+    )
+    n_tried = int(np.ceil(settings.column_share * d))
+    threads = min(settings.n_jobs, n_tried, 1 + sorted_seen.size * n_tried // THREAD_WORK)
+
+    def search(block: IntArray) -> tuple[float, int, int]:
+        found: tuple[float, int, int] = best_split(
+            table.codes, tops, table.categorical, block, rows, starts, sorted_seen, settings.l2
+        )
+        return found
+
+    for _ in range(settings.depth):
+        np.take(seen, rows, axis=0, out=sorted_seen)
+        tried = _some(d, n_tried, rng)
+        if threads == 1:
+            _, column, cut = search(tried)
+        else:  # the first of equal ones, as for a single thread
+            each = pool.map(search, np.array_split(tried, threads))
+            _, column, cut = max(each, key=lambda one: one[0])
+        if column < 0:
+            return
+        yield column, cut
+        category = bool(table.categorical[column])
+        starts = part_rows(table.codes[column], category, cut, rows, starts, spare)
+        rows, spare = spare, rows
+
+
+def _log_sum(scores: FloatArray) -> FloatArray:
+    """log Σ_c exp(score), (n,)."""
+    largest = scores.max(axis=1)
+    return np.asarray(largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1)))
+
+
+def _some(n: int, m: int, rng: np.random.Generator) -> IntArray:
+    """m of n numbers in order, at least one."""
+    if m >= n:
+        return np.arange(n)
+    return np.sort(rng.choice(n, max(1, m), replace=False, shuffle=False))
