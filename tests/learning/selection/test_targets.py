@@ -22,7 +22,9 @@ def test_boosting_is_tried_where_it_is_affordable():
     X = np.random.default_rng(0).normal(size=(50, 30))
     assert tried(X, 1000)["boosting"] == "tried"
     assert tried(X, 299)["boosting"] == "299 rows are too few for it"
-    assert "too long on 4000 rows, 30 columns" in tried(X, 4000, labels=300)["boosting"]
+    assert "too large with 600 outputs" in tried(X, 4000, labels=300)["boosting"]
+    wide = np.zeros((50, 3000))
+    assert "too long on 4000 rows and 3000 columns" in tried(wide, 4000)["boosting"]
     assert tried(X, 200_000)["boosting"] == "tried"  # one split of a sample, then one fit
     assert "sparse" in tried(sp.csr_array(X), 1000)["boosting"]
 

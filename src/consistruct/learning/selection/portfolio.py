@@ -32,17 +32,21 @@ __all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
 KERNEL_WORK = 1e6  # rows · columns · classes that boost for longer than kernels take to choose
-LANDMARKS = 1000  # of kernels above ALL_ROWS; other labels than classes have more to say
+KERNEL_ROWS = 100_000  # up to here
+LANDMARKS = 800  # of kernels above ALL_ROWS; other labels than classes have more to say
 LANDMARKS_OF_TARGETS = 2000
 EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
 TREES = 150  # of a forest of classes, a third above ALL_ROWS, and
 STOPPED_ROWS = 10_000  # above, where boosting by its defaults stops early and is that much faster,
 TREES_PER_CLASS = 6  # at most so many: boosting has trees for every class, a forest has not
-LARGER_STEPS = 600, 0.08  # rounds and learning rate of boosting above ALL_ROWS or STEP_WORK
+# boosting above ALL_ROWS or STEP_WORK: fewer and larger steps; more rows say which splits are best
+FASTER = {"rounds": 350, "learning_rate": 0.13}
+OF_MORE_ROWS = {"row_share": 0.8, "column_share": 0.5, "bins": 128}
 STEP_WORK = 3e5  # rows · columns
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold;
 BOOSTED_ONCE = 10
+BOOSTED_OUTPUTS = 200  # classes or targets whose leaves fit into 100 MB
 SEARCHED_ROWS = 40_000  # more rows have no part in the search for splits
 BOOSTED_ROWS = 300  # fewer say too little about targets
 
@@ -88,28 +92,32 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
     if few:
         forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
-    found.append(_boosting(columns, n, threads))
-    if columns.coded():  # symmetric trees single out one category, these part them in any two sets
-        sets = HistGradientBoostingClassifier(
-            max_iter=150, early_stopping=True, categorical_features=columns.coded()
+    found.append(_boosting(columns, n, k, threads))
+    # of many rows and two classes little else is tried, and two boosters are better than one; and
+    # where there are categories, these trees part them in any two sets
+    if not columns.sparse and ((boosted == 1 and not few) or columns.coded()):
+        leafwise = HistGradientBoostingClassifier(
+            early_stopping=True, categorical_features=columns.coded() or None
         )
-        found.append(Candidate("boosting, sets of categories", Probabilities(_piped(trees, sets))))
-    if few or n * columns.n_columns * boosted >= KERNEL_WORK:
+        found.append(Candidate("histogram boosting", Probabilities(_piped(trees, leafwise))))
+    if few or (n <= KERNEL_ROWS and n * columns.n_columns * boosted >= KERNEL_WORK):
         return [*found, *_ridges(columns, n, LANDMARKS, _exact(columns, n, boosted))]
     return [*found, Candidate("kernel ridge", None, faster)]
 
 
-def _boosting(columns: Columns, n: int, n_jobs: int) -> Candidate:
+def _boosting(columns: Columns, n: int, outputs: int, n_jobs: int) -> Candidate:
     work = min(n, SEARCHED_ROWS) * columns.n_columns
     if columns.sparse:
         return Candidate("boosting", None, "it takes too long on sparse inputs")
+    if outputs > BOOSTED_OUTPUTS:
+        return Candidate("boosting", None, f"its trees would be too large with {outputs} outputs")
     if work > (BOOSTED_WORK if n <= ALL_ROWS else BOOSTED_WORK * BOOSTED_ONCE):
         reason = f"it would take too long on {n} rows and {columns.n_columns} columns"
         return Candidate("boosting", None, reason)
     if n <= ALL_ROWS and work <= STEP_WORK:
         return Candidate("boosting", Boosting(n_jobs=n_jobs))
-    rounds, rate = LARGER_STEPS
-    return Candidate("boosting", Boosting(rounds, learning_rate=rate, n_jobs=n_jobs))
+    settings: dict[str, Any] = FASTER if n <= ALL_ROWS else FASTER | OF_MORE_ROWS
+    return Candidate("boosting", Boosting(**settings, n_jobs=n_jobs))
 
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
@@ -128,7 +136,7 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     if n < BOOSTED_ROWS:
         boosted = Candidate("boosting", None, f"{n} rows are too few for it")
     else:
-        boosted = _boosting(columns, n, threads)
+        boosted = _boosting(columns, n, width, threads)
     ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
     return [*ridges, averaged, boosted]
 

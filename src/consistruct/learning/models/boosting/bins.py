@@ -78,11 +78,24 @@ class Bins:
 
 
 def _borders(values: FloatArray, most: int) -> FloatArray:
-    """Between the values, or between equal shares of the rows."""
-    values = np.sort(values[~np.isnan(values)])
-    distinct = values[np.append(True, values[1:] > values[:-1])] if len(values) else values
+    """Between the values, or between equal shares of the rows, frequent values counted less.
+
+    A value of more rows than a bin should have (zero, often) gets a bin of its own, and the other
+    bins share what is left: the tail of a column that is mostly zero keeps its order.
+    """
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(distinct) > most + 1:
-        places = np.arange(1, most + 1) * len(values) // (most + 1) - 1
-        return np.unique(values[places])  # a value is below the border that it equals
+        # rows of a bin: Σ min(count, share) = share·bins, from above
+        share, bins = len(values) / (most + 1), most + 1
+        for _ in range(20):
+            frequent = counts >= share
+            open_bins = bins - np.count_nonzero(frequent)
+            lower = counts[~frequent].sum() / max(open_bins, 1)
+            if lower >= share or lower == 0.0:
+                break
+            share = lower
+        place = np.cumsum(np.minimum(counts, share)) / share  # of each value, in bins
+        last = np.flatnonzero(np.diff(np.floor(place - 1e-9)) > 0)
+        return np.asarray(distinct[last] / 2 + distinct[last + 1] / 2)[:most]
     # halves first: the sum of two large numbers would overflow
     return np.asarray(distinct[1:] / 2 + distinct[:-1] / 2)
