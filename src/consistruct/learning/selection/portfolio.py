@@ -70,6 +70,7 @@ def portfolio(
 
 
 def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[Candidate]:
+    # of the fits: a forest that predicts with threads adds its trees in any order, and last bits vary
     threads = -1 if n_jobs is None else n_jobs
     linear, trees = columns.for_linear(), columns.for_trees()
     few = n <= ALL_ROWS
@@ -85,13 +86,14 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         )
     ]
     if few or boosted > 1 or columns.sparse:
-        larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5, n_jobs=threads)
-        found.append(Candidate("extra trees, larger leaves", Probabilities(_piped(trees, larger))))
+        larger = ExtraTreesClassifier(n_trees, min_samples_leaf=3, max_features=0.5)
+        model = Probabilities(_piped(trees, larger), n_jobs=threads)
+        found.append(Candidate("extra trees, larger leaves", model))
     else:  # five times its time, and no better on any of three tables
         found.append(Candidate("extra trees, larger leaves", None, faster))
     if few:
-        forest = ExtraTreesClassifier(n_trees, n_jobs=threads)
-        found.append(Candidate("extra trees", Probabilities(_piped(trees, forest))))
+        forest = ExtraTreesClassifier(n_trees)
+        found.append(Candidate("extra trees", Probabilities(_piped(trees, forest), n_jobs=threads)))
     found.append(_boosting(columns, n, k, threads))
     # of many rows and two classes little else is tried, and two boosters are better than one; and
     # where there are categories, these trees part them in any two sets
@@ -129,10 +131,8 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     if n * tried * width * n_trees > TREE_WORK:
         averaged = Candidate("extra trees", None, long)
     else:
-        forest = ExtraTreesRegressor(
-            n_trees, max_features=1 / 3, min_samples_leaf=2, n_jobs=threads
-        )
-        averaged = Candidate("extra trees", Regressor(_piped(trees, forest)))
+        forest = ExtraTreesRegressor(n_trees, max_features=1 / 3, min_samples_leaf=2)
+        averaged = Candidate("extra trees", Regressor(_piped(trees, forest), n_jobs=threads))
     if n < BOOSTED_ROWS:
         boosted = Candidate("boosting", None, f"{n} rows are too few for it")
     else:
