@@ -70,7 +70,7 @@ def portfolio(
 
 
 def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[Candidate]:
-    # of the fits: a forest that predicts with threads adds its trees in any order, and last bits vary
+    # of fits alone: forests that predict with threads add their trees in any order
     threads = -1 if n_jobs is None else n_jobs
     linear, trees = columns.for_linear(), columns.for_trees()
     few = n <= ALL_ROWS
