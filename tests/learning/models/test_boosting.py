@@ -139,6 +139,8 @@ def test_bins_keep_order_missing_values_and_categories() -> None:
     codes = bins.codes(X)
     assert codes[0].tolist() == [1, 0, 3, 2, 4]
     assert codes[1].tolist() == [1, 3, 0, 0, 2]
+    ends = np.array([[-np.inf], [0.0], [1.0], [np.inf]])
+    assert Bins.of(ends, 64, [], rng_of(0)).codes(ends)[0].tolist() == [1, 1, 2, 2]
     many = rng_of(0).normal(size=(5000, 1))
     few = Bins.of(many, 16, [], rng_of(0)).codes(many)[0]
     assert few.max() == 16

@@ -32,7 +32,7 @@ __all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 
 ALL_ROWS = 5000  # up to here candidates are compared by folds over all rows
 KERNEL_WORK = 1e6  # rows · columns · classes that boost for longer than kernels take to choose
-KERNEL_ROWS = 100_000  # up to here
+KERNEL_ROWS = 100_000  # of 200,000 they made a fit three times as long for 0.4 % less cost
 LANDMARKS = 800  # of kernels above ALL_ROWS; other labels than classes have more to say
 LANDMARKS_OF_TARGETS = 2000
 EXACT_WORK = 8e4  # all rows as landmarks: rows² / (columns · outputs), about twice boosting's time
@@ -44,7 +44,7 @@ FASTER = {"rounds": 350, "learning_rate": 0.13}
 OF_MORE_ROWS = {"row_share": 0.8, "column_share": 0.5, "bins": 128}
 STEP_WORK = 3e5  # rows · columns
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
-BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold;
+BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold
 BOOSTED_ONCE = 10
 BOOSTED_OUTPUTS = 200  # classes or targets whose leaves fit into 100 MB
 SEARCHED_ROWS = 40_000  # more rows have no part in the search for splits

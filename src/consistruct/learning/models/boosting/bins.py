@@ -83,10 +83,10 @@ def _borders(values: FloatArray, most: int) -> FloatArray:
     A value of more rows than a bin should have (zero, often) gets a bin of its own, and the other
     bins share what is left: the tail of a column that is mostly zero keeps its order.
     """
-    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    distinct, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     if len(distinct) > most + 1:
         # rows of a bin: Σ min(count, share) = share·bins, from above
-        share, bins = len(values) / (most + 1), most + 1
+        share, bins = counts.sum() / (most + 1), most + 1
         for _ in range(20):
             frequent = counts >= share
             open_bins = bins - np.count_nonzero(frequent)

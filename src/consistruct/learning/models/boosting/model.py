@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.special import softmax
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
@@ -269,5 +270,4 @@ def _probabilities(scores: FloatArray, k: int) -> FloatArray:
     """(n, k) of log-odds or of scores of every class."""
     if k == 2:
         scores = np.column_stack([np.zeros(len(scores)), scores])
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(scores, axis=1))
