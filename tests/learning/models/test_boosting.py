@@ -15,7 +15,13 @@ from consistruct.exceptions import ModelFileError
 from consistruct.learning import load, save
 from consistruct.learning.models.boosting import _kernels
 from consistruct.learning.models.boosting.bins import Bins
-from consistruct.learning.models.boosting.growing import ClassRows, SquareRows
+from consistruct.learning.models.boosting.growing import (
+    ClassRows,
+    SquareRows,
+    _Drawing,
+    _packed,
+    _unit,
+)
 from consistruct.learning.models.boosting.trees import Trees
 from consistruct.learning.models.coordinates import coordinates_of
 from consistruct.learning.statistics import TargetValues, finest_statistic
@@ -56,26 +62,74 @@ def test_best_split_is_that_of_a_plain_search(seed: int) -> None:
     categorical = np.array([False, False, True, seed % 2 == 0])
     gradients, weight = rng.normal(size=(n, c)), rng.uniform(0.5, 2.0, size=n)
     nodes = rng.integers(0, 4, size=n)
-    order = np.argsort(nodes, kind="stable")
-    starts = np.searchsorted(nodes[order], np.arange(5))
-    seen = np.column_stack([gradients, weight])[order]
     columns = np.arange(d)
-    tops = codes.max(axis=1).astype(np.int64)
-    found = _kernels.best_split(codes, tops, categorical, columns, order, starts, seen, 1.5)
+    found = split_of(codes, categorical, columns, nodes, 4, gradients, weight, 1.5)
     slow = slow_best_split(codes, categorical, columns, nodes, gradients, weight, 1.5)
-    assert found[0] == pytest.approx(slow[0], rel=1e-9)
+    assert found[0] == pytest.approx(slow[0], rel=1e-6)
     assert found[1:] == slow[1:]
+
+
+def split_of(
+    codes: Any, flags: Any, columns: Any, nodes: Any, n: int, down: Any, weight: Any, l2: float
+) -> Any:
+    """The best split of a level, with weights and gradients packed as `grow` packs them."""
+    tops = codes.max(axis=1).astype(np.int64)
+    words, units = _packed(down, weight)
+    kept = nodes.astype(np.uint16)
+    return _kernels.best_split(codes, tops, flags, columns, kept, n, words, units, l2)
 
 
 def test_rows_without_a_gain_are_not_split() -> None:
     codes = np.zeros((2, 10), dtype=np.uint8)
-    seen = np.ones((10, 2))
-    starts = np.array([0, 10])
-    flags, tops = np.zeros(2, dtype=bool), np.zeros(2, dtype=np.int64)
-    _, column, _ = _kernels.best_split(
-        codes, tops, flags, np.arange(2), np.arange(10), starts, seen, 1.0
-    )
+    nodes, ones = np.zeros(10, dtype=int), np.ones(10)
+    flags = np.zeros(2, dtype=bool)
+    _, column, _ = split_of(codes, flags, np.arange(2), nodes, 1, ones[:, None], ones, 1.0)
     assert column == -1
+
+
+@pytest.mark.parametrize("c", [1, 2, 3, 4])
+def test_sums_of_words_are_sums_of_weights_and_gradients(c: int) -> None:
+    rng = rng_of(c)
+    down, weight = rng.normal(size=(20_000, c)) * 10.0 ** np.arange(c), rng.random(20_000)
+    down[:, 0] = -np.abs(down[:, 0])  # as large a sum as there can be, below zero
+    words, units = _packed(down, weight)
+    assert words.shape == (20_000, c // 2 + 1)
+    found = np.zeros(c + 1)
+    for place, word in enumerate(words.sum(axis=0)):
+        _kernels.unpack(word, place, units, found)
+    expected = np.concatenate([[weight.sum()], down.sum(axis=0)])
+    # each number is right to half a unit
+    assert (np.abs(found - expected) <= 0.5 * len(words) * units).all()
+    assert (units[1:] <= 1e-4 * np.abs(down).max(axis=0)).all()
+
+
+def test_drawn_rows_tell_the_sums_of_all() -> None:
+    rng = rng_of(0)
+    n, share = 5000, 0.2
+    down = rng.normal(size=(n, 2)) * np.exp(2.0 * rng.normal(size=(n, 1)))
+    weight = rng.uniform(0.5, 2.0, size=n)
+    drawing = _Drawing(weight, share)
+    sizes, sums = [], []
+    for _ in range(400):
+        rows, gradients, weights = drawing.draw(down, rng)
+        assert rows is not None
+        assert len(np.unique(rows)) == len(rows)
+        sizes.append(len(rows))
+        sums.append([*gradients.sum(axis=0), weights.sum()])
+    assert np.mean(sizes) == pytest.approx(share * n, rel=0.01)
+    means, errors = np.mean(sums, axis=0), np.std(sums, axis=0) / 20
+    exact = np.array([*down.sum(axis=0), weight.sum()])
+    assert (np.abs(means - exact) < 4 * errors).all()
+    # rows of equal chances would tell them worse: variance (1/share - 1)·Σ‖g‖²
+    plain = np.sqrt((1 / share - 1) * (down**2).sum(axis=0))
+    assert (np.std(sums, axis=0)[:2] < 0.6 * plain).all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6, 0.99])
+def test_unit_of_the_chances_gives_as_many_rows_as_asked_for(share: float) -> None:
+    sizes = np.exp(2.0 * rng_of(0).normal(size=300))
+    unit = _unit(sizes, share * 300)
+    assert np.minimum(1.0, sizes / unit).sum() == pytest.approx(share * 300)
 
 
 @pytest.mark.parametrize("k", [2, 4])

@@ -40,8 +40,8 @@ TREES = 150  # of a forest of classes, a third above ALL_ROWS, and
 STOPPED_ROWS = 10_000  # above, where boosting by its defaults stops early and is that much faster,
 TREES_PER_CLASS = 6  # at most so many: boosting has trees for every class, a forest has not
 # boosting above ALL_ROWS or STEP_WORK: fewer and larger steps; more rows say which splits are best
-FASTER = {"rounds": 350, "learning_rate": 0.13}
-OF_MORE_ROWS = {"row_share": 0.8, "column_share": 0.5, "bins": 128}
+FASTER = {"rounds": 600, "learning_rate": 0.1, "patience": 20}
+OF_MORE_ROWS = {"row_share": 0.4, "most_rows": 12_000, "column_share": 0.5, "bins": 128}
 STEP_WORK = 3e5  # rows · columns
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold
@@ -95,9 +95,7 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         forest = ExtraTreesClassifier(n_trees)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest), n_jobs=threads)))
     found.append(_boosting(columns, n, k, threads))
-    # of many rows and two classes little else is tried, and two boosters are better than one; and
-    # where there are categories, these trees part them in any two sets
-    if not columns.sparse and ((boosted == 1 and not few) or columns.coded()):
+    if not columns.sparse and columns.coded():  # these trees part categories in any two sets
         leafwise = HistGradientBoostingClassifier(
             early_stopping=True, categorical_features=columns.coded() or None
         )

@@ -17,22 +17,111 @@ __all__ = [
     "add_trees",
     "best_split",
     "class_gradients",
-    "leaves_of",
-    "part_rows",
+    "descend",
+    "draw_rows",
+    "pack",
+    "some_rows",
     "square_gradients",
     "step",
+    "unpack",
 ]
 
 
 @compiled
-def best_split(
+def draw_rows(
+    gradients: Any,  # (n, c)
+    weight: Any,  # (n,)
+    seed: int,
+    floor: float,
+    unit: float,
+    rows: Any,  # (n,): filled
+    chances: Any,  # (n,): filled
+) -> Any:
+    """How many rows were drawn, into `rows`, and how many were expected; Σ‖gradient‖².
+
+    Rows are drawn by the size of their gradient, so that few of them tell the sums of all: the
+    chance of row i, kept for those drawn, is min(1, s_i/unit), s_i² = ‖gradient‖² + floor·weight²
+    (minimal variance sampling; Ibragimov and Gusev 2019). Divided by their chances, gradients and
+    weights of the drawn rows have the right sums.
+    """
+    n, c = gradients.shape
+    found, expected, squares = 0, 0.0, 0.0
+    state = np.uint64(seed)
+    for i in range(n):
+        square = 0.0
+        for j in range(c):
+            square += gradients[i, j] * gradients[i, j]
+        squares += square
+        chance = min(1.0, np.sqrt(square + floor * weight[i] * weight[i]) / unit)
+        expected += chance
+        # splitmix64 (Steele, Lea and Flood 2014): much faster than a generator's array
+        state += np.uint64(0x9E3779B97F4A7C15)
+        mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+        # written in any case, and kept by moving on: a branch that nobody can foresee costs more
+        rows[found], chances[found] = i, chance
+        found += np.float64(mixed >> np.uint64(11)) * 2.0**-53 < chance
+    return found, expected, squares
+
+
+@compiled
+def some_rows(
     codes: Any,  # (d, n) bytes
+    rows: Any,  # (m,)
+    found: Any,  # (d, m): filled
+) -> None:
+    """The bytes of some rows side by side, so that every level reads them in order."""
+    for column in range(codes.shape[0]):
+        for i in range(len(rows)):
+            found[column, i] = codes[column, rows[i]]
+
+
+@compiled
+def pack(
+    gradients: Any,  # (m, c)
+    weight: Any,  # (m,)
+    units: Any,  # (c + 1,): of the weight, then of each gradient
+    words: Any,  # (m, c // 2 + 1): filled
+) -> None:
+    """Weight and gradients as whole numbers of their units, two in a word.
+
+    One addition then adds two sums, and sums of whole numbers do not depend on their order. Every
+    number is below 2^31/m, so that no sum of m of them leaves its half.
+    """
+    c = gradients.shape[1]
+    for i in range(len(weight)):
+        low = max(np.int64(1), np.int64(np.rint(weight[i] / units[0])))
+        for j in range(words.shape[1]):
+            if j > 0:
+                low = np.int64(np.rint(gradients[i, 2 * j - 1] / units[2 * j]))
+            high = np.int64(0)
+            if 2 * j < c:
+                high = np.int64(np.rint(gradients[i, 2 * j] / units[2 * j + 1]))
+            words[i, j] = (high << 32) + low
+
+
+@compiled
+def unpack(word: int, place: int, units: Any, sums: Any) -> None:
+    """Add the two sums of a word to those of its place."""
+    low = word & 0xFFFFFFFF
+    if low >= 0x80000000:
+        low -= 0x100000000
+    sums[2 * place] += low * units[2 * place]
+    if 2 * place + 1 < len(units):
+        sums[2 * place + 1] += ((word - low) >> 32) * units[2 * place + 1]
+
+
+@compiled
+def best_split(
+    codes: Any,  # (d, m) bytes
     tops: Any,  # (d,) the largest byte of each column
     categorical: Any,  # (d,) bool
-    columns: Any,  # (m,) columns to try
-    order: Any,  # (r,) rows, those of a node together
-    starts: Any,  # (nodes + 1,) where the rows of each node begin in `order`
-    gradients: Any,  # (r, c + 1), in that order: gradients, then the weight
+    columns: Any,  # (t,) columns to try
+    nodes: Any,  # (m,) node of every row
+    n_nodes: int,
+    words: Any,  # (m, p), of `pack`
+    units: Any,  # (c + 1,)
     penalty: float,
 ) -> Any:
     """(score, column, cut) of the best split of a level: Σ_nodes ‖sum of gradients‖²/(weight + λ).
@@ -40,49 +129,56 @@ def best_split(
     A row goes left if its byte is at most the cut, or of a category if it is the cut. Column −1
     where no split is better than none.
     """
-    width = gradients.shape[1]
-    c = width - 1
-    nodes = len(starts) - 1
-    totals, nothing = np.zeros((nodes, width)), np.zeros(nodes)
-    best, best_column, best_cut = 0.0, -1, 0
-    for node in range(nodes):
-        for i in range(starts[node], starts[node + 1]):
-            for j in range(width):
-                totals[node, j] += gradients[i, j]
-        for j in range(c):
+    m, p = words.shape
+    width = len(units)
+    packed = np.zeros((n_nodes, p), np.int64)
+    for i in range(m):
+        for j in range(p):
+            packed[nodes[i], j] += words[i, j]
+    totals, nothing, best = np.zeros((n_nodes, width)), np.zeros(n_nodes), 0.0
+    for node in range(n_nodes):
+        for j in range(p):
+            unpack(packed[node, j], j, units, totals[node])
+        for j in range(1, width):
             nothing[node] += totals[node, j] * totals[node, j]
-        nothing[node] /= totals[node, c] + penalty
+        nothing[node] /= totals[node, 0] + penalty
         best += nothing[node]
     best += 1e-10 * abs(best)
-    # sums are all zero between nodes: clearing 256 rows of them would take longer than few rows do
-    score, sums, left = np.empty(256), np.zeros((256, width)), np.empty(width)
+    best_column, best_cut = -1, 0
+    score, left = np.empty(256), np.empty(width)
+    sums = np.empty((n_nodes * 256, p), np.int64)
     for column in columns:
         column_codes, category, n_codes = codes[column], categorical[column], tops[column] + 1
         if n_codes == 1:
             continue
+        sums[: n_nodes * n_codes] = 0
+        if p == 1:
+            for i in range(m):
+                sums[nodes[i] * n_codes + column_codes[i], 0] += words[i, 0]
+        else:
+            for i in range(m):
+                place = nodes[i] * n_codes + column_codes[i]
+                for j in range(p):
+                    sums[place, j] += words[i, j]
         score[:n_codes] = 0.0
-        for node in range(nodes):
-            start, end = starts[node], starts[node + 1]
-            if start == end:
-                continue
-            for i in range(start, end):
-                code = column_codes[order[i]]
-                for j in range(width):
-                    sums[code, j] += gradients[i, j]
+        for node in range(n_nodes):
+            total, part = totals[node], nothing[node]
             left[:] = 0.0
-            part = nothing[node]
             for cut in range(n_codes):
-                if sums[cut, c] > 0.0:
+                place = node * n_codes + cut
+                if sums[place, 0] != 0:
+                    if category:
+                        left[:] = 0.0
+                    for j in range(p):
+                        unpack(sums[place, j], j, units, left)
                     below, above = 0.0, 0.0
-                    for j in range(width):
-                        left[j] = sums[cut, j] if category else left[j] + sums[cut, j]
-                        sums[cut, j] = 0.0
-                    for j in range(c):
-                        rest = totals[node, j] - left[j]
+                    for j in range(1, width):
+                        rest = total[j] - left[j]
                         below += left[j] * left[j]
                         above += rest * rest
-                    rest = max(totals[node, c] - left[c], 0.0)
-                    part = below / (left[c] + penalty) + above / (rest + penalty)
+                    in_left = left[0] + penalty
+                    in_right = max(total[0] - left[0], 0.0) + penalty
+                    part = (below * in_right + above * in_left) / (in_left * in_right)
                 elif category:
                     part = nothing[node]
                 score[cut] += part  # without rows of its own, a cut parts those of the one before
@@ -90,32 +186,6 @@ def best_split(
             if score[cut] > best:
                 best, best_column, best_cut = score[cut], column, cut
     return best, best_column, best_cut
-
-
-@compiled
-def part_rows(
-    codes: Any,  # (n,) bytes of the column
-    category: bool,
-    cut: int,
-    order: Any,  # (r,)
-    starts: Any,  # (nodes + 1,)
-    found: Any,  # (r,): the new order
-) -> Any:
-    """Rows of every node, those that go left first; where the twice as many nodes begin."""
-    nodes = len(starts) - 1
-    begin = np.zeros(2 * nodes + 1, np.int64)
-    place = 0
-    for node in range(nodes):
-        for right in range(2):
-            begin[2 * node + right] = place
-            for i in range(starts[node], starts[node + 1]):
-                code = codes[order[i]]
-                goes_right = code != cut if category else code > cut
-                if goes_right == (right == 1):
-                    found[place] = order[i]
-                    place += 1
-    begin[2 * nodes] = place
-    return begin
 
 
 @compiled
@@ -162,24 +232,16 @@ def square_gradients(
 
 
 @compiled
-def leaves_of(
-    codes: Any,  # (d, n)
-    categorical: Any,  # (d,)
-    columns: Any,  # (depth,): −1 from where the tree ends
-    cuts: Any,  # (depth,)
-    leaves: Any,  # (n,): filled
+def descend(
+    codes: Any,  # (n,) bytes of the column that is compared
+    category: bool,
+    cut: int,
+    nodes: Any,  # (n,): moved
 ) -> None:
-    """Number of the leaf of every row."""
-    leaves[:] = 0
-    for level in range(len(columns)):
-        column = columns[level]
-        if column < 0:
-            break
-        cut, category = cuts[level], categorical[column]
-        column_codes = codes[column]
-        for i in range(len(leaves)):
-            goes_right = column_codes[i] != cut if category else column_codes[i] > cut
-            leaves[i] = 2 * leaves[i] + (1 if goes_right else 0)
+    """The node of every row one level further down."""
+    for i in range(len(nodes)):
+        goes_right = codes[i] != cut if category else codes[i] > cut
+        nodes[i] = 2 * nodes[i] + (1 if goes_right else 0)
 
 
 @compiled

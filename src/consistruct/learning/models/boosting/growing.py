@@ -14,8 +14,10 @@ from consistruct.learning.models.boosting._kernels import (
     add_trees,
     best_split,
     class_gradients,
-    leaves_of,
-    part_rows,
+    descend,
+    draw_rows,
+    pack,
+    some_rows,
     square_gradients,
     step,
 )
@@ -25,6 +27,7 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["ClassRows", "RowLoss", "Settings", "SquareRows", "Table", "grow"]
 
 SKETCH = 4  # directions in which the gradients of more classes or targets are searched for splits
+EVENNESS = 0.3  # of the chances of rows to be drawn; without any, small gradients get large factors
 THREAD_WORK = 400_000  # entries of histograms per level that are worth a second thread
 
 
@@ -114,10 +117,12 @@ class ClassRows(RowLoss):
         class_gradients(scores, self.classes, self.weight, down, bend)
 
     def mean(self, scores: FloatArray) -> float:
-        if self.k == 2:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        own = scores[np.arange(len(scores)), self.classes]
-        return float(np.average(_log_sum(scores) - own, weights=self.weight))
+        if self.k == 2:  # log(1 + exp(∓score))
+            signed = np.where(self.classes == 1, -scores[:, 0], scores[:, 0])
+            losses = np.logaddexp(0.0, signed)
+        else:
+            losses = _log_sum(scores) - scores[np.arange(len(scores)), self.classes]
+        return float(self.weight @ losses / self.weight.sum())
 
     def take(self, rows: IntArray) -> ClassRows:
         return ClassRows(self.classes[rows], self.k, self.weight[rows])
@@ -171,14 +176,16 @@ def grow(
     watched = None if held is None else _Watched(*held, start)
     tops = table.codes.max(axis=1).astype(np.int64)
     done = 0
+    drawing = _Drawing(rows.weight, min(settings.row_share, settings.most_rows / n))
     with ThreadPoolExecutor(settings.n_jobs) as pool:
         for done in range(1, rounds + 1):
             tree = slice(done - 1, done)
             rows.gradients(scores, down, bend)
-            found = _splits(table, tops, down, rows.weight, settings, rng, pool)
+            leaves[:] = 0
+            found = _splits(table, tops, down, drawing, settings, rng, pool)
             for level, (column, cut) in enumerate(found):
                 columns[tree, level], cuts[tree, level] = column, cut
-            leaves_of(table.codes, table.categorical, columns[done - 1], cuts[done - 1], leaves)
+                descend(table.codes[column], bool(table.categorical[column]), cut, leaves)
             step(leaves, down, bend, settings.l2, settings.learning_rate, values[done - 1], scores)
             if watched is not None and watched.ends(columns[tree], cuts[tree], values[tree]):
                 break
@@ -205,41 +212,81 @@ class _Watched:
         return len(self.losses) - 1 - int(np.argmin(self.losses)) >= self.patience
 
 
+class _Drawing:
+    """Rows that the comparisons of a tree are chosen by, as many as asked for on average.
+
+    Chances depend on a unit that makes them sum to the number asked for. Gradients change little
+    from tree to tree, so the unit of each is that of the one before, put right by what came of it.
+    """
+
+    def __init__(self, weight: FloatArray, share: float) -> None:
+        self.weight, self.wanted = weight, share * len(weight)
+        self.all = share == 1.0
+        self.rows, self.chances = np.empty(len(weight), dtype=np.int64), np.empty(len(weight))
+        self.unit = 0.0
+
+    def draw(
+        self, down: FloatArray, rng: np.random.Generator
+    ) -> tuple[IntArray | None, FloatArray, FloatArray]:
+        """Rows (None: all), and their gradients and weights over the chances they had."""
+        if self.all:
+            return None, down, self.weight
+        seed, squares = int(rng.integers(2**63)), float(self.weight @ self.weight)
+        if self.unit == 0.0:  # the first tree
+            sizes = np.einsum("nc,nc->n", down, down)
+            self.floor = EVENNESS**2 * float(sizes.sum()) / squares or 1.0
+            self.unit = _unit(np.sqrt(sizes + self.floor * self.weight**2), self.wanted)
+        found, expected, total = draw_rows(
+            down, self.weight, seed, self.floor, self.unit, self.rows, self.chances
+        )
+        self.unit *= expected / self.wanted
+        if total > 0.0:
+            self.floor = EVENNESS**2 * total / squares
+        rows, chances = self.rows[:found], self.chances[:found]
+        return rows, down[rows] / chances[:, None], self.weight[rows] / chances
+
+
+def _unit(sizes: FloatArray, wanted: float) -> float:
+    """The number for which Σ min(1, size/number) is `wanted`."""
+    largest_first = np.sort(sizes)[::-1]
+    certain = np.arange(int(np.ceil(wanted)))  # rows of chance one, the largest; others share
+    rest = np.cumsum(largest_first[::-1])[::-1][: len(certain)]
+    units = rest / (wanted - certain)
+    return float(units[np.argmax(largest_first[: len(certain)] <= units)])
+
+
 def _splits(
     table: Table,
     tops: IntArray,
     down: FloatArray,
-    weight: FloatArray,
+    drawing: _Drawing,
     settings: Settings,
     rng: np.random.Generator,
     pool: ThreadPoolExecutor,
 ) -> Iterator[tuple[int, int]]:
     """(column, cut) of each level, found on some rows and some columns."""
-    d, n = table.codes.shape
-    share = min(settings.row_share, settings.most_rows / n)
-    rows = np.arange(n) if share == 1.0 else np.flatnonzero(rng.random(n, np.float32) < share)
-    if len(rows) == 0:
+    d = len(table.codes)
+    rows, down, weight = drawing.draw(down, rng)
+    if len(weight) == 0:
         return
+    codes = table.codes
+    if rows is not None:
+        codes = np.empty((d, len(rows)), dtype=np.uint8)
+        some_rows(table.codes, rows, codes)
     if down.shape[1] > SKETCH:  # the splits of many sums of squares are those of a few of them
         down = down @ rng.normal(size=(down.shape[1], SKETCH))
-    seen = np.column_stack([down, weight])
-    starts, spare, sorted_seen = (
-        np.array([0, len(rows)]),
-        rows.copy(),
-        np.empty((len(rows), seen.shape[1])),
-    )
+    words, units = _packed(down, weight)
+    nodes = np.zeros(len(words), dtype=np.uint16)
     n_tried = int(np.ceil(settings.column_share * d))
-    threads = min(settings.n_jobs, n_tried, 1 + sorted_seen.size * n_tried // THREAD_WORK)
+    threads = min(settings.n_jobs, n_tried, 1 + words.size * n_tried // THREAD_WORK)
+    for level, tried in enumerate(_some(settings.depth, d, n_tried, rng)):
 
-    def search(block: IntArray) -> tuple[float, int, int]:
-        found: tuple[float, int, int] = best_split(
-            table.codes, tops, table.categorical, block, rows, starts, sorted_seen, settings.l2
-        )
-        return found
+        def search(block: IntArray, n_nodes: int = 2**level) -> tuple[float, int, int]:
+            found: tuple[float, int, int] = best_split(
+                codes, tops, table.categorical, block, nodes, n_nodes, words, units, settings.l2
+            )
+            return found
 
-    for _ in range(settings.depth):
-        np.take(seen, rows, axis=0, out=sorted_seen)
-        tried = _some(d, n_tried, rng)
         if threads == 1:
             _, column, cut = search(tried)
         else:  # the first of equal ones, as for a single thread
@@ -248,9 +295,17 @@ def _splits(
         if column < 0:
             return
         yield column, cut
-        category = bool(table.categorical[column])
-        starts = part_rows(table.codes[column], category, cut, rows, starts, spare)
-        rows, spare = spare, rows
+        descend(codes[column], bool(table.categorical[column]), cut, nodes)
+
+
+def _packed(down: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Weights and gradients as whole numbers, two in a word, and their units."""
+    m, c = down.shape
+    largest = np.concatenate([[weight.max()], np.abs(down).max(axis=0)])
+    units = np.where(largest > 0, largest, 1.0) / ((2**31 - 1) // (m + 1))
+    words = np.empty((m, c // 2 + 1), dtype=np.int64)
+    pack(down, weight, units, words)
+    return words, units
 
 
 def _log_sum(scores: FloatArray) -> FloatArray:
@@ -259,8 +314,8 @@ def _log_sum(scores: FloatArray) -> FloatArray:
     return np.asarray(largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1)))
 
 
-def _some(n: int, m: int, rng: np.random.Generator) -> IntArray:
-    """m of n numbers in order, at least one."""
+def _some(times: int, n: int, m: int, rng: np.random.Generator) -> IntArray:
+    """m of n numbers in order, drawn several times, (times, m)."""
     if m >= n:
-        return np.arange(n)
-    return np.sort(rng.choice(n, max(1, m), replace=False, shuffle=False))
+        return np.tile(np.arange(n), (times, 1))
+    return np.sort(np.argsort(rng.random((times, n)), axis=1)[:, :m], axis=1)

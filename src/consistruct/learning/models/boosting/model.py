@@ -59,6 +59,7 @@ class Boosting(TargetModel):
         Weight that is added to that of a leaf; larger is more cautious.
     row_share, column_share : float
         Of rows and of columns that the comparisons of a tree are chosen by; leaves use all rows.
+        Rows of larger gradients are more likely to be drawn.
     most_rows : int
         Rows that comparisons are chosen by, at most.
     bins : int
