@@ -74,7 +74,7 @@ SINCE: dict[str, tuple[str, ...]] = {
     ),
     "any model: scikit-learn's, stacks, portfolios": (
         "learning/models/coordinates.py",
-        "learning/models/items/bins.py",
+        "learning/models/items/boosted.py",
         "learning/models/items/portfolio.py",
         "learning/models/items/regressors.py",
         "learning/models/prepared.py",

@@ -1,7 +1,5 @@
 """Items: regressors and portfolios of them, left-out estimates, settings, missing values."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -19,7 +17,6 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.queries import centred, pack_queries
 from consistruct.learning.models.items import left_out, regressors
-from consistruct.learning.models.items.bins import ColumnBins
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.model import Items
 from consistruct.losses import NDCG, MeanAveragePrecision
@@ -95,18 +92,12 @@ def test_the_portfolio_says_what_it_tried():
     # ridge is one fit, trees are the mean of five
     assert len(model.members_) == (weights > 0) @ [1, 1, 5, 5, 5]
     assert model.weights_.sum() == pytest.approx(1.0)
-    # the combination is no worse than any member, by the criterion
-    left = model.left_out()
-    truths = GRADES.take(left.rows)
-    task = LOSS(STATISTIC.decode(left.expected), truths).mean()
-    error = left.expected.with_values(left.expected.values - STATISTIC.values(truths).values)
-    combined = STATISTIC.squared_error(error).mean() * np.sqrt(task + 1e-3 / np.sqrt(len(truths)))
+    n = len(model.left_out().rows)
     for line in model.portfolio_:
         assert line["status"] == ("used" if line["weight"] > 0 else "not used")
         assert line["seconds"] > 0
-        alone = line["surrogate_risk"] * np.sqrt(line["task_loss"] + 1e-3 / np.sqrt(len(truths)))
+        alone = line["surrogate_risk"] * np.sqrt(line["task_loss"] + 1e-3 / np.sqrt(n))
         assert line["criterion"] == pytest.approx(alone)
-        assert combined <= alone * (1 + 1e-9)
     (line,) = fitted(Items(SMALL_TREE)).portfolio_
     assert (line["name"], line["weight"]) == ("DecisionTreeRegressor", 1.0)
 
@@ -222,17 +213,6 @@ def test_larger_data_get_fewer_folds(monkeypatch):
     np.testing.assert_array_equal(model.left_out().rows, TELLING)
 
 
-def test_fewer_boosted_trees_are_the_first_ones():
-    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
-    many: Any = regressors.boosting(100, ColumnBins(X, rng)).fit(queries, np.random.default_rng(0))
-    items, offsets = queries.problem.items, queries.problem.offsets
-    staged = many.after((20, 40), items)
-    np.testing.assert_array_equal(staged[:, 0], many.at(20).scores(items, offsets))
-    shorter = clone(many.regressor).set_params(max_iter=20)
-    shorter.fit(many.bins(items), queries.problem.targets, queries.problem.item_weight)
-    np.testing.assert_allclose(shorter.predict(many.bins(items)), staged[:, 0], atol=1e-12)
-
-
 # --- missing values, sparse inputs, settings -------------------------------------------------
 
 
@@ -256,42 +236,6 @@ def test_sparse_items():
     batch = pack_queries(sp.csr_array(X), IDS)
     assert task_loss(fitted(Items(), batch), batch) < 0.1
     assert task_loss(fitted(Items(SMALL_TREE), batch), batch) < 0.15
-
-
-def test_bins_keep_the_order_of_values():
-    column = np.concatenate([np.random.default_rng(1).standard_cauchy(500), [0.0, 0.0, np.nan]])
-    few = np.round(np.nan_to_num(column)).clip(-3, 3)
-    bins = ColumnBins(np.column_stack([column, few]), rng)
-    numbers = bins(np.column_stack([column, few]))
-    assert np.isnan(numbers[-1, 0])
-    order = np.argsort(column[:-1])
-    assert (np.diff(numbers[order, 0]) >= 0).all()
-    assert len(np.unique(numbers[:-1, 0])) > 55  # of at most 63, nearly all used
-    counts = np.unique(numbers[:-1, 0], return_counts=True)[1]
-    assert counts.max() <= 2 * 503 / 63 + 2  # equally full, whatever the outliers
-    np.testing.assert_array_equal(numbers[:, 1], few + 3)  # few values: one bin each
-    np.testing.assert_array_equal(bins(np.array([[1e9, 2.4]]))[0], [numbers[:-1, 0].max(), 5.0])
-
-
-def test_bins_leave_out_constant_columns():
-    inputs = np.array([[7.0, 1.0, 5.0], [7.0, 2.0, np.nan], [7.0, 3.0, 5.0]])
-    bins = ColumnBins(inputs, rng)
-    assert bins.columns.tolist() == [1, 2]  # which values are missing tells something
-    np.testing.assert_array_equal(bins(inputs), [[0, 0], [1, np.nan], [2, 0]])
-    assert ColumnBins(np.ones((3, 2)), rng)(np.ones((4, 2))).shape == (4, 1)  # nothing to see
-
-
-def test_grades_are_scaled_to_the_targets():
-    queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
-    found = regressors.grade_targets(queries)
-    problem = queries.problem
-    grades = centred(queries.grades.values.astype(float), problem.offsets)
-    factor = np.linalg.lstsq(
-        (np.sqrt(problem.item_weight) * grades)[:, None], problem.scaled_targets, rcond=None
-    )[0]
-    np.testing.assert_allclose(found, factor * grades, atol=1e-12)
-    alike = training_queries(BATCH.packed_items, GRADES.with_values(0 * GRADES.values), LOSS, None)
-    assert not regressors.grade_targets(alike).any()
 
 
 def test_trees_of_many_items_see_some_of_them(monkeypatch):

@@ -82,7 +82,7 @@ PLAIN = [
     ("consistruct.learning.encoding.rankings", ("Queries",)),
     ("consistruct.learning.encoding.tokens", ("FeatureHash",)),
     ("consistruct.learning.models.chain.token_maps", ("TokenMap",)),
-    ("consistruct.learning.models.items.bins", ("ColumnBins",)),
+    ("consistruct.learning.models.items.boosted", ("BoostedScores",)),
     ("consistruct.learning.models.items.ridge", ("RidgeScores",)),
     ("consistruct.learning.models.items.regressors", ("RegressorScores",)),
 ]

@@ -24,7 +24,7 @@ from consistruct.learning.models.boosting._kernels import (
 from consistruct.learning.models.boosting.trees import Trees
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["ClassRows", "RowLoss", "Settings", "SquareRows", "Table", "grow"]
+__all__ = ["ClassRows", "QueryRows", "RowLoss", "Settings", "SquareRows", "Table", "grow"]
 
 SKETCH = 4  # directions in which the gradients of more classes or targets are searched for splits
 EVENNESS = 0.3  # of the chances of rows to be drawn; without any, small gradients get large factors
@@ -151,6 +151,40 @@ class SquareRows(RowLoss):
 
     def take(self, rows: IntArray) -> SquareRows:
         return SquareRows(np.ascontiguousarray(self.targets[rows]), self.weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class QueryRows(SquareRows):
+    """Half the squared distance to centred targets, scores being free up to a constant per query.
+
+    With weights v_q of queries it is ½ Σ_q v_q ‖t_q − P_q θ_q‖², P_q the centring of query q. Its
+    curvatures v_q P_q are taken to be v_q, which they never exceed.
+
+    Attributes
+    ----------
+    queries : (n,) int array
+        To which query each row belongs; its rows have one weight.
+    """
+
+    queries: IntArray
+
+    def start(self) -> FloatArray:
+        return np.zeros(self.n_scores)
+
+    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
+        super().gradients(self._centred(scores), down, bend)
+
+    def mean(self, scores: FloatArray) -> float:
+        return super().mean(self._centred(scores))
+
+    def take(self, rows: IntArray) -> QueryRows:
+        found = super().take(rows)
+        return QueryRows(found.targets, found.weight, self.queries[rows])
+
+    def _centred(self, scores: FloatArray) -> FloatArray:
+        lengths = np.maximum(np.bincount(self.queries), 1)
+        means = [np.bincount(self.queries, column) / lengths for column in scores.T]
+        return np.asarray(scores - np.column_stack(means)[self.queries])
 
 
 def grow(

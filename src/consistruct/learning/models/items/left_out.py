@@ -43,21 +43,26 @@ class LeftOutScores:
 
 @dataclass(frozen=True, eq=False)
 class Risks:
-    """Attributes: `task` (m,), task loss of each left-out query; `surrogate`, mean of the risk."""
+    """Attributes: `task` (m,), task loss of each left-out query; `surrogates` (m,), its risk."""
 
     task: FloatArray
-    surrogate: float
+    surrogates: FloatArray
 
     @property
     def task_loss(self) -> float:
         return float(self.task.mean())
 
+    @property
+    def surrogate(self) -> float:
+        return float(self.surrogates.mean())
+
 
 def risks(scores: FloatArray, left: TrainingQueries) -> Risks:
     """What centred scores (N,) of left-out queries cost."""
     orders = orders_of_scores(left.grades.with_values(scores))
-    errors = left.problem.item_weight @ (scores - left.problem.targets) ** 2
-    return Risks(left.loss(orders, left.grades), 0.5 * float(errors) / len(left))
+    errors = left.problem.item_weight * (scores - left.problem.targets) ** 2
+    sums = np.add.reduceat(errors, left.problem.offsets[:-1])  # a query has two items at least
+    return Risks(left.loss(orders, left.grades), 0.5 * sums)
 
 
 def query_folds(queries: TrainingQueries, cv: Any, rng: np.random.Generator) -> list[Fold]:

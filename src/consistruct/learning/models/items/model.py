@@ -16,7 +16,7 @@ from consistruct.learning.encoding.item_targets import ItemTargets, require_item
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
-from consistruct.learning.models.items.bins import ColumnBins
+from consistruct.learning.models.items.boosted import BoostedLearner, item_bins
 from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge
 from consistruct.learning.models.items.learners import (
     ItemLearner,
@@ -31,7 +31,7 @@ from consistruct.learning.models.items.left_out import (
     query_folds,
 )
 from consistruct.learning.models.items.portfolio import fit_portfolio
-from consistruct.learning.models.items.regressors import RegressorLearner, boosting, forest
+from consistruct.learning.models.items.regressors import RegressorLearner, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
@@ -284,11 +284,11 @@ class Items(TargetModel):
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]
         n_items, n_columns = items.shape
-        bins = ColumnBins(items, rng)
+        bins = item_bins(items, rng)
         trees: list[ItemLearner] = [
             forest(n_items, n_columns, n_folds),
-            boosting(n_items, bins),
-            boosting(n_items, bins, of_grades=True),
+            BoostedLearner(n_items, bins),
+            BoostedLearner(n_items, bins, of_grades=True),
         ]
         if self._is("trees") or np.isnan(items).any():
             return trees

@@ -1,9 +1,13 @@
 """Several learners of item scores, compared and combined on queries that they did not see.
 
-Each learner estimates the same thing, −Pū, so that estimates can be averaged: greedily, by the
-left-out surrogate risk times the square root of the left-out task loss. The one is steady and
-knows little of the top of a list, the other counts and is noisy. (On training parts of rankings
-non-negative least squares, uniform weights and the task loss alone were no better.)
+Each learner estimates the same thing, −Pū, so that estimates can be averaged. Weights are judged by
+the left-out surrogate risk times the square root of the left-out task loss: the one is steady and
+knows little of the top of a list, the other counts and is noisy. Both are means over few queries,
+so the best weights are those of chance to a large part. Hence weights are the mean of the best ones
+of many random quarters of the queries: where a learner is clearly better, all quarters say so;
+where learners are alike, they get about equal weights. (On training parts of rankings the best
+weights of all queries, non-negative least squares, uniform weights, and the task loss alone were no
+better.)
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from time import monotonic
 from typing import Any
 
@@ -29,12 +34,15 @@ from consistruct.learning.models.items.left_out import (
     risks,
 )
 from consistruct.learning.models.items.ridge import RidgeLearner
-from consistruct.learning.selection.averaging import Criterion, greedy_weights
 from consistruct.protocols import FloatArray
 
-__all__ = ["Portfolio", "fit_portfolio"]
+__all__ = ["Portfolio", "fit_portfolio", "resampled_weights"]
 
 logger = logging.getLogger(__name__)
+
+PARTS = 4  # weights that are compared are multiples of 1/4
+SAMPLES, SAMPLE_SHARE = 200, 0.25
+LEAST_WEIGHT = 0.02  # less is not worth the time of predicting
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +95,7 @@ def fit_portfolio(
         common = np.intersect1d(common, candidate.left_out.queries)
     left = queries.take(common)
     columns = np.array([c.left_out.take(common, queries).values for c in candidates])
-    weights, criterion = greedy_weights(list(columns), SurrogateTimesTask(left))
+    weights, criterion = resampled_weights(columns, left, rng)
     tried = []
     for place, candidate in enumerate(candidates):
         found = risks(columns[place], left)
@@ -134,14 +142,35 @@ def _fit(
     return fitted, left_out
 
 
-class SurrogateTimesTask(Criterion):
-    """Left-out surrogate risk times the square root of the task loss."""
+def resampled_weights(
+    columns: FloatArray,  # (k, N), centred scores of the left-out queries by each learner
+    left: TrainingQueries,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Weights of the learners, summing to one, and the criterion of each alone."""
+    grid = _multiples(len(columns))
+    found = [risks(weights @ columns, left) for weights in grid]
+    surrogate = np.array([one.surrogates for one in found])  # (g, m)
+    task = np.array([one.task for one in found])
+    # a task loss of zero on few queries is luck
+    least = 1e-3 * (left.loss.max_value or 1.0) / np.sqrt(len(left))
 
-    def __init__(self, left: TrainingQueries) -> None:
-        self.left = left
-        # a task loss of zero on few queries is luck
-        self.least = 1e-3 * (left.loss.max_value or 1.0) / np.sqrt(len(left))
+    def criterion(queries: Any) -> FloatArray:
+        root = np.sqrt(task[:, queries].mean(axis=1) + least)
+        return np.asarray(surrogate[:, queries].mean(axis=1) * root)
 
-    def __call__(self, expected: FloatArray) -> float:
-        found = risks(expected, self.left)
-        return found.surrogate * float(np.sqrt(found.task_loss + self.least))
+    size = min(len(left), max(2, round(SAMPLE_SHARE * len(left))))
+    best = [
+        int(criterion(rng.choice(len(left), size, replace=False)).argmin()) for _ in range(SAMPLES)
+    ]
+    mean = grid[best].mean(axis=0)
+    mean[mean < LEAST_WEIGHT] = 0.0
+    alone = [int(place) for place in grid.argmax(axis=0)]  # the first entry 1 of each column
+    return mean / mean.sum(), criterion(slice(None))[alone]
+
+
+def _multiples(n: int) -> FloatArray:
+    """All weights of n learners that are multiples of 1/`PARTS`, (g, n)."""
+    # n − 1 bars between stars: the gaps are the numbers of stars
+    bars = combinations(range(n + PARTS - 1), n - 1)
+    return np.array([np.diff([-1, *places, n + PARTS - 1]) - 1 for places in bars]) / PARTS
