@@ -7,13 +7,14 @@ import logging
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.tree import DecisionTreeClassifier
 
 import consistruct as cs
+from consistruct.learning import load, save
 from consistruct.models import Probabilities, Regressor, Ridge, Stack
 
 MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
@@ -71,7 +72,7 @@ def fitted(data, model, **settings):
 def test_left_out_rows_were_not_seen(data):
     X, y = data
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
-    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits))
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits, combine="mean"))
     shares = [entry["weight"] for entry in est.portfolio_]
     left = est.model_.left_out()
     assert left.rows.tolist() == list(range(len(y)))
@@ -96,7 +97,7 @@ def test_weights_minimise_log_loss_times_root_of_costs(data):
         decided = (mean @ MATRIX.T).argmin(axis=1)
         return log * np.sqrt(MATRIX[decided, y].mean() + 1e-3 * 9 / np.sqrt(len(y)))
 
-    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits))
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=splits, combine="mean"))
     found = est.portfolio_[0]["weight"]
     best = min(criterion(share) for share in np.linspace(0, 1, 201))
     assert criterion(found) <= 1.02 * best
@@ -115,6 +116,68 @@ def test_members_are_fitted_on_all_rows(data):
     expected = clone(model.estimator).fit(X, y).predict_proba(X)
     _, expected = sharpened(left_out_by_hand(model, X, y, splits), y, expected)
     np.testing.assert_allclose(est.model_.expected(X), expected, atol=1e-9)
+
+
+def geometric(shares, estimates):
+    """Row by row: products of powers, divided by their sum."""
+    found = []
+    for rows in zip(*estimates, strict=True):
+        product = np.ones(len(rows[0]))
+        for share, row in zip(shares, rows, strict=True):
+            product *= np.maximum(row, 1e-5) ** share
+        found.append(product / product.sum())
+    return np.array(found)
+
+
+def test_probabilities_are_averaged_by_their_logarithms_where_that_is_better(data):
+    X, y = data
+    splits = list(KFold(4, shuffle=True, random_state=1).split(X))
+    found = {way: fitted(data, Stack([LOGISTIC, TREE], cv=splits, combine=way)) for way in
+             ("mean", "geometric", "average")}  # fmt: skip
+    estimates = [model.estimator for model in (LOGISTIC, TREE)]
+    estimates = [clone(one).fit(X, y).predict_proba(X) for one in estimates]
+    for way, est in found.items():
+        if way == "average":
+            continue
+        stack = est.model_
+        assert stack.combine_ == way
+        assert (stack.weights_ > 0.05).all()  # both are used
+        members = [r.for_reports(e) for r, e in zip(stack.recalibrations_, estimates, strict=True)]
+        by_hand = (
+            geometric(stack.weights_, members)
+            if way == "geometric"
+            else np.tensordot(stack.weights_, members, 1)
+        )
+        np.testing.assert_allclose(stack.expected(X), by_hand, atol=1e-12)
+
+    def criterion(est):
+        left = est.model_.left_out().expected
+        log = -np.log(np.maximum(left[np.arange(len(y)), y], 1e-4)).mean()
+        costs = MATRIX[(left @ MATRIX.T).argmin(axis=1), y].mean()
+        return log * np.sqrt(costs + 1e-3 * 9 / np.sqrt(len(y)))
+
+    better = min(("mean", "geometric"), key=lambda way: criterion(found[way]))
+    assert found["average"].model_.combine_ == better
+    again = found["geometric"].model_.settled()
+    assert again.combine == "geometric"
+    refitted = fitted(data, again)
+    np.testing.assert_allclose(refitted.model_.expected(X), found["geometric"].model_.expected(X))
+
+
+def test_targets_have_no_geometric_mean():
+    X, y = load_iris(return_X_y=True)
+    labels = np.column_stack([y == 0, y > 0]).astype(int)
+    stack = Stack([Ridge(), Ridge(features="linear")], combine="geometric")
+    with pytest.raises(ValueError, match="averages class probabilities"):
+        cs.TaskLossClassifier("hamming", stack).fit(X, labels)
+
+
+def test_files_keep_how_members_are_averaged(data, tmp_path):
+    est = fitted(data, Stack([LOGISTIC, TREE], cv=3, combine="geometric"))
+    save(est, tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    X, _ = data
+    assert np.array_equal(again.predict_proba(X), est.predict_proba(X))
 
 
 def test_a_model_that_is_too_sure_is_recalibrated(data):
@@ -272,7 +335,7 @@ def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
         (Stack([]), TypeError, "list of models of consistruct.models"),
         (Stack([LogisticRegression()]), TypeError, "list of models of consistruct.models"),
         (Stack("best"), ValueError, "models must be 'auto' or a list"),
-        (Stack([LOGISTIC], combine="mean"), ValueError, "combine must be"),
+        (Stack([LOGISTIC], combine="median"), ValueError, "combine must be one of average, mean"),
     ],
 )
 def test_bad_settings(model, error, message, data):

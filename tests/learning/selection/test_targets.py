@@ -57,7 +57,7 @@ def test_a_weak_model_with_errors_of_its_own_gets_a_small_share(share):
     target = criterion.target
     strong = target + 0.3 * rng.normal(size=target.shape)
     weak = target + 0.3 * np.sqrt((1 - share) / share) * rng.normal(size=target.shape)
-    weights, alone = greedy_weights([strong, weak], criterion)
+    weights, alone, _ = greedy_weights([strong, weak], criterion)
     assert alone[0] < alone[1]
     assert criterion((strong + weak) / 2) > alone[0]
     assert weights.sum() == pytest.approx(1)

@@ -19,7 +19,12 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
-from consistruct.learning.selection.averaging import criterion_for, greedy_weights
+from consistruct.learning.selection.averaging import (
+    Criterion,
+    combined,
+    criterion_for,
+    greedy_weights,
+)
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, folds
 from consistruct.learning.selection.portfolio import ALL_ROWS, Candidate, portfolio
@@ -43,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 FOLDS = 5
 FEW_MEMBERS = 2  # above ALL_ROWS
+COMBINE = ("average", "mean", "geometric", "best")
 LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
 
 
@@ -64,8 +70,10 @@ class Stack(TargetModel):
     cv : int or splitter, optional
         Folds. None: five up to 5,000 rows, one split above: models are fitted on some thousand
         rows and compared on up to 20,000 others.
-    combine : {"average", "best"}
-        Average, or only the best single model.
+    combine : {"average", "mean", "geometric", "best"}
+        Mean of the estimates; geometric mean of class probabilities, which trusts a model that is
+        sure; "average" is whichever of the two is better on left-out rows (of classes, up to 5,000
+        rows; else the mean); "best" is only the best single model.
     weights : list of float, optional
         Weights of the models, where they are known: nothing is compared then.
     recalibrations : list, optional
@@ -82,6 +90,8 @@ class Stack(TargetModel):
     weights_ : (members,) array
     recalibrations_ : list
         What corrects the probabilities of each member before they are averaged.
+    combine_ : {"mean", "geometric"}
+        How members are averaged.
     portfolio_ : list of dict
         For every model: name, left-out criterion and task loss, weight, seconds, and what happened.
 
@@ -122,6 +132,7 @@ class Stack(TargetModel):
 
     members_: list[TargetModel]
     weights_: FloatArray
+    combine_: str
     portfolio_: list[dict[str, Any]]
     _left_out: LeftOut | None = None
 
@@ -174,12 +185,14 @@ class Stack(TargetModel):
             )
         ]
         self._left_out = None
+        self.combine_ = "geometric" if self.combine == "geometric" else "mean"
         sample = Sample(np.arange(len(examples)), examples, whole=True, exact=False)
         fit_given(trials, examples, statistic, rng)
         self.portfolio_ = [trial.entry() for trial in trials]
         self._fit_members(trials, sample, examples, statistic, rng)
         found = {member.statistic_ for member in self.members_}
         self.statistic_ = found.pop() if len(found) == 1 else TargetValues(statistic.loss)
+        self._check_geometric()
         return self
 
     def settled(self) -> Stack:
@@ -187,6 +200,7 @@ class Stack(TargetModel):
         chosen = [clone(member) for member in self.members_]
         return Stack(
             chosen,
+            combine=self.combine_,
             weights=self.weights_.tolist(),
             recalibrations=self.recalibrations_,
             n_jobs=self.n_jobs,
@@ -195,8 +209,8 @@ class Stack(TargetModel):
     # --- what is tried ---
 
     def _check(self) -> None:
-        if self.combine not in ("average", "best"):
-            raise ValueError(f"combine must be 'average' or 'best', got {self.combine!r}")
+        if self.combine not in COMBINE:
+            raise ValueError(f"combine must be one of {', '.join(COMBINE)}, got {self.combine!r}")
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
         check_jobs(self.n_jobs)
@@ -225,9 +239,10 @@ class Stack(TargetModel):
                 f"weights must contain one non-negative number per model of a list, not all zero, "
                 f"got {self.weights!r}"
             )
-        if self.cv is not None or self.combine != "average" or self.time_limit is not None:
+        if self.cv is not None or self.combine == "best" or self.time_limit is not None:
             raise ValueError(
-                "with given weights there is nothing to compare: omit cv, combine and time_limit"
+                "with given weights there is nothing to compare: omit cv, combine='best' and "
+                "time_limit"
             )
         changes = self.recalibrations
         if changes is not None and (
@@ -320,7 +335,8 @@ class Stack(TargetModel):
                 )
             estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
         criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)
-        weights, alone = greedy_weights(estimates, criterion)
+        self._check_geometric()
+        self.combine_, weights, alone = self._weights(estimates, criterion, sample.whole)
         if self.combine == "best":
             weights = np.zeros(len(used))
             weights[alone.argmin()] = 1.0
@@ -334,8 +350,30 @@ class Stack(TargetModel):
             if loss.decodes_cheaply:
                 losses = loss(self.statistic_.decode(expected), truths)
                 trial.task_loss = float(np.average(losses, weights=weight))
-        self._left_out = LeftOut(sample.rows[rows], _mean(weights, estimates))
+        self._left_out = LeftOut(sample.rows[rows], self._averaged(weights, estimates))
         self.portfolio_ = [trial.entry() for trial in trials]
+
+    def _weights(
+        self, estimates: Sequence[FloatArray], criterion: Criterion, few: bool
+    ) -> tuple[str, FloatArray, FloatArray]:
+        """How to average, the weights, and the criterion of each model alone."""
+        ways = [self.combine] if self.combine in ("mean", "geometric") else ["mean"]
+        if self.combine == "average" and self.statistic_.of_classes and few:
+            ways = ["mean", "geometric"]
+        found = [greedy_weights(estimates, criterion, way == "geometric") for way in ways]
+        best = int(np.argmin([value for *_, value in found]))  # the mean, where they are alike
+        weights, alone, _ = found[best]
+        return ways[best], weights, alone
+
+    def _averaged(self, weights: FloatArray, estimates: Sequence[FloatArray]) -> FloatArray:
+        return combined(weights, estimates, self.combine_ == "geometric")
+
+    def _check_geometric(self) -> None:
+        if self.combine == "geometric" and not self.statistic_.of_classes:
+            raise ValueError(
+                "combine='geometric' averages class probabilities, and these models estimate "
+                "targets; use 'mean'"
+            )
 
     def _common(self, trial: Trial, expected: FloatArray) -> FloatArray:
         """Estimates of a trial in the coordinates of the stack's statistic."""
@@ -375,15 +413,17 @@ class Stack(TargetModel):
     # --- what it answers ---
 
     def expected(self, X: Any) -> FloatArray:
-        """The weighted mean of the members' estimates, (n, width)."""
+        """The weighted mean of the members' estimates, or their geometric mean, (n, width)."""
         check_is_fitted(self, "members_")
-        total: Any = 0.0
-        for member, recalibration, share in zip(
-            self.members_, self.recalibrations_, self.weights_, strict=True
-        ):
-            expected = translate(member.statistic_, self.statistic_, member.expected(X))
-            total = total + share * recalibrated(self.statistic_, recalibration, expected)
-        return np.asarray(total)
+        estimates = [
+            recalibrated(
+                self.statistic_,
+                recalibration,
+                translate(member.statistic_, self.statistic_, member.expected(X)),
+            )
+            for member, recalibration in zip(self.members_, self.recalibrations_, strict=True)
+        ]
+        return self._averaged(self.weights_, estimates)
 
     def left_out(self) -> LeftOut:
         """The same mean of the members' left-out estimates."""
@@ -396,9 +436,3 @@ class Stack(TargetModel):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_left_out": None}  # training estimates are not part of the model
-
-
-def _mean(weights: FloatArray, estimates: Sequence[FloatArray]) -> FloatArray:
-    """Of all estimates with their weights, those without left out."""
-    used = [(share, one) for share, one in zip(weights, estimates, strict=True) if share > 0.0]
-    return np.asarray(sum(share * one for share, one in used))

@@ -7,6 +7,10 @@ averaged greedily by
 * class probabilities: the log loss times the square root of the task loss; with many left-out
   rows, the square root of the log loss times the task loss;
 * targets of other losses: the quadratic surrogate, which is what all of these models fit.
+
+Probabilities can be averaged as they are or by their logarithms. The mean calls possible what any
+model calls possible, which is cautious; the geometric mean, p ∝ Π_m p_m^w_m, calls impossible what
+any model does: surer about rare classes, where members are right to be sure.
 """
 
 from __future__ import annotations
@@ -16,16 +20,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["Criterion", "criterion_for", "greedy_weights"]
+__all__ = ["Criterion", "combined", "criterion_for", "greedy_weights"]
 
 MOST_STEPS = 30
 SMALL_SHARES = (0.25, 0.1)  # of a model that is added, beside its turn: 1/2, 1/3, …
 PROBABILITY_FLOOR = 1e-4
+LEAST_PROBABILITY = 1e-5  # in geometric means: no model alone can rule a class out
 
 
 class Criterion(ABC):
@@ -98,24 +104,47 @@ def criterion_for(
     return QuadraticRisk(statistic, truths, weight)
 
 
+def combined(
+    weights: FloatArray, estimates: Sequence[FloatArray], geometric: bool = False
+) -> FloatArray:
+    """The mean of the estimates with their weights, those without left out."""
+    used = [(share, one) for share, one in zip(weights, estimates, strict=True) if share > 0.0]
+    if not geometric:
+        return np.asarray(sum(share * one for share, one in used))
+    return _normal(sum(share * _logs(one) for share, one in used))
+
+
+def _logs(probabilities: FloatArray) -> FloatArray:
+    return np.asarray(np.log(np.maximum(probabilities, LEAST_PROBABILITY)))
+
+
+def _normal(logs: Any) -> FloatArray:
+    """The probabilities of these logarithms, up to a factor of each row."""
+    return np.asarray(softmax(logs, axis=1))
+
+
 def greedy_weights(
-    estimates: Sequence[FloatArray], criterion: Criterion
-) -> tuple[FloatArray, FloatArray]:
-    """Weights of the models, summing to one, and the criterion of each alone.
+    estimates: Sequence[FloatArray], criterion: Criterion, geometric: bool = False
+) -> tuple[FloatArray, FloatArray, float]:
+    """Weights of the models, summing to one, the criterion of each alone, and of all together.
 
     From the best single model on, the one that helps most is added again and again, until nothing
     is gained (Caruana and others, 2004): a sparse average that does not overfit the left-out rows.
     """
     alone = np.array([criterion(one) for one in estimates])
+    terms = [_logs(one) for one in estimates] if geometric else estimates
     best = int(alone.argmin())
-    weights, value, mean = np.eye(len(estimates))[best], float(alone[best]), estimates[best]
+    weights, value, mean = np.eye(len(estimates))[best], float(alone[best]), terms[best]
     for step in range(2, MOST_STEPS + 1):
         turns = [(n, share) for share in (1 / step, *SMALL_SHARES) for n in range(len(alone))]
-        trial = [criterion((1 - share) * mean + share * estimates[n]) for n, share in turns]
+        trial = [
+            criterion(_normal(one) if geometric else one)
+            for one in ((1 - share) * mean + share * terms[n] for n, share in turns)
+        ]
         place = int(np.argmin(trial))
         if trial[place] >= value - criterion.least_gain * abs(value):
             break
         best, share = turns[place]
-        value, mean = trial[place], (1 - share) * mean + share * estimates[best]
+        value, mean = trial[place], (1 - share) * mean + share * terms[best]
         weights = (1 - share) * weights + share * np.eye(len(estimates))[best]
-    return weights, alone
+    return weights, alone, value
