@@ -2,15 +2,25 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from consistruct.learning.encoding.queries import centred, pack_queries
 from consistruct.learning.models.boosting.growing import QueryRows, SquareRows
+from consistruct.learning.models.features.feature_maps import FeatureOptions
 from consistruct.learning.models.items import boosted
-from consistruct.learning.models.items.boosted import BoostedLearner, grade_targets, item_bins
+from consistruct.learning.models.items.boosted import BoostedLearner, item_bins
+from consistruct.learning.models.items.landmark_ridge import LandmarkRidge
 from consistruct.learning.models.items.learners import training_queries
+from consistruct.learning.models.items.model import Items
+from consistruct.learning.models.items.regressors import RegressorLearner
+from consistruct.learning.models.items.ridge import RidgeLearner
 from consistruct.losses import NDCG
 
 LOSS = NDCG(None, n_grades=4)
+
+
+def rng_of(seed):
+    return np.random.default_rng(seed)
 
 
 def queries_of(n_queries=40, columns=4, seed=0):
@@ -130,13 +140,48 @@ def test_trees_learn_targets_and_grades():
 
 def test_grades_are_scaled_to_the_targets():
     queries = queries_of()
-    found = grade_targets(queries)
     problem = queries.problem
     grades = centred(queries.grades.values.astype(float), problem.offsets)
     factor = np.linalg.lstsq(
         (np.sqrt(problem.item_weight) * grades)[:, None], problem.scaled_targets, rcond=None
     )[0]
-    np.testing.assert_allclose(found, factor * grades, atol=1e-12)
-    grades = queries.grades
-    alike = training_queries(problem.items, grades.with_values(0 * grades.values), LOSS, None)
-    assert not grade_targets(alike).any()
+    for share in (0.0, 0.5, 1.0):
+        found = queries.toward_grades(share).problem.targets
+        expected = (1 - share) * problem.targets + share * factor * grades
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    none = queries.grades.with_values(0 * queries.grades.values)
+    alike = training_queries(problem.items, none, LOSS, None)
+    assert not alike.toward_grades(1.0).problem.targets.any()
+
+
+def test_only_learners_that_are_averaged_with_others_see_grades():
+    """Alone, a model is consistent; beside others, boosting of the targets is."""
+    queries = queries_of()
+    shares = {one.name: one.grade_share for one in Items()._learners(queries, 3, rng_of(0))}
+    assert shares == {
+        "linear": 0.5,
+        "ridge": 0.5,
+        "forest": 0.5,
+        "boosting": 0.0,
+        "boosting of grades": 1.0,
+    }
+    assert Items("ridge")._ridge().grade_share == 0.0
+
+
+def test_what_is_fitted_to_mixed_targets_is_the_fit_of_them():
+    queries = queries_of()
+    mixed = queries.toward_grades(0.5)
+    items, offsets = queries.problem.items, queries.problem.offsets
+    linear = FeatureOptions(features="linear")
+    for one in (RidgeLearner, LandmarkRidge):
+        options = linear if one is RidgeLearner else FeatureOptions(n_components=20)
+        own = one(options, grade_share=0.5).fit_and_leave_out(queries, rng_of(1))
+        given = one(options).fit_and_leave_out(mixed, rng_of(1))
+        np.testing.assert_array_equal(
+            own[0].scores(items, offsets), given[0].scores(items, offsets)
+        )
+        np.testing.assert_array_equal(own[1].values, given[1].values)
+    tree = DecisionTreeRegressor(max_depth=3, random_state=0)
+    grown = RegressorLearner(tree, grade_share=0.5).fit(queries, rng_of(1)).scores(items, offsets)
+    expected = RegressorLearner(tree).fit(mixed, rng_of(1)).scores(items, offsets)
+    np.testing.assert_array_equal(grown, expected)

@@ -5,10 +5,8 @@ query is free. Regressing the centred targets item by item is not the same: it a
 different queries to be comparable, and pays for columns that differ between queries. (Columns
 standardised within the query were tried in place of the given ones and beside them: no better.)
 
-Targets are noisy where gains are exponential or divided by those of the best order. Grades are
-less so: c·E[Pg | x], with c of least squares, is a biased estimate of −Pū with a smaller variance.
-Beside trees of the targets it is welcome: left-out queries tell how much weight it deserves. (Both
-by the leaves of the same trees took half the time; the two were too alike to be worth averaging.)
+Trees of the targets and trees of the grades are grown apart: both by the leaves of the same trees
+took half the time, but the two were too alike to be worth averaging.
 """
 
 from __future__ import annotations
@@ -19,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import to_dense
-from consistruct.learning.encoding.queries import centred
 from consistruct.learning.models.boosting.bins import Bins
 from consistruct.learning.models.boosting.growing import QueryRows, Settings, Table, grow
 from consistruct.learning.models.boosting.trees import Trees
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["BoostedLearner", "BoostedScores", "grade_targets", "item_bins"]
+__all__ = ["BoostedLearner", "BoostedScores", "item_bins"]
 
 BINS = 64
 STAGES, MANY_STAGES = (30, 60, 90, 120, 150), (80, 160, 240, 320)
@@ -80,11 +77,10 @@ class BoostedLearner(ItemLearner):
         self.name = "boosting of grades" if of_grades else "boosting"
         self.stages = STAGES if n_items <= MANY_ITEMS else MANY_STAGES
         self.bins = bins
-        self.of_grades = of_grades
+        self.grade_share = 1.0 if of_grades else 0.0
 
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> BoostedScores:
-        problem, n_columns = queries.problem, self.bins.n_columns
-        targets = grade_targets(queries) if self.of_grades else problem.targets
+        problem, n_columns = queries.toward_grades(self.grade_share).problem, self.bins.n_columns
         weight = problem.item_weight
         owners = np.repeat(np.arange(len(queries)), np.diff(problem.offsets))
         settings = Settings(
@@ -98,7 +94,7 @@ class BoostedLearner(ItemLearner):
         )
         trees, _ = grow(
             Table(self.bins.codes(to_dense(problem.items)), self.bins.categorical),
-            QueryRows(targets[:, None], weight / weight.mean(), owners),
+            QueryRows(problem.targets[:, None], weight / weight.mean(), owners),
             settings,
             self.stages[-1],
             rng,
@@ -109,13 +105,3 @@ class BoostedLearner(ItemLearner):
 def item_bins(items: Any, rng: np.random.Generator) -> Bins:
     """Of every column, found once for all fits."""
     return Bins.of(np.asarray(to_dense(items), dtype=np.float64), BINS, [], rng)
-
-
-def grade_targets(queries: TrainingQueries) -> FloatArray:
-    """Centred grades times the factor that brings them closest to the targets, (N,)."""
-    problem = queries.problem
-    grades = centred(queries.grades.values.astype(np.float64), problem.offsets)
-    norm = float(problem.item_weight @ grades**2)
-    if norm == 0.0:  # all grades are alike, and so are all targets
-        return np.zeros_like(problem.targets)
-    return np.asarray(float((problem.item_weight * grades) @ problem.targets) / norm * grades)

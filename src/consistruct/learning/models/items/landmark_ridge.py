@@ -58,6 +58,7 @@ class LandmarkRidge(RidgeLearner):
     def fit_and_leave_out(
         self, queries: TrainingQueries, rng: np.random.Generator
     ) -> tuple[RidgeScores, LeftOutScores]:
+        queries = queries.toward_grades(self.grade_share)
         options, problem = self.options, queries.problem
         X = problem.items
         chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)

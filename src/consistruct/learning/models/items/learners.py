@@ -1,15 +1,22 @@
-"""What learns scores of items: the queries it learns from, and what every learner offers."""
+"""What learns scores of items: the queries it learns from, and what every learner offers.
+
+Targets are noisy where gains are exponential or divided by those of the best order. Grades are
+less so: c·E[Pg | x], with c of least squares, is a biased estimate of −Pū with a smaller variance.
+Where several learners are averaged it is welcome: left-out queries tell how much weight each
+deserves, and one learner of the targets themselves remains.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import item_targets
+from consistruct.learning.encoding.queries import centred
 from consistruct.learning.models.items.query_ridge import QueryProblem
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
@@ -52,6 +59,22 @@ class TrainingQueries:
             self.weighted,
         )
 
+    def toward_grades(self, share: float) -> TrainingQueries:
+        """The same with (1 − share) of the targets and `share` of the grades, scaled to them."""
+        if share == 0.0:
+            return self
+        targets = (1.0 - share) * self.problem.targets + share * self._grade_targets()
+        return replace(self, problem=replace(self.problem, targets=targets))
+
+    def _grade_targets(self) -> FloatArray:
+        """Centred grades times the factor that brings them closest to the targets, (N,)."""
+        problem = self.problem
+        grades = centred(self.grades.values.astype(np.float64), problem.offsets)
+        norm = float(problem.item_weight @ grades**2)
+        if norm == 0.0:  # all grades are alike, and so are all targets
+            return np.zeros_like(problem.targets)
+        return np.asarray(float((problem.item_weight * grades) @ problem.targets) / norm * grades)
+
 
 def training_queries(
     items: Any,  # (N, d), query after query
@@ -87,10 +110,14 @@ class ItemScores(ABC):
 
 
 class ItemLearner(ABC):
-    """Required: `name`, `takes_missing`, `fit`."""
+    """Required: `name`, `takes_missing`, `fit`.
+
+    `grade_share`: how far the targets that it is fitted to are moved toward the grades.
+    """
 
     name: str
     takes_missing: bool
+    grade_share: float = 0.0
 
     @abstractmethod
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> ItemScores:

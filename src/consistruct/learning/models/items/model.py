@@ -65,10 +65,10 @@ class Items(TargetModel):
     model : "auto", "ridge", "trees" or a scikit-learn regressor
         "ridge": closed form on linear or kernel features, everything chosen by leaving out single
         queries; best for few queries, smooth scores and sparse features. "trees": gradient
-        boosting and a forest, averaged with weights found on left-out queries; for tables with
-        thresholds and interactions, takes missing values. A regressor: fitted on the item targets,
-        one item per row. "auto": ridge, linear and with a kernel on few landmarks, and
-        trees, averaged likewise; ridge alone for sparse inputs, trees alone where values are
+        boosting within queries and a forest, averaged with weights found on left-out queries; for
+        tables with thresholds and interactions, takes missing values. A regressor: fitted on the
+        item targets, one item per row. "auto": ridge, linear and with a kernel on few landmarks,
+        and trees, averaged likewise; ridge alone for sparse inputs, trees alone where values are
         missing.
     features, kernel, bandwidth, degree, coef0, n_components, standardize, alpha
         Of ridge, as in `Ridge`.
@@ -294,13 +294,13 @@ class Items(TargetModel):
             return trees
         return [*self._ridges_beside_trees(items), *trees]
 
-    def _ridge(self) -> RidgeLearner:
-        return RidgeLearner(self._options(), self.alpha, self.selection)
+    def _ridge(self, grade_share: float = 0.0) -> RidgeLearner:
+        return RidgeLearner(self._options(), self.alpha, self.selection, grade_share=grade_share)
 
     def _ridges_beside_trees(self, items: Any) -> list[ItemLearner]:
         """Linear, and with a kernel on few landmarks: trees know the details."""
         if not isinstance(self.features, str) or self.features != "auto":
-            return [self._ridge()]
+            return [self._ridge(grade_share=0.5)]
         options = self._options()
         scaled = self.standardize in ("auto", True)
         linear = RidgeLearner(
@@ -308,12 +308,13 @@ class Items(TargetModel):
             self.alpha,
             self.selection,
             name="linear",
+            grade_share=0.5,
         )
         if options.name(items) == "linear":  # very wide
             return [linear]
         few = LANDMARKS if self.n_components is None else self.n_components
         kernel = dataclasses.replace(options, n_components=few, standardize=scaled)
-        return [linear, LandmarkRidge(kernel, self.alpha, self.selection)]
+        return [linear, LandmarkRidge(kernel, self.alpha, self.selection, grade_share=0.5)]
 
     def _options(self) -> FeatureOptions:
         return FeatureOptions(

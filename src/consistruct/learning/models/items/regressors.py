@@ -42,13 +42,14 @@ class RegressorScores(ItemScores):
 class RegressorLearner(ItemLearner):
     """A regressor that is fitted on a clone."""
 
-    def __init__(self, regressor: Any, name: str = "") -> None:
+    def __init__(self, regressor: Any, name: str = "", *, grade_share: float = 0.0) -> None:
         self.regressor = regressor
         self.name = name or type(regressor).__name__
+        self.grade_share = grade_share
         self.takes_missing = bool(get_tags(regressor).input_tags.allow_nan)
 
     def fit(self, queries: TrainingQueries, rng: np.random.Generator) -> RegressorScores:
-        problem = queries.problem
+        problem = queries.toward_grades(self.grade_share).problem
         regressor = _seeded(clone(self.regressor), rng)
         name = _weight_argument(regressor)
         if name is None and queries.weighted:
@@ -74,6 +75,7 @@ def forest(n_items: int, n_columns: int, n_folds: int) -> RegressorLearner:
             max_samples=TREE_ITEMS if many else None,
         ),
         "forest",
+        grade_share=0.5,
     )
 
 

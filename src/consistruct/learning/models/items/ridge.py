@@ -103,8 +103,10 @@ class RidgeLearner(ItemLearner):
         selection: str = "task_loss",
         *,
         name: str = "ridge",
+        grade_share: float = 0.0,
     ) -> None:
         self.name = name
+        self.grade_share = grade_share
         self.options = options
         self.alpha = alpha
         self.selection = selection
@@ -116,6 +118,7 @@ class RidgeLearner(ItemLearner):
         self, queries: TrainingQueries, rng: np.random.Generator
     ) -> tuple[RidgeScores, LeftOutScores]:
         """The fit, and scores of (some of) the queries by the fit without each, exactly."""
+        queries = queries.toward_grades(self.grade_share)
         problem = queries.problem
         features = choose_item_features(self.options, problem, queries.loss, queries.grades, rng)
         chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
