@@ -42,8 +42,8 @@ __all__ = ["Stack"]
 logger = logging.getLogger(__name__)
 
 FOLDS = 5
-FEW_MEMBERS = 2  # above ALL_ROWS
-LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
+LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows,
+FEW_MEMBERS, LEAST_OF_FEW = 2, 0.12  # nor these above ALL_ROWS, where such a fit takes the time
 
 
 class Stack(TargetModel):
@@ -62,8 +62,8 @@ class Stack(TargetModel):
         kernel ridge for classes; ridge, extra trees and boosting for other labels, as far as the
         size allows.
     cv : int or splitter, optional
-        Folds. None: five up to 5,000 rows, one split above: models are fitted on some thousand
-        rows and compared on up to 20,000 others.
+        Folds. None: five up to 5,000 rows, one split above: models are fitted on half to two
+        thirds of the rows, at most 10,000 or a fifteenth, and compared on up to 20,000 others.
     combine : {"average", "best"}
         Average, or only the best single model.
     weights : list of float, optional
@@ -321,13 +321,19 @@ class Stack(TargetModel):
             estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
         criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)
         weights, alone = greedy_weights(estimates, criterion)
+        best = np.eye(len(used))[alone.argmin()]
         if self.combine == "best":
-            weights = np.zeros(len(used))
-            weights[alone.argmin()] = 1.0
-        weights[weights < LEAST_WEIGHT] = 0.0
-        if not sample.whole:  # a fit on all rows is what takes the time there
+            weights = best
+        least = LEAST_WEIGHT if sample.whole else LEAST_OF_FEW
+        weights = np.where((weights < least) & (best == 0.0), 0.0, weights)
+        if not sample.whole:
             weights[np.argsort(-weights, kind="stable")[FEW_MEMBERS:]] = 0.0
         weights /= weights.sum()
+        if not sample.whole:  # what is left of the mixture must decide better than the best model
+            mixed, single = (
+                criterion.of_decisions(_mean(some, estimates)) for some in (weights, best)
+            )
+            weights = weights if mixed < single else best
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)
