@@ -85,6 +85,8 @@ def tree_benchmark(quick: bool, held_out: bool) -> str:
     fitted: dict[str, tuple[float, Any]] = {}
     ours = TaskLossClassifier(tree, random_state=0)
     fitted["consistruct, defaults"] = seconds(lambda: ours.fit(X, y))
+    ridge = TaskLossClassifier(tree, Ridge(), random_state=0)
+    fitted["consistruct, models.Ridge()"] = seconds(lambda: ridge.fit(X, y))
     svc = tuned(rbf_svc(), SVC_GRID, tree)
     fitted["RBF SVC, tuned"] = seconds(lambda: quiet(lambda: svc.fit(X, y)))
     regression = tuned(logistic(), LOGISTIC_GRID, tree)
@@ -111,14 +113,15 @@ def tree_benchmark(quick: bool, held_out: bool) -> str:
         "model",
         "path length",
         "0-1 error",
-        "ours − theirs [95 %]",
+        "defaults − this [95 %]",
         "seconds, tuning included",
     )
     return (
         "## (a) ImCLEF07A, path length in the label tree\n\n"
-        f"{len(X)} training and {len(X_test)} test examples, 63 leaves. Peers: grids over C "
-        "(and gamma), three folds of the training part, chosen by the path length.\n\n"
-        + table(header, rows)
+        f"{len(X)} training and {len(X_test)} test examples, 63 leaves. Defaults are "
+        '`TaskLossClassifier(tree)`, with `model="auto"`; the second row is one of the models that '
+        "it tries, alone. Peers: grids over C (and gamma), three folds of the training part, chosen "
+        "by the path length.\n\n" + table(header, rows)
     )
 
 

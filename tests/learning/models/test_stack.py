@@ -6,7 +6,7 @@ import logging
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import consistruct as cs
 from consistruct.learning import load, save
+from consistruct.learning.models import stack as stack_module
+from consistruct.learning.selection.averaging import ProperTimesTask
 from consistruct.models import Probabilities, Regressor, Ridge, Stack
 
 MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
@@ -369,3 +371,56 @@ def test_a_stack_of_ridge_alone_decides_as_ridge_does():
     alone, stacked = (est.predict_proba(X[:100]) for est in fitted)
     assert type(fitted[0].recalibration_).__name__ == "Temperature"
     np.testing.assert_allclose(stacked, alone, rtol=1e-9, atol=1e-12)
+
+
+class Wavering(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The sign of column 0 decides; another column says how sure it is, of nothing."""
+
+    def __init__(self, column=1, flips=0.0):
+        self.column = column
+        self.flips = flips
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        sure = 0.5 + 0.45 * X[:, self.column]  # 0.5 to 0.95
+        wrong = X[:, self.column + 2] < self.flips
+        right = np.where((X[:, 0] > 0) ^ wrong, sure, 1 - sure)
+        return np.column_stack([1 - right, right])
+
+
+def wavering(n, flips):
+    """Rows whose signs are wrong one time in ten, and two models of them."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, size=(n, 5))
+    X[:, 0] -= 0.5
+    y = ((X[:, 0] > 0) ^ (rng.uniform(size=n) < 0.1)).astype(int)
+    return X, y, Stack([Probabilities(Wavering(column, flips)) for column in (1, 2)])
+
+
+@pytest.mark.parametrize(("flips", "members"), [(0.0, 1), (0.2, 2)])
+def test_a_mixture_of_many_rows_must_decide_better_than_its_best_model(flips, members):
+    """Means of two that waver have less log loss; a second fit is worth it for other decisions."""
+    X, y, stack = wavering(6000, flips)
+    est = cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(X, y)
+    assert len(est.model_.members_) == members
+    left, weights = est.model_.left_out(), [entry["weight"] for entry in est.portfolio_]
+    assert sum(weights) == pytest.approx(1.0)
+    wrong = (left.expected.argmax(axis=1) != y[left.rows]).mean()
+    best = min(est.portfolio_, key=lambda entry: entry["criterion"])["task_loss"]
+    assert wrong < best if members == 2 else wrong == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("n", "share", "members"), [(6000, 0.1, 1), (6000, 0.2, 2), (600, 0.1, 2)])
+def test_a_small_share_is_not_worth_a_fit_on_many_rows(n, share, members, monkeypatch):
+    found = np.array([1 - share, share])
+    monkeypatch.setattr(stack_module, "greedy_weights", lambda *_: (found, np.array([0.1, 0.2])))
+    # whatever the mixture is, it decides better than the first alone
+    monkeypatch.setattr(ProperTimesTask, "of_decisions", lambda _, p: float(p.max(axis=1).mean()))
+    X, y, stack = wavering(n, 0.2)
+    est = cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(X, y)
+    assert len(est.model_.members_) == members
+    expected = [1.0] if members == 1 else found
+    np.testing.assert_allclose(est.model_.weights_, expected)

@@ -1,4 +1,4 @@
-"""Above 5,000 rows models are compared on one split, whose judging rows are many."""
+"""Above 5,000 rows models are compared on one split, by fits nearly as large as the last ones."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def split_of(n, width=3, groups=None):
     [
         (5001, 3334, 1667),  # two thirds and a third
         (8000, 4000, 4000),
-        (20_000, 4000, 16_000),
-        (60_000, 10_000, 20_000),  # a fifth would be 12,000
+        (12_000, 8000, 4000),
+        (20_000, 10_000, 10_000),
+        (60_000, 10_000, 20_000),
         (600_000, 40_000, 20_000),  # a fifteenth
     ],
 )

@@ -47,9 +47,9 @@ __all__ = ["Stack"]
 logger = logging.getLogger(__name__)
 
 FOLDS = 5
-FEW_MEMBERS = 2  # above ALL_ROWS
 COMBINE = ("average", "mean", "geometric", "best")
-LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows
+LEAST_WEIGHT = 0.04  # members below are not worth a fit on all rows,
+FEW_MEMBERS, LEAST_OF_FEW = 2, 0.12  # nor these above ALL_ROWS, where such a fit takes the time
 
 
 class Stack(TargetModel):
@@ -68,8 +68,8 @@ class Stack(TargetModel):
         kernel ridge for classes; ridge, extra trees and boosting for other labels, as far as the
         size allows.
     cv : int or splitter, optional
-        Folds. None: five up to 5,000 rows, one split above: models are fitted on some thousand
-        rows and compared on up to 20,000 others.
+        Folds. None: five up to 5,000 rows, one split above: models are fitted on half to two
+        thirds of the rows, at most 10,000 or a fifteenth, and compared on up to 20,000 others.
     combine : {"average", "mean", "geometric", "best"}
         Mean of the estimates; geometric mean of class probabilities, which trusts a model that is
         sure; "average" is whichever of the two is better on left-out rows (of classes, up to 5,000
@@ -337,13 +337,19 @@ class Stack(TargetModel):
         criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)
         self._check_geometric()
         self.combine_, weights, alone = self._weights(estimates, criterion, sample.whole)
+        best = np.eye(len(used))[alone.argmin()]
         if self.combine == "best":
-            weights = np.zeros(len(used))
-            weights[alone.argmin()] = 1.0
-        weights[weights < LEAST_WEIGHT] = 0.0
-        if not sample.whole:  # a fit on all rows is what takes the time there
+            weights = best
+        least = LEAST_WEIGHT if sample.whole else LEAST_OF_FEW
+        weights = np.where((weights < least) & (best == 0.0), 0.0, weights)
+        if not sample.whole:
             weights[np.argsort(-weights, kind="stable")[FEW_MEMBERS:]] = 0.0
         weights /= weights.sum()
+        if not sample.whole:  # what is left of the mixture must decide better than the best model
+            mixed, single = (
+                criterion.of_decisions(self._averaged(some, estimates)) for some in (weights, best)
+            )
+            weights = weights if mixed < single else best
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)

@@ -48,6 +48,10 @@ class Criterion(ABC):
     @abstractmethod
     def __call__(self, expected: FloatArray) -> float: ...
 
+    def of_decisions(self, expected: FloatArray) -> float:
+        """What the decisions alone cost, where that is known; the criterion itself elsewhere."""
+        return self(expected)
+
 
 class ProperTimesTask(Criterion):
     """Log loss times the square root of the task loss of the decisions.
@@ -73,9 +77,11 @@ class ProperTimesTask(Criterion):
     def __call__(self, expected: FloatArray) -> float:
         chosen = expected[np.arange(len(self.columns)), self.columns]
         proper = -(self.share @ np.log(np.maximum(chosen, PROBABILITY_FLOOR)))
-        losses = self.statistic.loss(self.statistic.decode(expected), self.truths)
         of_proper, of_task = self.powers
-        return float(proper**of_proper * (self.share @ losses + self.least) ** of_task)
+        return float(proper**of_proper * (self.of_decisions(expected) + self.least) ** of_task)
+
+    def of_decisions(self, expected: FloatArray) -> float:
+        return float(self.share @ self.statistic.loss(self.statistic.decode(expected), self.truths))
 
 
 class QuadraticRisk(Criterion):
