@@ -291,6 +291,10 @@ class Stack(TargetModel):
             trials.append(trial)
             if candidate.model is None:
                 continue
+            rounds = max(one.rounds for one in trials)
+            if rounds < candidate.after_rounds:
+                trial.model, trial.reason = None, f"boosting ended after {rounds} rounds"
+                continue
             late = self.time_limit is not None and time.perf_counter() - started > self.time_limit
             if late and any(one.left is not None for one in trials):
                 trial.model, trial.reason = None, f"time_limit of {self.time_limit} s was reached"

@@ -117,7 +117,7 @@ def cross_fit(
     splits = folds(examples, cv, rng)
     seeds = rng.integers(2**63, size=len(splits))
     found = fit_fold(model, examples, statistic, splits, seeds, n_jobs)
-    return joined([left for _, left in splits], [estimates for estimates, _ in found])
+    return joined([left for _, left in splits], [estimates for estimates, *_ in found])
 
 
 def few_threads(model: TargetModel, n: int) -> Any:
@@ -136,10 +136,12 @@ def fit_fold(
     splits: list[Fold],
     seeds: IntArray,
     n_jobs: int | None,
-) -> list[tuple[Any, Statistic]]:
-    """For each fold the estimates of its left-out rows, and what they estimate the mean of."""
+) -> list[tuple[Any, Statistic, int]]:
+    """For each fold the estimates of its left-out rows, what they estimate the mean of, and how
+    many rounds of boosting that took (0: it is none).
+    """
 
-    def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic]:
+    def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic, int]:
         alone = n_jobs in (None, 1)
         with few_threads(model, len(fold[0])) if alone else threadpool_limits(1):
             part, left = examples.take(fold[0]), examples.take(fold[1])
@@ -151,9 +153,10 @@ def fit_fold(
                 groups=part.groups,
                 rng=np.random.default_rng(seed),
             )
-            return fitted.expected(left.inputs), fitted.statistic_
+            rounds = int(getattr(fitted, "n_rounds_", 0))
+            return fitted.expected(left.inputs), fitted.statistic_, rounds
 
-    found: list[tuple[Any, Statistic]] = Parallel(n_jobs=n_jobs)(
+    found: list[tuple[Any, Statistic, int]] = Parallel(n_jobs=n_jobs)(
         delayed(estimate)(fold, int(seed)) for fold, seed in zip(splits, seeds, strict=True)
     )
     return found

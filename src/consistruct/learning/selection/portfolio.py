@@ -42,7 +42,9 @@ TREES_PER_CLASS = 6  # at most so many: boosting has trees for every class, a fo
 # boosting above ALL_ROWS or STEP_WORK: fewer and larger steps; more rows say which splits are best
 FASTER = {"rounds": 600, "learning_rate": 0.1, "patience": 20}
 OF_MORE_ROWS = {"row_share": 0.4, "most_rows": 12_000, "column_share": 0.5, "bins": 128}
+ROUNDS_OF_TARGETS = 1500  # squares of many targets go on falling where the log loss has ended
 STEP_WORK = 3e5  # rows · columns
+SECOND_BOOSTER = 100  # rounds: customers end after 40 to 80, adult, MAGIC and others go on to 200
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold
 BOOSTED_ONCE = 10
@@ -53,11 +55,15 @@ BOOSTED_ROWS = 300  # fewer say too little about targets
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model by the name that reports show, or the reason why it is not tried."""
+    """A model by the name that reports show, or the reason why it is not tried.
+
+    `after_rounds`: it is tried only where boosting, tried before, went on for so many rounds.
+    """
 
     name: str
     model: TargetModel | None
     reason: str = ""
+    after_rounds: int = 0
 
 
 def portfolio(
@@ -95,17 +101,23 @@ def _for_classes(columns: Columns, n: int, k: int, n_jobs: int | None) -> list[C
         forest = ExtraTreesClassifier(n_trees)
         found.append(Candidate("extra trees", Probabilities(_piped(trees, forest), n_jobs=threads)))
     found.append(_boosting(columns, n, k, threads))
-    if not columns.sparse and columns.coded():  # these trees part categories in any two sets
+    # of many rows and two classes little else is tried, and two boosters are better than one where
+    # the first goes on learning; and where there are categories, these trees part them in any two
+    # sets
+    alone = boosted == 1 and not few
+    if not columns.sparse and (alone or columns.coded()):
         leafwise = HistGradientBoostingClassifier(
             early_stopping=True, categorical_features=columns.coded() or None
         )
-        found.append(Candidate("histogram boosting", Probabilities(_piped(trees, leafwise))))
+        model = Probabilities(_piped(trees, leafwise))
+        least = 0 if columns.coded() else SECOND_BOOSTER
+        found.append(Candidate("histogram boosting", model, after_rounds=least))
     if few or (n <= KERNEL_ROWS and n * columns.n_columns * boosted >= KERNEL_WORK):
         return [*found, *_ridges(columns, n, LANDMARKS, _exact(columns, n, boosted))]
     return [*found, Candidate("kernel ridge", None, faster)]
 
 
-def _boosting(columns: Columns, n: int, outputs: int, n_jobs: int) -> Candidate:
+def _boosting(columns: Columns, n: int, outputs: int, n_jobs: int, **more: Any) -> Candidate:
     work = min(n, SEARCHED_ROWS) * columns.n_columns
     if columns.sparse:
         return Candidate("boosting", None, "it takes too long on sparse inputs")
@@ -117,7 +129,7 @@ def _boosting(columns: Columns, n: int, outputs: int, n_jobs: int) -> Candidate:
     if n <= ALL_ROWS and work <= STEP_WORK:
         return Candidate("boosting", Boosting(n_jobs=n_jobs))
     settings: dict[str, Any] = FASTER if n <= ALL_ROWS else FASTER | OF_MORE_ROWS
-    return Candidate("boosting", Boosting(**settings, n_jobs=n_jobs))
+    return Candidate("boosting", Boosting(**(settings | more), n_jobs=n_jobs))
 
 
 def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> list[Candidate]:
@@ -134,7 +146,7 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     if n < BOOSTED_ROWS:
         boosted = Candidate("boosting", None, f"{n} rows are too few for it")
     else:
-        boosted = _boosting(columns, n, width, threads)
+        boosted = _boosting(columns, n, width, threads, rounds=ROUNDS_OF_TARGETS)
     ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
     return [*ridges, averaged, boosted]
 

@@ -72,6 +72,7 @@ class Trial:
     criterion: float | None = None
     task_loss: float | None = None
     seconds: float = 0.0
+    rounds: int = 0  # of boosting
 
     def entry(self) -> dict[str, Any]:
         """What `portfolio_` and reports show."""
@@ -135,6 +136,7 @@ def estimate_left_out(
         found = fit_fold(model, examples, statistic, splits, seeds, n_jobs)
         trial.left = joined([left for _, left in splits], [part[0] for part in found])
         trial.statistic = found[0][1]
+        trial.rounds = max(part[2] for part in found)
 
 
 def fit_model(
