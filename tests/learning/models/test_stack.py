@@ -17,7 +17,8 @@ import consistruct as cs
 from consistruct.learning import load, save
 from consistruct.learning.models import stack as stack_module
 from consistruct.learning.selection.averaging import ProperTimesTask
-from consistruct.models import Probabilities, Regressor, Ridge, Stack
+from consistruct.learning.selection.portfolio import Candidate
+from consistruct.models import Boosting, Probabilities, Regressor, Ridge, Stack
 
 MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
 COSTS = cs.losses.CostMatrix(MATRIX)
@@ -317,7 +318,6 @@ def test_a_model_of_ones_own_that_fails_is_not_left_out_silently(data):
 
 def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
     from consistruct.learning.models import stack as module
-    from consistruct.learning.selection.portfolio import Candidate
 
     monkeypatch.setattr(
         module,
@@ -329,6 +329,23 @@ def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
     assert est.portfolio_[0]["status"] == "failed: no leaves today"
     assert est.portfolio_[1]["weight"] == 1.0
     assert "broken left out" in caplog.text
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_a_second_booster_is_tried_where_the_first_goes_on_learning(noise, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = rng.integers(2, size=600) if noise else (np.sin(5 * X[:, 0]) > X[:, 1]).astype(int)
+    boosting = Boosting(200, learning_rate=0.1, patience=10)
+    candidates = [Candidate("boosting", boosting), Candidate("other", TREE, after_rounds=30)]
+    monkeypatch.setattr(stack_module, "portfolio", lambda *_, **__: candidates)
+    est = cs.TaskLossClassifier("zero_one", random_state=0).fit(X, y)
+    status = est.portfolio_[1]["status"]
+    if noise:
+        assert status.startswith("boosting ended after")
+        assert int(status.split()[3]) < 30
+    else:
+        assert est.portfolio_[1]["task_loss"] is not None
 
 
 @pytest.mark.parametrize(
@@ -416,7 +433,8 @@ def test_a_mixture_of_many_rows_must_decide_better_than_its_best_model(flips, me
 @pytest.mark.parametrize(("n", "share", "members"), [(6000, 0.1, 1), (6000, 0.2, 2), (600, 0.1, 2)])
 def test_a_small_share_is_not_worth_a_fit_on_many_rows(n, share, members, monkeypatch):
     found = np.array([1 - share, share])
-    monkeypatch.setattr(stack_module, "greedy_weights", lambda *_: (found, np.array([0.1, 0.2])))
+    fake = found, np.array([0.1, 0.2]), 0.1
+    monkeypatch.setattr(stack_module, "greedy_weights", lambda *_: fake)
     # whatever the mixture is, it decides better than the first alone
     monkeypatch.setattr(ProperTimesTask, "of_decisions", lambda _, p: float(p.max(axis=1).mean()))
     X, y, stack = wavering(n, 0.2)

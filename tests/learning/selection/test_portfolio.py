@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.portfolio import portfolio
+from consistruct.learning.selection.portfolio import SECOND_BOOSTER, portfolio
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import ZeroOne
 
@@ -27,3 +27,19 @@ def forest(X, n, k):
     tried = portfolio(ClassProbabilities(ZeroOne(k)), Columns.of(X), n)
     (found,) = (one.model for one in tried if one.name == "extra trees, larger leaves")
     return found.estimator
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "least"),
+    [(5000, 2, None), (5001, 2, SECOND_BOOSTER), (5001, 3, None)],
+)
+def test_a_second_booster_of_two_classes_waits_for_the_first(n, k, least):
+    tried = portfolio(ClassProbabilities(ZeroOne(k)), Columns.of(np.zeros((2, 4))), n)
+    found = [one.after_rounds for one in tried if one.name == "histogram boosting"]
+    assert found == ([] if least is None else [least])
+
+
+def test_categories_always_have_a_second_booster():
+    table = np.array([["red", 1.0], ["blue", 2.0]], dtype=object)
+    tried = portfolio(ClassProbabilities(ZeroOne(2)), Columns.of(table), 10_000)
+    assert [one.after_rounds for one in tried if one.name == "histogram boosting"] == [0]
