@@ -40,11 +40,16 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One fit: `key` names everything that its answer depends on."""
+    """One fit: `key` names everything that its answer depends on.
+
+    `warm`: a small fit of the same kind, done before, so that what it imports and compiles is at
+    hand when time is taken.
+    """
 
     label: str
     key: str
     work: Callable[[], np.ndarray]
+    warm: Callable[[], np.ndarray] | None = None
 
 
 def versions(libraries: Sequence[str] = LIBRARIES) -> str:
@@ -81,6 +86,8 @@ def measure(job: Job) -> Measured:
             return Measured(found["values"], *times, str(found["machine"]))
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few members of a class, iterations: the figures stand
+        if job.warm is not None:
+            job.warm()
         wall, processor = time.perf_counter(), time.process_time()
         values = job.work()
         times = time.process_time() - processor, time.perf_counter() - wall
