@@ -214,6 +214,8 @@ def _is_table(X: Any) -> bool:
 
 SMALLEST, LARGEST = 1e-150, 1e150  # of the entry with the greatest magnitude
 ORDINARY = 2.0**300  # up to here, and from its inverse, squares and their sums are safe
+# scikit-learn's trees take single precision, and columns of a spread below 1e-7 for constant
+LEAST_UNIT, GREATEST_UNIT = 2.0**-20, 2.0**100
 LONG = 2**22  # entries; above, a product of the library is faster than a serial pass
 
 
@@ -260,16 +262,29 @@ def scale_for(largest: float) -> float:
             f"the largest magnitude in X must be between {SMALLEST:g} and {LARGEST:g}, got "
             f"{largest:g}; use other units, for example divide X by {largest:.1g}"
         )
-    if 1.0 / ORDINARY <= largest <= ORDINARY:
+    if LEAST_UNIT <= largest <= GREATEST_UNIT:
         return 1.0
     return 2.0 ** math.floor(math.log2(largest))
 
 
 def scaled_inputs(X: Any, scale: float) -> Any:
-    """Inputs of a prediction, divided like those of the fit."""
+    """Inputs divided like those of the fit; what is beyond all of these in a prediction stays so.
+
+    >>> scaled_inputs(np.array([[3.0, 1e140]]), 1.0).tolist() == [[3.0, 2.0**100]]
+    True
+    """
+    largest = 0.0
     if not _surely_ordinary(X):
-        check_magnitude(_greatest_magnitude(X))
-    return X if scale == 1.0 else X / scale
+        largest = _greatest_magnitude(X)
+        check_magnitude(largest)
+    X = X if scale == 1.0 else X / scale
+    if largest <= scale * GREATEST_UNIT:
+        return X
+    if is_sparse(X):
+        X = X.copy()
+        X.data = np.clip(X.data, -GREATEST_UNIT, GREATEST_UNIT)
+        return X
+    return np.clip(X, -GREATEST_UNIT, GREATEST_UNIT)
 
 
 def check_magnitude(largest: float) -> None:
@@ -317,7 +332,7 @@ def _surely_ordinary(X: Any) -> bool:
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", under="ignore"):
         squares = float(np.dot(flat, flat))
-    return (values.size / ORDINARY) ** 2 < squares < ORDINARY**2
+    return (values.size * LEAST_UNIT) ** 2 < squares < GREATEST_UNIT**2
 
 
 def _greatest_magnitude(X: Any) -> float:

@@ -14,6 +14,7 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -44,6 +45,7 @@ FASTER = {"rounds": 600, "learning_rate": 0.1, "patience": 20}
 OF_MORE_ROWS = {"row_share": 0.4, "most_rows": 12_000, "column_share": 0.5, "bins": 128}
 ROUNDS_OF_TARGETS = 1500  # squares of many targets go on falling where the log loss has ended
 STEP_WORK = 3e5  # rows · columns
+LEAFWISE_OUTPUTS = 60  # that are boosted one by one
 SECOND_BOOSTER = 100  # rounds: customers end after 40 to 80, adult, MAGIC and others go on to 200
 TREE_WORK = 2e10  # rows · columns tried · outputs · trees that multi-output forests may take
 BOOSTED_WORK = 1e7  # rows · columns that are boosted, ten times that when not on every fold
@@ -148,7 +150,12 @@ def _for_targets(columns: Columns, n: int, width: int, n_jobs: int | None) -> li
     else:
         boosted = _boosting(columns, n, width, threads, rounds=ROUNDS_OF_TARGETS)
     ridges = _ridges(columns, n, LANDMARKS_OF_TARGETS, _exact(columns, n, width))
-    return [*ridges, averaged, boosted]
+    found = [*ridges, averaged, boosted]
+    if n > ALL_ROWS and width <= LEAFWISE_OUTPUTS and not columns.sparse:
+        leafwise = HistGradientBoostingRegressor(early_stopping=True)
+        model = Regressor(_piped(trees, leafwise), n_jobs=threads)
+        found.append(Candidate("histogram boosting", model, after_rounds=ROUNDS_OF_TARGETS // 2))
+    return found
 
 
 def _exact(columns: Columns, n: int, outputs: int) -> bool:
