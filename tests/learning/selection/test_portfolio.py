@@ -5,9 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.selection.portfolio import SECOND_BOOSTER, portfolio
-from consistruct.learning.statistics import ClassProbabilities
-from consistruct.losses import ZeroOne
+from consistruct.learning.selection.portfolio import (
+    ROUNDS_OF_TARGETS,
+    SECOND_BOOSTER,
+    portfolio,
+)
+from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.losses import Hamming, ZeroOne
 
 
 @pytest.mark.parametrize(
@@ -43,3 +47,11 @@ def test_categories_always_have_a_second_booster():
     table = np.array([["red", 1.0], ["blue", 2.0]], dtype=object)
     tried = portfolio(ClassProbabilities(ZeroOne(2)), Columns.of(table), 10_000)
     assert [one.after_rounds for one in tried if one.name == "histogram boosting"] == [0]
+
+
+@pytest.mark.parametrize(("n", "labels", "found"), [(5000, 5, 0), (5001, 5, 1), (5001, 80, 0)])
+def test_few_targets_of_many_rows_may_have_a_second_booster(n, labels, found):
+    tried = portfolio(TargetValues(Hamming(labels)), Columns.of(np.zeros((2, 4))), n)
+    second = [one for one in tried if one.name == "histogram boosting"]
+    assert len(second) == found
+    assert all(one.after_rounds == ROUNDS_OF_TARGETS // 2 for one in second)
