@@ -33,6 +33,8 @@ __all__ = ["TridiagonalPath", "fit_from_moments"]
 
 logger = logging.getLogger(__name__)
 
+ROWS_AT_A_TIME = 512  # of those that are left out in turn: their features are copied a few times
+
 
 class TridiagonalPath:
     """Ridge regression for every penalty in the basis that makes the second moment tridiagonal."""
@@ -61,16 +63,23 @@ class TridiagonalPath:
         if size == 1:  # LAPACK's wrappers want one number where there is none
             self._off = np.zeros(1)
         self.eigenvalues, _ = lapack.dsterf(self._diagonal, self._off)  # ascending
+        self._block: FloatArray | None = None
         self._moments = self._rotate(penalty.into(cross_moment), "T")  # Qᵀm, (d, rank)
 
     def _rotate(self, rows: FloatArray, direction: str) -> FloatArray:
         """Qᵀ·rows ("T") or Q·rows ("N"): Q leaves the first coordinate alone."""
         rotated = np.array(rows, dtype=np.float64, order="F")
         if len(rows) > 1:
-            part = np.asfortranarray(rotated[1:])
-            block = np.asfortranarray(self._reflectors[1:, :-1])
+            if self._block is None:
+                self._block = np.asfortranarray(self._reflectors[1:, :-1])
             rotated[1:] = lapack.dormqr(
-                "L", direction, block, self._tau, part, lwork=64 * max(1, rows.shape[1])
+                "L",
+                direction,
+                self._block,
+                self._tau,
+                np.asfortranarray(rotated[1:]),
+                lwork=64 * max(1, rows.shape[1]),
+                overwrite_c=1,
             )[0]
         return rotated
 
@@ -118,20 +127,21 @@ class TridiagonalPath:
         self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
     ) -> FloatArray:
         """Estimates of y − ȳ, (n, width), for centred rows by the fit without their share."""
-        rotated = self._rotate(np.ascontiguousarray(rows.T), "T")  # (d, n)
         centred = self.penalty.into(y)
-        fitted = self.penalty.into(np.zeros_like(y))
-        kept = np.empty_like(fitted)
+        kept = np.empty_like(centred)
         distinct = np.unique(self.penalty.factor)
-        for factor in distinct:
-            columns = slice(None) if len(distinct) == 1 else self.penalty.factor == factor
-            shifted = self._diagonal + self.total * alpha * factor
-            pivots, ratios, _ = lapack.dpttrf(shifted, self._off)
-            solved = lapack.dpttrs(pivots, ratios, rotated)[0]
-            leverage = np.einsum("dn,dn->n", rotated, solved) + self.fit_intercept / self.total
-            fitted[:, columns] = solved.T @ self._moments[:, columns]
-            part = 1.0 - np.minimum(share * weight * leverage, LEVERAGE_LIMIT)
-            kept[:, columns] = part[:, None]
+        for start in range(0, len(rows), ROWS_AT_A_TIME):
+            some = slice(start, start + ROWS_AT_A_TIME)
+            rotated = self._rotate(rows[some].T, "T")  # (d, n)
+            for factor in distinct:
+                columns = slice(None) if len(distinct) == 1 else self.penalty.factor == factor
+                shifted = self._diagonal + self.total * alpha * factor
+                pivots, ratios, _ = lapack.dpttrf(shifted, self._off)
+                solved = lapack.dpttrs(pivots, ratios, rotated)[0]
+                leverage = np.einsum("dn,dn->n", rotated, solved) + self.fit_intercept / self.total
+                part = 1.0 - np.minimum(share[some] * weight[some] * leverage, LEVERAGE_LIMIT)
+                kept[some, columns] = part[:, None]
+        fitted = rows @ self._rotate(self.solution(alpha), "N")
         return self.penalty.back(centred - (centred - fitted) / kept)
 
 
@@ -166,6 +176,5 @@ def fit_from_moments(
         logger.info("closed form: alpha %.3g of %d by GCV", best, len(scores))
         choice = Choice(best, {"alphas": frozen_array(alphas), "gcv": scores})
     y = left.target(slice(None)) - sums.mean_target
-    rows = np.asarray(kept_rows, dtype=np.float64)
-    estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
+    estimates = problem.leave_one_out(kept_rows, left.weight, left.share, y, choice.alpha)
     return problem.coefficients(choice.alpha), choice, sums.mean_target + estimates

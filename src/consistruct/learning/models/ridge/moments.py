@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 from consistruct._validation import is_sparse, on_host, to_dense
 from consistruct.exceptions import ConsistructError
@@ -39,7 +38,7 @@ NUMBERS = ("target_squares", "total_weight", "precision", "n_rows")
 FORM = "moments"
 LOST_DIGITS = 1e-7  # of the sums of the whole: more below zero is no rounding
 CHUNK_ENTRIES = 2**20  # features that are multiplied at a time
-SINGLE_CHUNKS = 4  # times as many in float32, whose sums are added up in float64 after each chunk
+SINGLE_CHUNKS = 8  # times as many in float32, whose sums are added up in float64 after each chunk
 FEWEST_ROWS = 1024
 FEW_OUTPUTS = 32
 DOUBLE = float(np.finfo(np.float64).eps)
@@ -116,10 +115,9 @@ class Moments:
             empty = np.zeros((size, size)), np.zeros((size, width)), np.zeros(size), np.zeros(width)
             return cls(*empty, 0.0, total, sums.n_rows, sums.precision, key)
         gap, mean_target = sums.feature_sum / total, sums.target_sum / total
-        second = sums.second + np.tril(sums.second, -1).T
-        second -= total * np.outer(gap, gap)
+        second = sums.second - total * np.outer(gap, gap)
         return cls(
-            np.ascontiguousarray(second),
+            second,
             sums.cross - total * np.outer(gap, mean_target),
             gap + sums.shift,
             mean_target,
@@ -281,12 +279,13 @@ class MomentSums:
 
     def __init__(self, size: int, width: int, *, single: bool = False) -> None:
         self.single = single
-        self.second = np.zeros((size, size), order="F")  # below the diagonal
+        self.second = np.zeros((size, size))
         self.cross = np.zeros((size, width))
         self.feature_sum, self.target_sum = np.zeros(size), np.zeros(width)
         self.scalars = np.zeros(4)  # Σ w, Σ w‖y‖², rows, whether a shift is settled
         self.shift = np.zeros(size)
         self._buffer: NDArray[Any] = np.zeros((0, size))
+        self._square: NDArray[Any] = np.zeros((0, 0))
 
     @property
     def n_rows(self) -> int:
@@ -330,6 +329,12 @@ class MomentSums:
             self._buffer = np.empty(shape, dtype=dtype, order="F" if by_columns else "C")
         return self._buffer
 
+    def _product(self, dtype: Any) -> NDArray[Any]:
+        """Room for the second moment of one chunk."""
+        if self._square.dtype != dtype or len(self._square) != len(self.second):
+            self._square = np.empty(self.second.shape, dtype=dtype)
+        return self._square
+
     def _add(self, features: Any, target: Target, weight: FloatArray | None) -> None:
         n = features.shape[0]
         if n == 0:
@@ -363,24 +368,22 @@ class MomentSums:
     def _add_products(self, rows: Any, target: Target, factor: float) -> FloatArray:
         """Add second and cross moments; the sum of the rows, (m,)."""
         if is_sparse(rows):
-            self.second += factor * np.tril(to_dense(rows.T @ rows))
-        else:  # symmetric: half of the work, added in place
-            by_columns = rows.flags.f_contiguous
-            block = rows if by_columns else rows.T
-            if self.single:
-                self.second += blas.ssyrk(factor, block, trans=by_columns, lower=1)
-            else:
-                self.second = blas.dsyrk(
-                    factor, block, beta=1.0, c=self.second, trans=by_columns, lower=1, overwrite_c=1
-                )
-        few = self.single and not is_sparse(rows) and target.shape[1] <= FEW_OUTPUTS
-        if few:  # a column of ones in the same product is cheaper than a sum in float64
-            target = np.column_stack([to_dense(target), np.ones(rows.shape[0])])
-        crossed = dense_product(target, rows)
-        if few:
-            crossed, summed = crossed[:, :-1], crossed[:, -1].astype(np.float64)
-        else:
+            self.second += factor * to_dense(rows.T @ rows)
+        else:  # NumPy calls syrk: half of the work
+            # All products are NumPy's: SciPy brings a BLAS of its own, whose threads would wait for
+            # work beside those of NumPy's (twice the time where both take turns).
+            with np.errstate(invalid="ignore", over="ignore"):  # told of the sums
+                product = np.matmul(rows.T, rows, out=self._product(rows.dtype))
+            self.second += product if factor == 1.0 else np.multiply(product, factor, out=product)
+        if is_sparse(rows) or not self.single:
+            crossed = dense_product(target, rows)
             summed = np.asarray(rows.sum(axis=0, dtype=np.float64)).ravel()
+        elif is_sparse(target) and target.shape[1] > FEW_OUTPUTS:
+            crossed = dense_product(target, rows)
+            summed = np.ones(len(rows), dtype=rows.dtype) @ rows
+        else:  # a column of ones in the same product is cheaper than a sum in float64
+            crossed = dense_product(with_ones(target, rows.dtype), rows)
+            crossed, summed = crossed[:, :-1], crossed[:, -1].astype(np.float64)
         self.cross += crossed if factor == 1.0 else crossed * factor
         return summed
 
@@ -394,7 +397,6 @@ class MomentSums:
         """Go on from what `arrays` gave."""
         for name in STATE:
             setattr(self, name, np.array(arrays[name]))
-        self.second = np.asfortranarray(self.second)
 
 
 def accumulate(
@@ -443,6 +445,13 @@ def scale_rows(rows: Any, factor: FloatArray) -> Any:
             shape=rows.shape,
         )
     return rows * factor.astype(rows.dtype)[:, None]
+
+
+def with_ones(target: Target, dtype: Any) -> NDArray[Any]:
+    """The target as an array (n, width + 1) whose last column is one."""
+    result = np.ones((target.shape[0], target.shape[1] + 1), dtype=dtype)
+    result[:, :-1] = to_dense(target)
+    return result
 
 
 def dense_product(target: Target, features: Any) -> FloatArray:
