@@ -10,11 +10,19 @@ from sklearn.tree import DecisionTreeClassifier
 
 import consistruct as cs
 from consistruct import losses
+from consistruct.learning import load, save
 from consistruct.learning.models.features.feature_maps import Kernel
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.model import Ridge
-from consistruct.learning.recalibration import CONTRASTS, Contrast, Temperature, Unchanged
+from consistruct.learning.recalibration import (
+    CONTRASTS,
+    Contrast,
+    Temperature,
+    Unchanged,
+    recalibrate,
+)
+from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses.base import dense_target
 from tests.learning.estimators import classifier, predictor
 
@@ -168,3 +176,102 @@ def test_groups_leave_no_exact_left_out_rows():
     honest = model.fit(X, y, groups=group).predict_expected_loss(X).mean()
     assert leaking < 0.1
     assert honest > 0.25
+
+
+# --- decisions between classes ---
+
+
+def noisy_grades(weighted=False, k=12, n=600):
+    """Many classes, told apart badly: estimates of a strong penalty keep to the middle."""
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(k, 6))
+    y = rng.integers(k, size=n)
+    X = centres[y] + 0.9 * rng.normal(size=(n, 6))
+    weight = rng.uniform(0.5, 1.5, n) if weighted else np.ones(n)
+    return X, y, weight
+
+
+def nearest_law(v):
+    """The nearest distribution of one row: max(v − t, 0) of sum one, t by halving."""
+    low, high = v.min() - 1.0, v.max()
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.maximum(v - middle, 0).sum() > 1 else (low, middle)
+    return np.maximum(v - high, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_contrast_between_classes_is_the_best_of_those_that_are_proven(weighted):
+    X, y, weight = noisy_grades(weighted)
+    model = classifier("ordinal", features="linear", alpha=0.5, random_state=0)
+    model.fit(X, y, sample_weight=weight if weighted else None)
+    left = model.model_.left_out()
+    assert len(left.rows) == len(X)
+    chosen: Any = model.recalibration_
+    assert isinstance(chosen, Contrast)
+    power, floor = chosen.before.power, chosen.before.floor
+    law = (np.maximum(left.expected, 0) + floor) ** power
+    law /= law.sum(axis=1, keepdims=True)
+    distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
+    cost = np.empty((len(CONTRASTS), len(X)))
+    for i in range(len(X)):
+        others = np.arange(len(X)) != i
+        mean = np.bincount(y[others], weights=weight[others], minlength=12) / weight[others].sum()
+        for j, contrast in enumerate(CONTRASTS):
+            stretched = nearest_law(mean + contrast * (law[i] - mean))
+            cost[j, i] = distance[(distance @ stretched).argmin(), y[i]]
+    task = np.average(cost, axis=1, weights=weight)
+    np.testing.assert_allclose(model.path_["contrast_loss"], task, atol=1e-9)
+    proven = []
+    for j in range(len(CONTRASTS)):
+        gains = cost[0] - cost[j]
+        gain = np.average(gains, weights=weight)
+        error = np.sqrt((weight**2 * (gains - gain) ** 2).sum()) / weight.sum()
+        one_mistake = 11 * (weight**2).sum() / weight.sum() ** 2
+        proven.append(gain if gain > error + one_mistake else 0.0)
+    assert chosen.contrast == CONTRASTS[int(np.argmax(proven))] > 1.0
+
+
+def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path):
+    X, y, _ = noisy_grades()
+    model = classifier("ordinal", features="linear", alpha=0.5, random_state=0).fit(X, y)
+    contrast: Any = model.recalibration_
+    law = model.predict_proba(X)
+    np.testing.assert_allclose(law, contrast.before.for_reports(model.model_.expected(X)))
+    distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
+    mean = np.bincount(y, minlength=12) / len(y)
+    stretched = mean + contrast.contrast * (law - mean)
+    prices = np.array([nearest_law(row) for row in stretched]) @ distance
+    np.testing.assert_array_equal(model.predict(X), prices.argmin(axis=1))
+    np.testing.assert_allclose(model.expected_losses(X), law @ distance, atol=1e-12)
+    assert (model.predict(X) != (law @ distance).argmin(axis=1)).any()
+
+    save(model, tmp_path / "model.consistruct")
+    found = load(tmp_path / "model.consistruct")
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    np.testing.assert_array_equal(found.predict_proba(X), law)
+
+    # it was chosen for one loss, and another starts without it
+    model.set_loss(losses.ZeroOne(12))
+    np.testing.assert_array_equal(model.predict_proba(X), law)
+    np.testing.assert_array_equal(model.predict(X), law.argmax(axis=1))
+
+
+@pytest.mark.parametrize(("greatest", "proven"), [(1.0, True), (1000.0, False)])
+def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greatest, proven):
+    """The dear mistake occurs in no row, and nothing says what the contrast does to it."""
+    costs = 1.0 - np.eye(3)
+    costs[0, 2] = greatest
+    truths = np.repeat([0, 1], [150, 40])
+    law = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[truths]
+    found, compared = recalibrate(
+        ClassProbabilities(losses.CostMatrix(costs)),
+        law,
+        truths,
+        np.ones(190),
+        np.array([150.0, 40.0, 0.0]) / 190,
+        powers=False,
+    )
+    assert compared["contrast_loss"][0] == pytest.approx(40 / 190)
+    assert compared["contrast_loss"][3] == 0.0
+    assert isinstance(found, Contrast) == proven

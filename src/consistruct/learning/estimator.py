@@ -230,14 +230,14 @@ class TargetEstimator(LossParameters):
                 return
         values = self.statistic_.values(examples.truths)
         mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
-        if self.statistic_.of_classes and not (self.model_.shrinks or self._asked_to_recalibrate()):
-            return  # probabilities of classifiers, and means of several, are taken as they are
         self.recalibration_, compared = recalibrate(
             self.statistic_,
             left.expected,
             take_truths(examples.truths, left.rows),
             examples.weight[left.rows],
             mean,
+            # probabilities of classifiers, and means of several, are right as they are
+            powers=self.model_.shrinks or self._asked_to_recalibrate(),
         )
         self.path_.update(compared)
 
@@ -392,6 +392,8 @@ class TargetEstimator(LossParameters):
         """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
 
         Estimated by the model, recalibrated on left-out rows, never outside the range of the loss.
+        Predictions are those of the least price, unless left-out rows proved a contrast better
+        (`recalibration_`): prices are told without it.
 
         Parameters
         ----------

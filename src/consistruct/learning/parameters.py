@@ -12,6 +12,7 @@ from consistruct._members import Member
 from consistruct.learning.encoding.costs import loss_with_rows
 from consistruct.learning.encoding.kinds import Kind
 from consistruct.learning.encoding.labels import check_same_classes
+from consistruct.learning.recalibration import Recalibration
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
@@ -36,6 +37,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     loss_: Loss
     kind_: Kind
     statistic_: Statistic
+    recalibration_: Recalibration
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; with `deep`, also those of the model and the fields of a loss object."""
@@ -105,6 +107,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         statistic, kind = self.statistic_.with_loss(loss), self.kind_.with_loss(loss)
         self.loss = self.loss_ = loss
         self.statistic_, self.kind_ = statistic, kind
+        self.recalibration_ = self.recalibration_.for_another_loss()
         if "rows" in self.get_params(deep=False):
             self.set_params(rows=None)  # a new loss has its rows where they belong
         for name in FITTED_FOR:  # the loss takes the place of the metric or costs of the fit

@@ -18,7 +18,7 @@ from consistruct._validation import check_jobs, check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.averaging import (
     Criterion,
     combined,
@@ -334,8 +334,8 @@ class Stack(TargetModel):
             place = np.searchsorted(trial.left.rows, rows)
             expected = self._common(trial, trial.left.expected[place])
             if self.statistic_.of_classes:
-                trial.recalibration, _ = recalibrate(
-                    self.statistic_, expected, truths, weight, np.zeros(self.statistic_.width)
+                trial.recalibration, _ = recalibrate_probabilities(
+                    self.statistic_, expected, truths, weight
                 )
             estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
         criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.cross_fitting import (
     Fold,
     few_threads,
@@ -182,12 +182,11 @@ def own_recalibration(
         left = fitted.left_out()
     except CapabilityError:
         return otherwise
-    found, _ = recalibrate(
+    found, _ = recalibrate_probabilities(
         own,
         own.project(left.expected),
         take_truths(examples.truths, left.rows),
         examples.weight[left.rows],
-        np.zeros(own.width),
     )
     return found
 
