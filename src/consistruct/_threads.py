@@ -1,12 +1,30 @@
-"""Rows shared out among as many threads as the linear algebra library may use."""
+"""Threads: how many the linear algebra may use, and rows shared out among as many."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
-__all__ = ["share_rows"]
+__all__ = ["at_most", "share_rows"]
+
+
+def at_most(n_threads: int | None) -> AbstractContextManager[Any]:
+    """Within it, libraries of linear algebra and OpenMP use so many threads; None changes nothing.
+
+    Nothing is looked up for None: finding the libraries takes as long as a small fit.
+
+    >>> with at_most(None), at_most(1):
+    ...     pass
+    """
+    if n_threads is None:
+        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(n_threads)
+    return limits
 
 
 def share_rows(work: Callable[[slice], None], n: int, fewest: int) -> None:

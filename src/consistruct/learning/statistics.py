@@ -311,9 +311,10 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
            [0.5, 0.3, 0.2]])
     """
     rows = np.asarray(rows, dtype=np.float64)
-    inside = (rows >= 0.0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1.0) <= 1e-12)
-    if inside.all():
+    summing = np.abs(rows @ np.ones(rows.shape[1]) - 1.0) <= 1e-12
+    if summing.all() and rows.min(initial=0.0) >= 0.0:
         return rows
+    inside = summing & (rows >= 0.0).all(axis=1)
     # max(v − t, 0) sums to one: t from the largest r entries (Held, Wolfe, Crowder 1974)
     ordered = -np.sort(-rows, axis=1)
     excess = (np.cumsum(ordered, axis=1) - 1.0) / np.arange(1, rows.shape[1] + 1)

@@ -187,6 +187,31 @@ def rng_of(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bytes_count_the_borders_below(dtype: Any, order: Any) -> None:
+    rng = rng_of(0)
+    X = np.round(rng.normal(size=(400, 6)) * 3, 1).astype(dtype)
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    X[:5, 0] = [np.inf, -np.inf, 1e30, -0.0, 0.0]
+    X[:6, 5] = [-1.0, -0.5, 2.7, 253.0, 254.0, 255.0]
+    bins = Bins.of(np.asarray(X, dtype=np.float64), 20, [5], rng)
+    found = bins.codes(np.asarray(X, order=order))
+    for column in range(5):
+        borders = bins.borders[column][np.isfinite(bins.borders[column])]
+        expected = [0 if np.isnan(x) else 1 + int((borders < x).sum()) for x in X[:, column]]
+        assert found[column].tolist() == expected
+    known = (X[:, 5] >= 0) & (X[:, 5] < 255)
+    assert found[5].tolist() == np.where(known, np.floor(X[:, 5]) + 1, 0).tolist()
+
+
+def test_the_log_loss_of_two_classes_is_that_of_any_scores() -> None:
+    rows = ClassRows(np.array([0, 1, 1, 0, 1]), 2, np.array([1.0, 2.0, 1.0, 0.5, 3.0]))
+    scores = np.array([[0.3], [-700.0], [40.0], [800.0], [0.0]])
+    chance = [-0.3 - np.log1p(np.exp(-0.3)), -700.0, 0.0, -800.0, np.log(0.5)]
+    assert rows.mean(scores) == pytest.approx(-(rows.weight @ chance) / 7.5, rel=1e-12)
+
+
 def test_bins_keep_order_missing_values_and_categories() -> None:
     X = np.array([[1.0, 0.0], [np.nan, 2.0], [3.0, np.nan], [2.0, -1.0], [1e300, 1.0]])
     bins = Bins.of(X, 64, [1], rng_of(0))

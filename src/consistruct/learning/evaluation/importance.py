@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
+from consistruct._threads import at_most
 from consistruct._validation import check_count
 from consistruct.learning.encoding.kinds import generator
 from consistruct.protocols import FloatArray, IntArray
@@ -111,7 +111,7 @@ def permutation_importance(
 
     def rises(column: int, seed: int) -> tuple[float, float]:
         rng = np.random.default_rng(seed)
-        with threadpool_limits(None if n_jobs in (None, 1) else 1):
+        with at_most(None if n_jobs in (None, 1) else 1):
             after = [
                 estimator.task_losses(inputs.shuffled(column, rng), y, **settings)
                 for _ in range(n_repeats)

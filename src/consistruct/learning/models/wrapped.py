@@ -14,8 +14,8 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
+from consistruct._threads import at_most
 from consistruct.exceptions import CapabilityError
 from consistruct.protocols import FloatArray
 
@@ -188,7 +188,7 @@ def fit_each(
     alone = n_jobs in (None, 1)
 
     def fit(copy: Any, y: Any) -> Any:
-        with threadpool_limits(None if alone else 1):
+        with at_most(None if alone else 1):
             return fit_wrapped(copy, X, y, weight)
 
     found = Parallel(n_jobs=n_jobs)(

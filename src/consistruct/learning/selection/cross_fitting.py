@@ -9,8 +9,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
-from threadpoolctl import threadpool_limits
 
+from consistruct._threads import at_most
 from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.models.base import LeftOut, TargetModel
@@ -78,20 +78,18 @@ def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Ite
             everyone, groups=examples.groups
         )
     elif not isinstance(truths, Ragged) and np.ndim(truths) == 1 and n_folds >= 2:
-        counts = np.bincount(np.unique(truths, return_inverse=True)[1])
-        if counts.max() >= n_folds:
-            splits = _stratified(truths, n_folds, seed)
+        strata = np.unique(truths, return_inverse=True)[1]
+        if np.bincount(strata).max() >= n_folds:
+            splits = _stratified(strata, n_folds, seed)
         else:
             splits = KFold(n_folds, shuffle=True, random_state=seed).split(everyone)
     else:
         splits = KFold(n_folds, shuffle=True, random_state=seed).split(everyone)
-    for fit, left in splits:
-        yield np.sort(fit), np.sort(left)
+    yield from splits  # scikit-learn lists the rows in order
 
 
-def _stratified(truths: Any, n_folds: int, seed: int) -> Iterator[Fold]:
+def _stratified(strata: IntArray, n_folds: int, seed: int) -> Iterator[Fold]:
     """Stratified folds; classes rarer than the folds share one stratum, so that none is refused."""
-    _, strata = np.unique(truths, return_inverse=True)
     rare = np.bincount(strata) < n_folds
     strata = np.where(rare[strata], len(rare), strata)
     if (strata == len(rare)).sum() < n_folds:  # too few even together: they join the largest
@@ -126,7 +124,7 @@ def few_threads(model: TargetModel, n: int) -> Any:
     Boosting passes a barrier for every node: on few rows more threads gain nothing, and on a busy
     machine they take ten times as long. Least squares is linear algebra and keeps its threads.
     """
-    return threadpool_limits(1 if n <= SMALL_FIT and not model.shrinks else None)
+    return at_most(1 if n <= SMALL_FIT and not model.shrinks else None)
 
 
 def fit_fold(
@@ -143,7 +141,7 @@ def fit_fold(
 
     def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic, int]:
         alone = n_jobs in (None, 1)
-        with few_threads(model, len(fold[0])) if alone else threadpool_limits(1):
+        with few_threads(model, len(fold[0])) if alone else at_most(1):
             part, left = examples.take(fold[0]), examples.take(fold[1])
             fitted = clone(model).fit(
                 part.inputs,

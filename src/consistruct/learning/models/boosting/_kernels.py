@@ -16,15 +16,46 @@ from consistruct._compile import compiled
 __all__ = [
     "add_trees",
     "best_split",
+    "bytes_of",
     "class_gradients",
     "descend",
     "draw_rows",
+    "log_odds_loss",
     "pack",
     "some_rows",
     "square_gradients",
     "step",
     "unpack",
 ]
+
+
+@compiled
+def bytes_of(
+    X: Any,  # (n, d)
+    borders: Any,  # (d, m), increasing
+    categorical: Any,  # (d,)
+    top: int,
+    found: Any,  # (d, n): filled
+) -> None:
+    """Of a number: 1 + the borders below it; of a category below `top`: 1 + its code; else 0."""
+    for column in range(X.shape[1]):
+        line, category = borders[column], categorical[column]
+        for i in range(X.shape[0]):
+            value = X[i, column]
+            byte = 0
+            if category:
+                if 0.0 <= value < top:
+                    byte = 1 + int(value)
+            elif not np.isnan(value):
+                first, last = 0, len(line)
+                while first < last:
+                    middle = (first + last) // 2
+                    if line[middle] < value:
+                        first = middle + 1
+                    else:
+                        last = middle
+                byte = 1 + first
+            found[column, i] = byte
 
 
 @compiled
@@ -216,6 +247,20 @@ def class_gradients(
 
 
 @compiled
+def log_odds_loss(
+    scores: Any,  # (n,)
+    classes: Any,  # (n,)
+    weight: Any,  # (n,)
+) -> float:
+    """Σ w log(1 + exp(∓score)) of two classes."""
+    total = 0.0
+    for i in range(len(scores)):
+        signed = -scores[i] if classes[i] == 1 else scores[i]
+        total += weight[i] * (max(signed, 0.0) + np.log1p(np.exp(-abs(signed))))
+    return total
+
+
+@compiled
 def square_gradients(
     scores: Any,  # (n, c)
     targets: Any,  # (n, c)
@@ -274,25 +319,30 @@ def step(
 
 @compiled
 def add_trees(
-    codes: Any,  # (n, d): row by row
+    codes: Any,  # (d, n): column by column
     categorical: Any,  # (d,)
     columns: Any,  # (trees, depth)
     cuts: Any,  # (trees, depth)
     values: Any,  # (trees, leaves, c)
     scores: Any,  # (n, c): moved
+    first: int,
+    last: int,
 ) -> None:
-    """The sum of all trees for every row."""
+    """The sum of all trees for the rows from `first` to `last`.
+
+    Tree by tree and level by level: a comparison of one column with one number is done for many
+    rows at a time.
+    """
     trees, depth = columns.shape
     c = scores.shape[1]
-    for i in range(codes.shape[0]):
-        for tree in range(trees):
-            leaf = 0
-            for level in range(depth):
-                column = columns[tree, level]
-                if column < 0:
-                    break
-                code, cut = codes[i, column], cuts[tree, level]
-                goes_right = code != cut if categorical[column] else code > cut
-                leaf = 2 * leaf + (1 if goes_right else 0)
+    leaves = np.empty(last - first, np.int32)
+    for tree in range(trees):
+        leaves[:] = 0
+        for level in range(depth):
+            column = columns[tree, level]
+            if column < 0:
+                break
+            descend(codes[column, first:last], categorical[column], cuts[tree, level], leaves)
+        for i in range(last - first):
             for j in range(c):
-                scores[i, j] += values[tree, leaf, j]
+                scores[first + i, j] += values[tree, leaves[i], j]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._members import ArrayField, frozen_array
+from consistruct.learning.models.boosting._kernels import bytes_of
 from consistruct.protocols import FloatArray
 
 __all__ = ["MOST_BINS", "Bins"]
@@ -65,15 +66,7 @@ class Bins:
     def codes(self, X: FloatArray) -> Any:
         """The bytes of a table, (d, n): column by column, as splits read them."""
         found = np.empty((self.n_columns, X.shape[0]), dtype=np.uint8)
-        for column, borders in enumerate(self.borders):
-            values = X[:, column]
-            missing = np.isnan(values)
-            if self.categorical[column]:
-                known = ~missing & (values >= 0) & (values < MOST_BINS)
-                found[column] = np.where(known, np.where(known, values, 0) + 1, 0)
-            else:
-                used = borders[np.isfinite(borders)]
-                found[column] = np.where(missing, 0, 1 + np.searchsorted(used, values))
+        bytes_of(X, self.borders, self.categorical, MOST_BINS, found)
         return found
 
 

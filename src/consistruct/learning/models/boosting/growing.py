@@ -16,6 +16,7 @@ from consistruct.learning.models.boosting._kernels import (
     class_gradients,
     descend,
     draw_rows,
+    log_odds_loss,
     pack,
     some_rows,
     square_gradients,
@@ -118,10 +119,9 @@ class ClassRows(RowLoss):
 
     def mean(self, scores: FloatArray) -> float:
         if self.k == 2:  # log(1 + exp(∓score))
-            signed = np.where(self.classes == 1, -scores[:, 0], scores[:, 0])
-            losses = np.logaddexp(0.0, signed)
-        else:
-            losses = _log_sum(scores) - scores[np.arange(len(scores)), self.classes]
+            total = log_odds_loss(scores[:, 0], self.classes, self.weight)
+            return float(total / self.weight.sum())
+        losses = _log_sum(scores) - scores[np.arange(len(scores)), self.classes]
         return float(self.weight @ losses / self.weight.sum())
 
     def take(self, rows: IntArray) -> ClassRows:
@@ -234,14 +234,14 @@ class _Watched:
     """The loss of held-out rows, tree by tree."""
 
     def __init__(self, table: Table, rows: RowLoss, patience: int, start: FloatArray) -> None:
-        self.codes = np.ascontiguousarray(table.codes.T)
-        self.categorical = table.categorical
+        self.table = table
         self.rows, self.patience = rows, patience
         self.scores = np.tile(start, (table.n, 1))
         self.losses = [rows.mean(self.scores)]
 
     def ends(self, columns: Any, cuts: Any, values: Any) -> bool:
-        add_trees(self.codes, self.categorical, columns, cuts, values, self.scores)
+        table = self.table
+        add_trees(table.codes, table.categorical, columns, cuts, values, self.scores, 0, table.n)
         self.losses.append(self.rows.mean(self.scores))
         return len(self.losses) - 1 - int(np.argmin(self.losses)) >= self.patience
 

@@ -61,9 +61,8 @@ class Trees:
         found = np.tile(self.start, (n, 1))
 
         def add(start: int) -> None:
-            part = slice(start, start + CHUNK_ROWS)
-            rows = np.ascontiguousarray(codes[:, part].T)
-            add_trees(rows, categorical, self.columns, self.cuts, self.values, found[part])
+            end = min(start + CHUNK_ROWS, n)
+            add_trees(codes, categorical, self.columns, self.cuts, self.values, found, start, end)
 
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(add, range(0, n, CHUNK_ROWS)))

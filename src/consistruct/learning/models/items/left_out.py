@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
+from consistruct._threads import at_most
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.encoding.queries import centred, orders_of_scores, rows_of
 from consistruct.learning.encoding.rankings import Queries
@@ -94,7 +94,7 @@ def cross_fit_scores(
     stages: tuple[int, ...] = getattr(learner, "stages", ())
 
     def estimate(fold: Fold, seed: int) -> tuple[Any, FloatArray]:
-        with threadpool_limits(1 if n_jobs not in (None, 1) else None):
+        with at_most(1 if n_jobs not in (None, 1) else None):
             fitted: Any = learner.fit(queries.take(fold[0]), np.random.default_rng(seed))
             left = queries.take(fold[1]).problem
             if stages:
