@@ -230,6 +230,33 @@ def test_exact_leave_one_out_stands_for_folds(data, monkeypatch):
     assert fits == [240]
 
 
+def test_a_model_without_rivals_is_fitted_once(monkeypatch):
+    """It knows left-out estimates of some rows only: enough, where nothing is compared."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    Y = (X @ rng.normal(size=(4, 3)) + 0.3 * rng.normal(size=(120, 3)) > 0).astype(int)
+    fits, known = [], Ridge.left_out
+
+    def half(model):
+        left = known(model)
+        return type(left)(left.rows[::2], left.expected[::2])
+
+    def counted(model, X, *others, fit=Ridge.fit, **settings):
+        fits.append(len(X))
+        return fit(model, X, *others, **settings)
+
+    monkeypatch.setattr(Ridge, "left_out", half)
+    monkeypatch.setattr(Ridge, "fit", counted)
+    alone = cs.TaskLossClassifier("hamming", Stack([Ridge("linear")]), random_state=0).fit(X, Y)
+    assert fits == [120]
+    assert alone.model_.weights_.tolist() == [1.0]
+    assert alone.model_.left_out().rows.tolist() == list(range(0, 120, 2))
+    fits.clear()
+    rivals = Stack([Ridge("linear"), Ridge("linear", alpha=1.0)])
+    cs.TaskLossClassifier("hamming", rivals, random_state=0).fit(X, Y)
+    assert fits == 2 * [120, 96, 96, 96, 96, 96]  # compared on all rows, so by folds
+
+
 def test_groups_stay_together(data):
     X, y = data
     groups = np.arange(len(y)) // 8

@@ -284,6 +284,7 @@ class Stack(TargetModel):
         rng: np.random.Generator,
     ) -> list[Trial]:
         trials = []
+        alone = sum(candidate.model is not None for candidate in candidates) == 1
         for number, candidate in enumerate(candidates):
             advance(candidate.name, number, len(candidates))
             seed = int(rng.integers(2**62))  # drawn whatever happens: later ones do not change
@@ -301,7 +302,7 @@ class Stack(TargetModel):
                 continue
             begun = time.perf_counter()
             try:
-                estimate_left_out(trial, sample, splits, statistic, seed, self.n_jobs)
+                estimate_left_out(trial, sample, splits, statistic, seed, self.n_jobs, alone=alone)
             except (ValueError, TypeError, np.linalg.LinAlgError) as error:
                 if not isinstance(self.models, str):  # the user's own: not ours to leave out
                     raise

@@ -138,6 +138,8 @@ def greedy_weights(
     is gained (Caruana and others, 2004): a sparse average that does not overfit the left-out rows.
     """
     alone = np.array([criterion(one) for one in estimates])
+    if len(estimates) == 1:
+        return np.ones(1), alone, float(alone[0])
     terms = [_logs(one) for one in estimates] if geometric else estimates
     best = int(alone.argmin())
     weights, value, mean = np.eye(len(estimates))[best], float(alone[best]), terms[best]

@@ -119,8 +119,13 @@ def estimate_left_out(
     statistic: Statistic,
     seed: int,
     n_jobs: int | None,
+    *,
+    alone: bool,
 ) -> None:
-    """Left-out estimates: the model's own where they are exact, else one fit per fold."""
+    """Left-out estimates: the model's own where they are exact, else one fit per fold.
+
+    They must be of all rows to be compared with others; one that is `alone` is compared with none.
+    """
     examples, model = sample.examples, trial.model
     assert model is not None
     with warnings.catch_warnings():
@@ -129,7 +134,7 @@ def estimate_left_out(
             trial.fitted = fit_model(model, examples, statistic, np.random.default_rng(seed))
             with contextlib.suppress(CapabilityError):
                 left = trial.fitted.left_out()
-                if len(left.rows) == len(examples):
+                if alone or len(left.rows) == len(examples):
                     trial.left, trial.statistic = left, trial.fitted.statistic_
                     return
         seeds = np.random.default_rng(seed).integers(2**63, size=len(splits))

@@ -71,7 +71,7 @@ class FactoredRidge:
         if len(second) < SINGLE_PRECISION_SIZE or strength < margin * float(np.trace(second)):
             return second, cross
         if self._single is None:
-            self._single = second.astype(np.float32), cross.astype(np.float32)
+            self._single = second.astype(np.float32), cross.astype(np.float32, order="F")
         return self._single
 
     def _factor(self, matrix: NDArray[Any], strength: float) -> Any:
@@ -97,7 +97,9 @@ class FactoredRidge:
         leverage = weight * (square + self.fit_intercept / self.moments.total_weight)
         kept = 1.0 - np.minimum(share * leverage, LEVERAGE_LIMIT)
         residual = y - self.moments.mean_target
-        residual -= solved.T @ cross
+        # SciPy's product, as it is SciPy that solved: NumPy's threads would wait beside its own
+        (product,) = scipy.linalg.get_blas_funcs(("gemm",), (solved, cross))
+        residual -= product(1.0, solved, cross, trans_a=True)
         residual /= kept[:, None]
         return np.subtract(y, residual, out=residual)
 
