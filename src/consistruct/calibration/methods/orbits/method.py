@@ -144,23 +144,19 @@ class HammingMethod(Method):
         return 1.0
 
     def _prove(self, eps: float) -> tuple[Fraction, Fraction, int, dict[int, Fraction]]:
-        """Exact bounds on k·H, the number of differing parts, and x of every orbit.
+        """Exact bounds on k·H, the number of differing parts, and x of the orbits near the least.
 
-        Floats settle the orbits that are clearly above the least one.
+        Floats settle the orbits that are clearly above it; the certificate proves them too.
         """
         if eps not in self._proved:
             T, s = self.form.loss.T, self.form.loss.n_states
             assert T is not None
             at = snapped(eps, T)
             found = self.form.point(eps)
-            x = {
-                d: min(max(Fraction(value), Fraction(0)), at)
-                for d, value in zip(found.d.tolist(), found.x.tolist(), strict=True)
-            }
             near = found.lower <= found.upper.min() * (1 + FLOAT_SLACK)
-            lows, highs = {}, {}
-            for d in found.d[near].tolist():
-                x[d] = self.form.refined(at, d, float(x[d]))
+            x, lows, highs = {}, {}, {}
+            for d, value in zip(found.d[near].tolist(), found.x[near].tolist(), strict=True):
+                x[d] = self.form.refined(at, d, min(max(value, 0.0), float(at)))
                 lows[d], highs[d] = full_bounds(T, s, at, d, x[d])
             best = min(highs, key=lambda d: highs[d])
             self._proved[eps] = min(lows.values()), highs[best], best, x
@@ -180,11 +176,16 @@ class HammingMethod(Method):
         return at_each(eps, point, progress)
 
     def certificate(self, eps: float) -> Certificate:
-        low, high, d, x = self._prove(eps)
+        low, high, d, refined = self._prove(eps)
         T, s = self.form.loss.T, self.form.loss.n_states
         assert T is not None
+        at, found = snapped(eps, T), self.form.point(eps)
+        x = {
+            number: refined.get(number, min(max(Fraction(value), Fraction(0)), at))
+            for number, value in zip(found.d.tolist(), found.x.tolist(), strict=True)
+        }
         return HammingCertificate(
-            T, s, "full", plain(snapped(eps, T)), down(low), up(high), d,
+            T, s, "full", plain(at), down(low), up(high), d,
             {number: plain(value) for number, value in x.items()},
         )  # fmt: skip
 
