@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +194,11 @@ def part_pass(work: Path, rows: int) -> list[str]:
 
 
 def part_growth(work: Path, rows: int) -> list[str]:
-    """Time over two decades of rows, and memory."""
-    counts = [rows // 100, rows // 10, rows]
+    """Time over two decades of rows, or over as many as begin after the first batches; memory."""
+    fewest = max(rows // 100, 2 * FIRST_ROWS)
+    if rows <= 2 * fewest:
+        raise SystemExit(f"growth needs more than {4 * FIRST_ROWS:,} rows, got --rows {rows:,}")
+    counts = [fewest, isqrt(fewest * rows), rows]
     found = []
     for count in [FIRST_ROWS, *counts]:
         folder = work / f"growth-{count}"
