@@ -141,9 +141,10 @@ def _choices(report: LearningReport) -> Section:
     if report.contrast != 1.0:
         facts.append(("contrast", f"{report.contrast:g}"))
         details.append(
-            f"Before a decision, scores are stretched by {report.contrast:g} around their mean to "
-            "undo the shrinkage from the penalty. The losses shown for penalties and bandwidths "
-            "do not include this."
+            f"Before a decision, estimates are stretched by {report.contrast:g} around their mean: "
+            "a penalty shrinks them, and decisions so made cost less on training examples that "
+            "were left out. Expected losses and the losses shown for penalties and bandwidths do "
+            "not include this."
         )
     if report.bandwidths:
         best = min(report.bandwidths, key=lambda point: point.task_loss)
