@@ -23,8 +23,8 @@ from dataclasses import asdict
 from typing import Any, BinaryIO
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from consistruct._threads import at_most
 from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
 from consistruct.exceptions import ConsistructError, describe_count
 from consistruct.explorer.files import render
@@ -150,7 +150,7 @@ def main(arguments: list[str]) -> None:
     os.dup2(2, 1)
     _limit_memory(memory)
     requests = _requests(sys.stdin.buffer)
-    with threadpool_limits(1):
+    with at_most(1):
         analyst = Analyst(log2_labels)
         _warm(analyst)
         _send(replies, {"ready": True})

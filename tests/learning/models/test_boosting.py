@@ -205,6 +205,14 @@ def test_bytes_count_the_borders_below(dtype: Any, order: Any) -> None:
     assert found[5].tolist() == np.where(known, np.floor(X[:, 5]) + 1, 0).tolist()
 
 
+@pytest.mark.parametrize("d", [1, 3])
+def test_bins_of_other_columns_are_refused(d: int) -> None:
+    """A damaged file may hold such bins, and compiled loops would write beyond their arrays."""
+    bins = Bins.of(np.arange(8.0).reshape(4, 2), 4, [], rng_of(0))
+    with pytest.raises(ValueError, match=f"bins of 2 columns cannot read {d} columns"):
+        bins.codes(np.zeros((5, d)))
+
+
 def test_the_log_loss_of_two_classes_is_that_of_any_scores() -> None:
     rows = ClassRows(np.array([0, 1, 1, 0, 1]), 2, np.array([1.0, 2.0, 1.0, 0.5, 3.0]))
     scores = np.array([[0.3], [-700.0], [40.0], [800.0], [0.0]])

@@ -65,6 +65,8 @@ class Bins:
 
     def codes(self, X: FloatArray) -> Any:
         """The bytes of a table, (d, n): column by column, as splits read them."""
+        if X.shape[1] != self.n_columns:  # compiled loops do not look
+            raise ValueError(f"bins of {self.n_columns} columns cannot read {X.shape[1]} columns")
         found = np.empty((self.n_columns, X.shape[0]), dtype=np.uint8)
         bytes_of(X, self.borders, self.categorical, MOST_BINS, found)
         return found
