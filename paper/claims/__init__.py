@@ -1,0 +1,1 @@
+"""The claims themselves, a module for each part of the paper."""
