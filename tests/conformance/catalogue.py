@@ -1,39 +1,31 @@
-"""Score spaces, decoders and label sets for the conformance checks, awkward ones included."""
+"""Structures and label sets for the conformance checks, awkward ones included."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from consistruct.decoding import (
-    Assignment,
-    BlockArgmax,
-    DenseArgmax,
-    LabelArgmax,
-    LinearOrdering,
-    PairDiscountOrder,
-    PerPart,
-    SetBySize,
-    Sort,
-    Viterbi,
-)
-from consistruct.decoding.base import BaseDecoder
-from consistruct.labels import Classes, CostVectorSet, Permutations, Product, Subsets
 from consistruct.protocols import FloatArray, LabelSet
-from consistruct.scores import (
+from consistruct.structures import (
+    STRUCTURES,
     Blocks,
-    Centred,
+    Centered,
     Chain,
+    Classes,
+    CostVectorSet,
     Dense,
     Full,
     Matchings,
-    Orthonormalised,
+    Orthonormalized,
     PairDiscount,
     PairOrder,
+    Permutations,
     Positions,
+    Product,
     Separable,
     SetSizes,
+    Structure,
+    Subsets,
 )
-from consistruct.scores.base import BaseScoreSpace
 
 LABEL_SETS: tuple[LabelSet, ...] = (
     Classes(1),
@@ -57,69 +49,45 @@ LABEL_SETS: tuple[LabelSet, ...] = (
 _INTEGER_F = np.random.default_rng(7).integers(-2, 3, size=(9, 4))
 _SQUARES = np.column_stack([np.ones(6), np.arange(6), np.arange(6) ** 2])
 
-BASE_SPACES: tuple[BaseScoreSpace, ...] = (
-    Full(1),
-    Full(5),
-    Full(Product(3)),
-    Full(Classes(3, reference=(1, 2, 5))),
-    Blocks((4,)),
-    Blocks((1, 4, 2)),
-    Blocks(assignment=(2, 0, 1, 0, 2)),
-    Blocks((1, 3), reference=(4, 1, 2, 1)),
-    Separable(1),
-    Separable(4),
-    Separable(2, 4),
-    Chain(1, 3),
-    Chain(2, 2),
-    Chain(4, 2),
-    Chain(3, 3),
-    Positions([1]),
-    Positions([3, 2, 1]),
-    Positions([1, 1, 0, 0]),  # merged orders
-    Positions([1, 0.6, 0.5, 0.4]),
-    Positions([0.1, 0.1, 0.1]),  # every order is alike
-    PairOrder(1),
-    PairOrder(2),
-    PairOrder(4),
-    PairDiscount(1),
-    PairDiscount(2),
-    PairDiscount(4),
-    Matchings(1),
-    Matchings(2),
-    Matchings(4),
-    SetSizes(1),
-    SetSizes(3, 2.0),
-    SetSizes(4),
-    SetSizes(1, sizes=(1,)),
-    SetSizes(3, sizes=(3,)),  # sets of one size are alike
-    SetSizes(3, sizes=(0, 3)),
-    SetSizes(4, sizes=(2, 4)),
-    SetSizes(4, 0.5, sizes=(0, 2)),
-    SetSizes(5, sizes=(1, 3)),
+# what the registry does not list: random rows, and other awkward ones
+BASE_SPACES: tuple[Structure, ...] = (
+    *(example for entry in STRUCTURES.values() for example in entry.examples),
     Dense(_INTEGER_F),
     Dense(_INTEGER_F[[0, 1, 1, 0, 2]]),  # merged labels
     Dense(_SQUARES),
     Dense(_SQUARES[:, 1:]),  # without the constant
     Dense(np.random.default_rng(3).random((6, 3)), over=Permutations(3)),
-    Dense([[1, 0], [0, 1], [0.5, 0.5], [0.25, 0.25]]),  # rows that are no vertices
-    Dense([[1, 2, 3]]),
     Dense(np.ones((4, 2))),
-    Dense(np.zeros((3, 2))),
     Dense(_INTEGER_F, reference=np.arange(1, 10)),
+    Dense(np.eye(2)[[0, 0, 1, 1, 1]]),
+    Dense(abs(_INTEGER_F)),
+    Full(Product(2)),
+    Blocks(assignment=(1, 2, 0, 1)),
+    Separable(3, 3),
+    Chain(1, 4),
+    Chain(5, 2),
+    Matchings(3),
+    PairOrder(5),
+    PairDiscount(5),
+    SetSizes(5, 2.0, sizes=(0, 1, 4)),
+    SetSizes(4, 0.5, sizes=(2,)),
+    SetSizes(4, 1.0, sizes=(0, 1, 4)),
+    Positions([2, 2, 1, 0]),
+    Positions([1, 0, 0, 0]),
 )
 
-SPACES: tuple[BaseScoreSpace, ...] = (
+SPACES: tuple[Structure, ...] = (
     *BASE_SPACES,
-    *(Orthonormalised(space) for space in BASE_SPACES),
-    *(Centred(space) for space in BASE_SPACES),
-    *(Orthonormalised(Centred(space)) for space in BASE_SPACES[::3]),
-    *(Centred(Orthonormalised(space)) for space in BASE_SPACES[1::3]),
-    Centred(Centred(Separable(3))),
+    *(Orthonormalized(space) for space in BASE_SPACES),
+    *(Centered(space) for space in BASE_SPACES),
+    *(Orthonormalized(Centered(space)) for space in BASE_SPACES[::3]),
+    *(Centered(Orthonormalized(space)) for space in BASE_SPACES[1::3]),
+    Centered(Centered(Separable(3))),
 )
 
 # spaces over the same labels, to map between: (space, others)
-RELATED: tuple[tuple[BaseScoreSpace, tuple[BaseScoreSpace, ...]], ...] = (
-    (Chain(3, 2), (Separable(3), Orthonormalised(Separable(3)), Full(Classes(8)))),
+RELATED: tuple[tuple[Structure, tuple[Structure, ...]], ...] = (
+    (Chain(3, 2), (Separable(3), Orthonormalized(Separable(3)), Full(Classes(8)))),
     (Separable(3), (Chain(3, 2), Blocks((4, 4)), Blocks((3, 5)))),
     (Blocks((1, 2, 3)), (Blocks((3, 3)), Blocks((2, 4)), Blocks(assignment=(0, 1, 1, 0, 0, 0)))),
     (Blocks(assignment=(1, 0, 1, 2)), (Blocks(assignment=(0, 1, 0, 1)), Blocks((2, 2)))),
@@ -130,6 +98,9 @@ RELATED: tuple[tuple[BaseScoreSpace, tuple[BaseScoreSpace, ...]], ...] = (
     (SetSizes(3), (SetSizes(3, sizes=(1, 2)), SetSizes(3, 2.0, sizes=(3,)))),
     (Dense(_SQUARES), (Dense(_SQUARES[:, 1:]), Blocks((6,)), Full(6))),
 )
+
+
+# --- F written out from its definition, to compare embeddings with ---
 
 
 def permutation_rows(n_items: int, discount: FloatArray) -> FloatArray:
@@ -180,33 +151,20 @@ def set_rows(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
     return np.array(rows)
 
 
-_CHAIN, _PARTS = Chain(3, 3), Separable(3, 3)
-
-# decoder, F, predictions, whether −inf forbids
-DECODERS: tuple[tuple[BaseDecoder, FloatArray, LabelSet, bool], ...] = (
-    (LabelArgmax(Classes(4)), np.eye(4), Classes(4), True),
-    (LabelArgmax(Product(2)), np.eye(4), Product(2), True),
-    (BlockArgmax((0, 2)), np.eye(2)[[0, 0, 1, 1, 1]], Classes(5), True),
-    (BlockArgmax((2, 0, 1)), np.eye(3)[[1, 2, 0, 1]], Classes(4), True),
-    (DenseArgmax(_INTEGER_F, Classes(9)), _INTEGER_F.astype(float), Classes(9), True),
-    (DenseArgmax(abs(_INTEGER_F), Classes(9)), abs(_INTEGER_F).astype(float), Classes(9), True),
-    (PerPart(3, 3), _PARTS.matrix(), Product(3, 3), True),
-    (PerPart(1, 2), np.eye(2), Product(1), True),
-    (Viterbi(3, 3), _CHAIN.matrix(), Product(3, 3), True),
-    (Viterbi(1, 4), np.eye(4), Product(1, 4), True),
-    (Viterbi(5, 2), Chain(5, 2).matrix(), Product(5), True),
-    (Assignment(3), matching_rows(3), Permutations(3), True),
-    (Assignment(1), matching_rows(1), Permutations(1), True),
-    (LinearOrdering(1), pair_rows(1), Permutations(1), True),
-    (LinearOrdering(5), pair_rows(5), Permutations(5), True),
-    (PairDiscountOrder(1), pair_discount_rows(1), Permutations(1), True),
-    (PairDiscountOrder(5), pair_discount_rows(5), Permutations(5), True),
-    (SetBySize(1, 1.0, (0, 1)), set_rows(1, 1.0, (0, 1)), Product(1), True),
-    (SetBySize(5, 2.0, (0, 1, 4)), set_rows(5, 2.0, (0, 1, 4)), Product(5), True),
-    (SetBySize(4, 0.5, (2,)), set_rows(4, 0.5, (2,)), Product(4), True),
-    (SetBySize(4, 1.0, (0, 1, 4)), set_rows(4, 1.0, (0, 1, 4)), Product(4), True),
-    (SetBySize(3, 1.0, (3,)), set_rows(3, 1.0, (3,)), Product(3), True),
-    (Sort([3, 2, 1]), permutation_rows(3, np.array([3, 2, 1])), Permutations(3), False),
-    (Sort([2, 2, 1, 0]), permutation_rows(4, np.array([2, 2, 1, 0])), Permutations(4), False),
-    (Sort([1, 0, 0, 0]), permutation_rows(4, np.array([1, 0, 0, 0])), Permutations(4), False),
+# structure, F by definition
+DEFINED: tuple[tuple[Structure, FloatArray], ...] = (
+    (Matchings(3), matching_rows(3)),
+    (Matchings(1), matching_rows(1)),
+    (PairOrder(1), pair_rows(1)),
+    (PairOrder(5), pair_rows(5)),
+    (PairDiscount(1), pair_discount_rows(1)),
+    (PairDiscount(5), pair_discount_rows(5)),
+    (SetSizes(1), set_rows(1, 1.0, (0, 1))),
+    (SetSizes(5, 2.0, (0, 1, 4)), set_rows(5, 2.0, (0, 1, 4))),
+    (SetSizes(4, 0.5, (2,)), set_rows(4, 0.5, (2,))),
+    (SetSizes(4, 1.0, (0, 1, 4)), set_rows(4, 1.0, (0, 1, 4))),
+    (SetSizes(3, 1.0, (3,)), set_rows(3, 1.0, (3,))),
+    (Positions([3, 2, 1]), permutation_rows(3, np.array([3, 2, 1]))),
+    (Positions([2, 2, 1, 0]), permutation_rows(4, np.array([2, 2, 1, 0]))),
+    (Positions([1, 0, 0, 0]), permutation_rows(4, np.array([1, 0, 0, 0]))),
 )

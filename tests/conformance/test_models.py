@@ -32,11 +32,10 @@ from consistruct.learning.models import (
     Torch,
 )
 from consistruct.losses import CostMatrix, Decision, FBeta, Hamming, Kendall, Ordinal, ZeroOne
-from consistruct.oracles import GridPath, TopK
-from consistruct.scores import Dense
+from consistruct.structures import Dense, GridPath, TopK
 from consistruct.testing import check_target_model, table_examples
 
-COSTS = CostMatrix([[0, 1, 5], [4, 0, 2], [3, 9, 0]])
+COSTS = CostMatrix([[0, 1, 5], [4, 0, 2], [3, 9, 0]], rows="pred")
 TABLES = [ZeroOne(4), Ordinal(4), COSTS, Hamming(3), FBeta(3)]
 
 
@@ -160,6 +159,7 @@ CASES = {
             "regret_rows": 0,
             "surrogate": "spo-plus",
             "n_epochs": 2,
+            "time_limit": -1.0,
         },
         {"exact_weights": False, "exact_left_out": False},  # landmarks and folds are drawn
         kind="decisions",
@@ -187,6 +187,7 @@ CASES = {
             "validation_fraction": 0.3,
             "patience": 1,
             "checkpoint": "state",
+            "time_limit": -1.0,
         },
         {"exact_weights": False, "same": ("checkpoint",)},
         kind="sequences",

@@ -9,23 +9,27 @@ import numpy as np
 import pytest
 
 from consistruct._members import ArrayField
-from consistruct.decoding import LabelArgmax, PerPart, Viterbi
-from consistruct.labels import Classes, Product
-from consistruct.labels.partition import Partition
 from consistruct.losses import Block, CostMatrix, Hamming, LabelCosts, PartialLabels, ZeroOne
 from consistruct.losses.base import dense_target
-from consistruct.scores import Chain, Dense, Full, Predictable, Separable
-from consistruct.scores.base import EffectiveClasses
-from consistruct.scores.full import DiagonalGram
-from consistruct.scores.linear import FunctionMap, MatrixMap
+from consistruct.structures import (
+    Chain,
+    Classes,
+    Dense,
+    EffectiveClasses,
+    Full,
+    Predictable,
+    Product,
+    Separable,
+)
+from consistruct.structures.classes import Partition
+from consistruct.structures.operators import DiagonalGram, FunctionMap, MatrixMap
 from consistruct.testing import (
-    check_decoder,
     check_huge_loss,
-    check_huge_score_space,
+    check_huge_structure,
     check_label_set,
     check_loss,
     check_member,
-    check_score_space,
+    check_structure,
 )
 
 
@@ -198,14 +202,11 @@ class SpectrumSpace(Full):
 
 
 class WrongDecoder(Chain):
-    def decoder(self):
-        return IgnoresEdges(self.T, self.n_states)
+    """Ignores the edges."""
 
-
-class IgnoresEdges(PerPart):
-    def __call__(self, theta):
-        assert self.n_parts is not None
-        return super().__call__(np.asarray(theta)[:, : self.n_parts * self.n_states])
+    def decode(self, theta):
+        parts = Separable(self.T, self.n_states)
+        return parts.decode(np.asarray(theta)[:, : parts.width])
 
 
 class WrongPredictable(Dense):
@@ -265,44 +266,44 @@ class WrongMean(Full):
 )
 def test_broken_spaces_are_caught(space, contract):
     with pytest.raises(AssertionError, match=contract):
-        check_score_space(space)
+        check_structure(space)
 
 
-class LastTie(LabelArgmax):
-    def __call__(self, theta):
-        flipped = np.asarray(super().__call__(np.asarray(theta)[:, ::-1]))
+class LastTie(Full):
+    def decode(self, theta):
+        flipped = np.asarray(super().decode(np.asarray(theta)[:, ::-1]))
         return len(np.asarray(theta)[0]) - 1 - flipped if len(flipped) else flipped
 
 
-class AllowsForbidden(LabelArgmax):
-    def __call__(self, theta):
-        return super().__call__(np.where(np.isneginf(theta), 0.0, theta))
+class AllowsForbidden(Full):
+    def decode(self, theta):
+        return super().decode(np.where(np.isneginf(theta), 0.0, theta))
 
 
-class AllowsNan(LabelArgmax):
-    def __call__(self, theta):
-        return super().__call__(np.nan_to_num(theta, nan=0.0, posinf=1e9, neginf=-np.inf))
+class AllowsNan(Full):
+    def decode(self, theta):
+        return super().decode(np.nan_to_num(theta, nan=0.0, posinf=1e9, neginf=-np.inf))
 
 
-class NoEmptyBatch(LabelArgmax):
-    def __call__(self, theta):
-        return super().__call__(np.asarray(theta).reshape(-1, len(theta[0])))
+class NoEmptyBatch(Full):
+    def decode(self, theta):
+        return super().decode(np.asarray(theta).reshape(-1, len(theta[0])))
 
 
-class Sorts(LabelArgmax):
-    def __call__(self, theta):
-        found = super().__call__(theta)
+class Sorts(Full):
+    def decode(self, theta):
+        found = super().decode(theta)
         np.asarray(theta).sort(axis=1)
         return found
 
 
-class GreedyViterbi(Viterbi):
+class GreedyViterbi(Chain):
     """Best first state, then the best next state: not the best sequence."""
 
-    def __call__(self, theta):
-        T, s = self.n_parts, self.n_states
+    def decode(self, theta):
+        T, s = self.T, self.n_states
         assert T is not None
-        scores = super().__call__(theta)  # checks the input
+        scores = super().decode(theta)  # checks the input
         theta = np.asarray(theta, dtype=np.float64)
         for row, values in enumerate(theta):
             unary, edges = values[: T * s].reshape(T, s), values[T * s :].reshape(T - 1, s, s)
@@ -313,25 +314,25 @@ class GreedyViterbi(Viterbi):
 
 
 @pytest.mark.parametrize(
-    ("decoder", "contract"),
+    ("space", "contract"),
     [
-        (LastTie(Classes(4)), "smallest index"),
-        (AllowsForbidden(Classes(4)), "no label left|forbids"),
-        (AllowsNan(Classes(4)), "nan raises ValueError"),
+        (LastTie(4), "smallest index"),
+        (AllowsForbidden(4), "no label left|forbids"),
+        (AllowsNan(4), "nan raises ValueError"),
     ],
 )
-def test_broken_decoders_are_caught(decoder, contract):
+def test_broken_decoders_are_caught(space, contract):
     with pytest.raises(AssertionError, match=contract):
-        check_decoder(decoder, np.eye(4), Classes(4))
+        check_structure(space)
 
 
 def test_other_broken_decoders():
     with pytest.raises(AssertionError, match="every product runs on valid input; IndexError"):
-        check_decoder(NoEmptyBatch(Classes(4)), np.eye(4), Classes(4))
+        check_structure(NoEmptyBatch(4))
     with pytest.raises(AssertionError, match="decoding is deterministic"):
-        check_decoder(Sorts(Classes(4)), np.eye(4), Classes(4))
+        check_structure(Sorts(4))
     with pytest.raises(AssertionError, match="largest score"):
-        check_decoder(GreedyViterbi(4, 2), Chain(4, 2).matrix(), Product(4))
+        check_structure(GreedyViterbi(4, 2))
 
 
 class WrongIndex(Product):
@@ -416,4 +417,4 @@ def test_broken_huge_members_are_caught():
     with pytest.raises(AssertionError, match="above 2\\^200"):
         check_huge_loss(Hamming(10))
     with pytest.raises(AssertionError, match="add up to the rank"):
-        check_huge_score_space(HugeWrongRank(300))
+        check_huge_structure(HugeWrongRank(300))

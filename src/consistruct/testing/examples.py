@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged
 
 __all__ = ["flat", "frozen", "other_truth", "table_examples", "take_rows"]
 

@@ -1,17 +1,19 @@
-"""Losses: offset + ⟨embed, target⟩ against the direct formula on all pairs of labels."""
+"""Check losses: offset + ⟨embed, target⟩ against the direct formula, on all pairs or samples."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct.exceptions import CapabilityError
+from consistruct.exceptions import CapabilityError, TooManyLabelsError
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.decision import Decision
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.structures import Structure
 from consistruct.testing.contracts import (
     ensure,
     ensure_close,
@@ -21,12 +23,13 @@ from consistruct.testing.contracts import (
 )
 from consistruct.testing.labels import check_label_set
 from consistruct.testing.members import check_member
-from consistruct.testing.scores import check_score_space
+from consistruct.testing.structures import HUGE, N_SAMPLES, check_huge_structure, check_structure
 
-__all__ = ["check_loss"]
+__all__ = ["check_huge_loss", "check_loss"]
 
 N_SAMPLED_TRUTHS = 40  # of an infinite set of truths
 N_LAWS = 10
+SMALL_WIDTH = 10**5  # widths of which a few vectors are held
 
 
 @reports_errors
@@ -54,7 +57,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     check_label_set(loss.truths, random_state=random_state)
     L = _check_values(loss, predictions, truths)
     _check_factorisation(loss, predictions, truths, L)
-    check_score_space(loss.score_space, random_state=random_state)
+    check_structure(loss.score_space, random_state=random_state)
     _check_span(loss, L)
     _check_questions(loss, truths)
     _check_bayes(loss, truths, L, rng)
@@ -79,7 +82,7 @@ def _check_decisions(loss: Decision, rng: np.random.Generator) -> None:
     )
     laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
     mean = laws @ dense_target(loss.target(truths))
-    decided = loss.score_space.decoder()(-mean)
+    decided = loss.score_space.decode(-mean)
     if loss.is_exact:
         attained, others = (decided * mean).sum(axis=1), mean @ sampled.T
         ensure(
@@ -207,7 +210,7 @@ def _check_claims(loss: Loss, predictions: LabelArray, truths: LabelArray, L: Fl
 def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:
     """decode(−E_q u_y) minimises the expected loss under any distribution q of the truths."""
     laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
-    decision = loss.score_space.decoder()(-laws @ dense_target(loss.target(truths)))
+    decision = loss.score_space.decode(-laws @ dense_target(loss.target(truths)))
     risks = laws @ L.T
     attained = risks[np.arange(N_LAWS), loss.predictions.index(decision).astype(np.int64)]
     ensure_close(
@@ -262,3 +265,70 @@ def _check_input(loss: Loss, predictions: LabelArray, truths: LabelArray, L: Flo
         loss,
         "pred and true of different lengths raise ValueError",
     )
+
+
+@reports_errors
+def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
+    """A loss over more than 2^200 predictions: exact counts, and finite products or an error.
+
+    Where the width of its score space stays small, every product runs and agrees with the direct
+    formula on sampled labels. Otherwise whatever needs one number per label raises
+    `TooManyLabelsError`.
+    """
+    check_member(loss)
+    size = loss.n_labels
+    ensure(type(size) is int and size > HUGE, loss, "n_labels is an exact int above 2^200")
+    rng = np.random.default_rng(random_state)
+    try:
+        space = loss.score_space
+        small = space.width <= SMALL_WIDTH
+    except TooManyLabelsError:
+        return  # the span itself needs the matrix, and says so
+    pred = loss.predictions.sample(N_SAMPLES, rng)
+    if not small:
+        _check_refusals(loss, space, pred)
+        return
+    true = loss.truths.sample(N_SAMPLES, rng)
+    with suppress(CapabilityError):  # truths may be of another kind than predictions
+        pred[0] = loss.truth_as_prediction(true[:1])[0]
+    direct = loss(pred, true)
+    ensure(bool(np.isfinite(direct).all()), loss, "losses of huge labels are finite")
+    ensure(bool((direct <= loss.max_value).all()), loss, "max_value bounds the loss")
+    inner = (space.embed(pred) * dense_target(loss.target(true))).sum(axis=1)
+    ensure_close(
+        loss.offset(true) + inner,
+        direct,
+        loss,
+        "offset + ⟨embed, target⟩ equals the direct formula",
+    )
+    # one truth at a time the Bayes decision is the truth's best prediction, no worse than a sample
+    decided = space.decode(-dense_target(loss.target(true)))
+    ensure(
+        bool((loss(decided, true) <= direct + 1e-9).all()),
+        loss,
+        "decoding minus the target is optimal",
+    )
+    values, worst = loss.worst_truth(space.embed(pred), 1.0)
+    ensure_close(loss(pred, worst), values, loss, "worst_truth attains its value")
+    ensure(bool((values >= direct - 1e-9).all()), loss, "worst_truth costs at least a sample")
+    check_huge_structure(space, random_state=random_state)
+
+
+def _check_refusals(loss: Loss, space: Structure, pred: np.ndarray) -> None:
+    theta = np.zeros((1, 4))
+    for name, action in (
+        ("embed", lambda: space.embed(pred)),
+        ("gram", space.gram),
+        ("decoder", lambda: space.decode(theta)),
+        ("matrix", space.matrix),
+        ("target", lambda: loss.target(loss.truths.sample(2, np.random.default_rng(0)))),
+        ("loss matrix", loss.matrix),
+    ):
+        ensure_raises(
+            TooManyLabelsError,
+            action,
+            loss,
+            f"{name} over too many labels raises TooManyLabelsError",
+        )
+    effective = space.effective_classes()
+    ensure(np.isfinite(effective.log), loss, "the logarithm of k_eff stays finite")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from consistruct import decoding, labels, losses, scores
+from consistruct import losses, structures
 from consistruct.testing.contracts import ensure, ensure_raises, reports_errors
 
 __all__ = ["check_member"]
@@ -71,7 +71,7 @@ def _rebuilt(member: Any) -> Any:
 def _names(member: Any) -> dict[str, Any]:
     """The public names, and the classes of the member and of what it holds."""
     names: dict[str, Any] = {}
-    for package in (labels, decoding, scores, losses):
+    for package in (structures, losses):
         names.update({name: getattr(package, name) for name in package.__all__})
     pending = [member]
     while pending:

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import ClassProbabilities, Statistic
+from consistruct.structures import Ragged
 from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
 from consistruct.testing.examples import flat, frozen, other_truth, take_rows
 
