@@ -1,1 +1,0 @@
-"""The claims themselves, a module for each part of the paper."""
