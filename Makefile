@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long nightly dist wheel floors browser docs walk size clean
+.PHONY: demo test lint types unit long nightly dist wheel floors browser paper docs walk size clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -48,8 +48,18 @@ floors: dist
 browser: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
 
+# every claim of the paper, its figures and simulations: pages for the site, and exit code 1 if a
+# claim is not decided as expected
+PAGES := docs/generated/paper
+REPRODUCE = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m paper pages $(PAGES)
+paper: $(VENV)/.test
+	$(REPRODUCE)
+
+$(PAGES)/index.md: $(shell find paper src -name '*.py') | $(VENV)/.test
+	$(REPRODUCE)
+
 # the site, warnings are errors; then what only the built pages can show
-docs: $(VENV)/.docs
+docs: $(VENV)/.docs $(PAGES)/index.md
 	rm -rf build/docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m sphinx -W --keep-going -q -d build/doctrees docs build/docs
 	$(PY) -m pytest -q tests/site_pages
@@ -59,7 +69,7 @@ docs: $(VENV)/.docs
 walk: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) tools/walk.py
 
-# lines of code by folder, without blank lines, comments and docstrings
+# code, comments, docstrings and numbers by room; tools/size.py says how they are counted
 size: $(VENV)/.test
 	$(PY) tools/size.py
 
@@ -72,12 +82,15 @@ $(VENV)/.demo: $(PY) pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(PY) pyproject.toml
-	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(PY) -m pip install --quiet --disable-pip-version-check "pip>=25.1"  # knows dependency groups
+	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[test]" --group paper
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.docs: $(PY) pyproject.toml
+$(VENV)/.docs: $(VENV)/.test
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[docs,test]"
-	@touch $@ $(VENV)/.test $(VENV)/.demo
+	@touch $@
+
+.DELETE_ON_ERROR:  # pages with a claim that is not decided as expected are made again
 
 clean:
 	rm -rf $(VENV) build docs/generated dist .mypy_cache .ruff_cache .pytest_cache

@@ -160,7 +160,7 @@ def empulse_decisions(name: str, data: Business, part: Part) -> np.ndarray:
 
 
 def our_decisions(data: Business, part: Part) -> np.ndarray:
-    ours: Any = TaskLossClassifier(model="auto", random_state=0, n_jobs=1)
+    ours: Any = TaskLossClassifier(model="auto", rows="pred", random_state=0, n_jobs=1)
     ours.fit(data.X[part.train], data.y[part.train], costs=data.costs[part.train])
     return np.asarray(ours.predict(data.X[part.test], costs=data.costs[part.test]))
 

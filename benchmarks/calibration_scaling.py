@@ -43,7 +43,7 @@ def structured(T: int) -> float:
 
 
 def oracle(T: int) -> float:
-    loss, scores = cs.losses.Hamming(T), cs.scores.Chain(T, 2)
+    loss, scores = cs.losses.Hamming(T), cs.structures.Chain(T, 2)
     return _timed(lambda: cs.calibration_function(loss, scores).interval(0.25))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consistruct.losses import Decision
-from consistruct.oracles import GridPath, Knapsack, Tour
+from consistruct.structures import GridPath, Knapsack, Tour
 
 DEGREES = (1, 4, 6)
 CELLS = tuple(f"{name}:{degree}" for name in ("path5", "path15", "knapsack32", "tsp10")

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from benchmarks.business import SPLITS, parts_of, read_business
 from consistruct.learning import TaskLossClassifier
-from consistruct.oracles import TopK
+from consistruct.structures import TopK
 
 SHARE, ROUNDS = 0.05, 10_000
 OURS, PEER = "consistruct", "boosted probabilities × value"

@@ -25,9 +25,9 @@ from sklearn.linear_model import LinearRegression
 from benchmarks.decision_cells import CELLS, EXTRA, Task, make_task
 from benchmarks.decision_page import marketing_section, page, write_csv
 from benchmarks.measure import RESULTS
-from consistruct.decoding.oracles import counted_calls
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.models import Costs
+from consistruct.structures import counted_calls
 
 SEEDS = (101, 102, 103, 104, 105, 106, 107, 108, 109, 110)
 STORE = RESULTS.parent / "cache" / "decisions.jsonl"

@@ -126,12 +126,12 @@ def table_cases() -> Iterator[Case]:
         found = read_table(name)
         counts = np.bincount(found.y)
         costs = proportional_costs(counts, seed=0) / 1000.0
-        losses: dict[str, Any] = {"proportional costs": cs.losses.CostMatrix(costs)}
+        losses: dict[str, Any] = {"proportional costs": cs.losses.CostMatrix(costs, rows="pred")}
         losses["absolute error" if name == "wine_white" else "0-1"] = (
             "ordinal" if name == "wine_white" else "zero_one"
         )
         if name == "german":
-            losses["costs 5:1"] = cs.losses.CostMatrix([[0.0, 5.0], [1.0, 0.0]])
+            losses["costs 5:1"] = cs.losses.CostMatrix([[0.0, 5.0], [1.0, 0.0]], rows="pred")
         if name in ("contraceptive", "yeast", "page_blocks"):
             losses["1 − macro-F1"] = "macro-f1"
         for loss, task in losses.items():
@@ -144,7 +144,7 @@ def business_cases() -> Iterator[Case]:
     for name in ("bank_marketing", "credit_kaggle"):
         found = read_business(name)
         costs = found.costs.mean(axis=0)  # (decision, truth) of the average customer
-        mean = cs.losses.CostMatrix((costs - costs.min(axis=0)) / costs.max())
+        mean = cs.losses.CostMatrix((costs - costs.min(axis=0)) / costs.max(), rows="pred")
         for model, make in (("logistic regression", logistic), ("extra trees", trees)):
             estimator = classifier(mean, make(found.categorical))
             yield Case(name, "mean costs", model, estimator, found.X, found.y)

@@ -24,13 +24,13 @@ from torch import nn
 import consistruct as cs
 from benchmarks.gpu_quality import SETS, TITLE, quality
 from benchmarks.measure import machine, table
-from consistruct.decoding import ChainScores
-from consistruct.decoding import chain_marginals as host_marginals
 from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
 from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
 from consistruct.learning.statistics import ClassProbabilities
+from consistruct.structures import ChainScores
+from consistruct.structures import chain_marginals as host_marginals
 from consistruct.torch import TaskLoss, chain_log_partition, chain_marginals
 
 RESULT = Path(__file__).parent / "results" / "gpu.md"
@@ -90,7 +90,7 @@ def criteria(quick: bool) -> str:
     for name, ours, peer, true, bound in (
         (
             "dense cost matrix / CrossEntropyLoss",
-            TaskLoss(cs.losses.CostMatrix(costs)),
+            TaskLoss(cs.losses.CostMatrix(costs, rows="pred")),
             nn.CrossEntropyLoss(),
             classes,
             1.5,

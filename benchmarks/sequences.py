@@ -35,7 +35,6 @@ from benchmarks.sequence_data import (
 )
 from benchmarks.sequence_peers import Outcome, Stopwatch, run_crfsuite, torch_struct_posterior
 from benchmarks.sequence_scaling import Section, chain, compile_times, scaling, table, warm_up
-from consistruct.decoding import ChainScores, chain_marginals
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.sequence_metrics import (
     chunk_f1,
@@ -43,6 +42,7 @@ from consistruct.learning.sequence_metrics import (
     sequence_error,
     token_error,
 )
+from consistruct.structures import ChainScores, chain_marginals
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -50,7 +50,6 @@ COMMANDS = {
     "analyze --html": ["analyze", "ordinal:3", "--points", "3", "--html", "a.html"],
     "analyze --plot": ["analyze", "ordinal:3", "--points", "3", "--plot", "a.png"],
     "advise": ["advise", "ordinal:3", "--n-samples", "1000"],
-    "figures": ["figures", "--folder", "figures", "--only", "figure_1a"],
     "fit ridge": [*FIT, "ridge", "--model", "m"],
     "fit probabilities": [*FIT, "probabilities", "--model", "p"],
     "predict": ["predict", "p", "d.csv"],

@@ -15,9 +15,8 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from consistruct.decoding import ChainScores, Viterbi
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.scores import Chain
+from consistruct.structures import Chain, ChainScores
 
 RESULT = Path(__file__).parent / "results" / "viterbi.md"
 REQUIRED_RATIO = 20
@@ -56,14 +55,14 @@ def compare(n: int = 1000, T: int = 200, s: int = 10) -> list[tuple[str, float, 
     edges = theta[:, T * s :].reshape(n, T - 1, s, s)
     shared = rng.standard_normal((s, s))
     packed = ChainScores(unary.reshape(n * T, s), shared, np.arange(n + 1) * T)
-    own, family = space.decoder(), Viterbi(None, s)
-    own(theta[:1])  # compile before the clock starts
+    family = Chain(None, s)
+    space.decode(theta[:1])  # compile before the clock starts
     family.decode_packed(packed)
     repeated = np.broadcast_to(shared, (T - 1, s, s))
     cases: list[tuple[str, Callable[[], IntArray], Callable[[], IntArray]]] = [
         (
             "one matrix per edge",
-            lambda: own(theta),
+            lambda: space.decode(theta),
             lambda: np.array([numpy_viterbi(u, e) for u, e in zip(unary, edges, strict=True)]),
         ),
         (

@@ -38,8 +38,9 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(np|sp|plt|abc|rich|fractions|plotly|starlette|sympy|datetime|os|torch|dask)\..*"),
     (r"py:class", r"(ArrayLike|NDArray|Generator|RandomState|optional|Axes|Expr|Group)"),
     (r"py:class", r"dict\[str"),  # an annotation that autodoc cuts at its comma
-    (r"py:class", r"BaseScoreSpace"),  # what score spaces share; its members are documented
+    (r"py:class", r"Structure"),  # what score spaces share; its members are documented
     (r"py:class", r"(polyhedral\.Problem|UpperPoint|PairSearch|Witness)"),  # not public
+    (r"py:class", r"Partition"),  # blocks of classes, as a structure of blocks states them
     (r"py:class", r"Proof"),  # what a prover hands to its certificate; not public
 ]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consistruct.labels import Classes
 from consistruct.losses import MatrixLoss
+from consistruct.structures import Classes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +46,7 @@ def main() -> None:
     loss = Triage(5)
     check_loss(loss)
     uniform = np.full(5, 0.2)  # nothing is known: the 3/4 quantile, not the median
-    decision = loss.score_space.decoder()(-(uniform @ loss.target(np.arange(5)))[None])
+    decision = loss.score_space.decode(-(uniform @ loss.target(np.arange(5)))[None])
     print(f"{loss!r}: rank {loss.score_space.rank}, decision if nothing is known {decision[0]}")
 
 

@@ -15,7 +15,7 @@ from consistruct.guarantees import crossing_point
 
 loss = cs.losses.Mixed((25,) * 4, 0.4)
 full = cs.calibration_function(loss, "full")
-blocks = cs.calibration_function(loss, cs.scores.Blocks((25,) * 4))
+blocks = cs.calibration_function(loss, cs.structures.Blocks((25,) * 4))
 print("consistent up to:", full.consistency_level, "(full),", blocks.consistency_level, "(blocks)")
 crossing = crossing_point(full, blocks)
 print(f"the curves cross at ε = {crossing:.3f}")

@@ -33,7 +33,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_
 # Two models on the same 265 patients, judged on 177 others.
 
 usual = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
-model = cs.TaskLossClassifier(loss=cs.losses.CostMatrix(loss.matrix()), random_state=0)
+model = cs.TaskLossClassifier(loss=cs.losses.CostMatrix(loss.matrix(), rows="pred"), random_state=0)
 model.fit(X_train, y_train)
 
 predictions = {

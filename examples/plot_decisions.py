@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 import consistruct as cs
-from consistruct.oracles import GridPath
+from consistruct.structures import GridPath
 
 SIDE = 6
 rng = np.random.default_rng(4)
@@ -51,7 +51,7 @@ shown = {
 figure, axes = plt.subplots(1, len(shown), figsize=(11, 3.2), layout="constrained")
 largest = mean[test][row].max()
 for ax, (title, path) in zip(axes, shown.items(), strict=True):
-    for edge, (tail, head) in enumerate(oracle._edges.tolist()):
+    for edge, (tail, head) in enumerate(oracle.edges.tolist()):
         (y0, x0), (y1, x1) = divmod(tail, SIDE), divmod(head, SIDE)
         colour = plt.cm.viridis(mean[test][row, edge] / largest)
         ax.plot([x0, x1], [y0, y1], color=colour, lw=2)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 
 import consistruct as cs
-from consistruct.labels import Ragged
+from consistruct.structures import Ragged
 
 rng = np.random.default_rng(0)
 query = np.repeat(np.arange(160), rng.integers(5, 25, size=160))

@@ -16,7 +16,7 @@ loss = cs.losses.ZeroOne(2)
 margin = np.linspace(-2, 2, 401)
 theta = np.column_stack([margin / 2, -margin / 2])  # the true label is 0
 true = np.zeros(len(margin), dtype=int)
-predicted = loss.score_space.decoder()(theta)
+predicted = loss.score_space.decode(theta)
 
 # %%
 # Each surrogate is shown as the distance above its smallest value, scaled to 1 at margin 0: only

@@ -60,7 +60,7 @@ def test_every_loss_has_a_card(name):
 
 def test_small_cost_matrices_are_shown_with_their_names_escaped():
     names = (HOSTILE, "b & c")
-    shown = cs.losses.CostMatrix([[0, 7.25], [1, 0]], names, names)._repr_html_()
+    shown = cs.losses.CostMatrix([[0, 7.25], [1, 0]], names, names, rows="pred")._repr_html_()
     page = Whole(shown)
     assert HOSTILE in page.texts
     assert HOSTILE not in shown
@@ -91,7 +91,7 @@ def test_a_calibration_function_is_drawn():
 def test_a_display_starts_no_long_computation(monkeypatch):
     M = np.random.default_rng(0).random((80, 80))
     np.fill_diagonal(M, 0)
-    H = cs.calibration_function(cs.losses.CostMatrix(M))
+    H = cs.calibration_function(cs.losses.CostMatrix(M, rows="pred"))
     monkeypatch.setattr(type(H), "curve", None)
     page = Whole(H._repr_html_())
     assert "none yet: call H(eps) to compute values, which takes time for 80 labels" in page.text

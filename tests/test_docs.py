@@ -19,6 +19,7 @@ GENERATED = ROOT / "docs" / "generated"  # copies that the site is built from
 PAGES = [
     README,
     ROOT / "CONTRIBUTING.md",
+    ROOT / "paper" / "README.md",
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if GENERATED not in p.parents),
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("[!_]*.py"))
@@ -157,6 +158,7 @@ def test_commands_in_prose_exist(page):
     known = {
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in vars(get_command(app))["commands"].items()
+        if not command.hidden
     }
     for text in INLINE.findall(page.read_text(encoding="utf-8").replace("\n", " ")):
         name, *words = text.split()

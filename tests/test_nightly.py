@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 
@@ -14,6 +17,7 @@ REPORT = """<testsuites><testsuite>
 <testcase name="a[1]"><properties><property name="cases" value="7"/></properties>
 <failure/></testcase>
 <testcase name="b"/><testcase name="c"><skipped/></testcase><testcase name="d"><error/></testcase>
+<testcase name="e"><skipped message="no time left"/></testcase>
 </testsuite></testsuites>"""
 
 
@@ -25,7 +29,9 @@ def test_only_what_passed_is_counted():
     found = outcome()
     assert (found.cases, found.passed, found.skipped) == (251, 2, 1)
     assert found.failed == ("a[1]", "d")
+    assert found.left == ("e",)
     assert found.verdict == "FAILED"
+    assert replace(found, failed=()).verdict == "unfinished"
 
 
 def test_a_suite_that_ran_nothing_has_not_passed():
@@ -44,8 +50,8 @@ def test_the_page_says_what_was_left_out():
     counts = nightly.counts_of("certified", full=False, share=nightly.Share(1))
     assert counts == "those of CI, 1 of 40 blocks"
     reduced = nightly.page([replace(outcome(), counts=counts)])
-    assert "**Not everything**: reduced: certified (those of CI, 1 of 40 blocks); " in reduced
-    assert "not run: claims" in reduced
+    assert "**Not everything**: reduced: certified (those of CI, 1 of 40 blocks), cert" in reduced
+    assert "certified (1 tests left); not run: defaults" in reduced
     assert "- certified: a[1]" in reduced
     passed = "<testsuites><testcase name='b'/></testsuites>"
     everything = [outcome(passed, suite) for suite in nightly.SUITES]
@@ -88,7 +94,28 @@ def test_one_suite_may_have_blocks_of_its_own():
             nightly.share_of([wrong])
 
 
-def test_tests_that_failed_are_run_again_and_count_then():
+def test_a_seed_and_a_limit_by_the_clock_reach_the_tests():
+    found = nightly.run("log_loss_bayes", full=False, blocks=None, seed=7, minutes=0.0)
+    assert found.seed == 7
+    assert found.left
+    assert (found.passed, found.failed) == (0, ())
+    assert found.verdict == "unfinished"
+    code = "from tests.seeds import generator; print(generator(3).integers(2**40))"
+    drawn = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=nightly.ROOT,
+            text=True,
+            check=True,
+            capture_output=True,
+            env={**os.environ, "CONSISTRUCT_SEED": str(seed)},
+        ).stdout
+        for seed in (0, 0, 7)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_tests_that_failed_or_were_left_are_run_again_and_count_then():
     last = replace(outcome(), version="1", day="2026-01-01")
     now = replace(
         outcome("<testsuites><testcase name='a[1]'/><testcase name='d'/></testsuites>"),
@@ -99,6 +126,6 @@ def test_tests_that_failed_are_run_again_and_count_then():
     assert found.passed == last.passed + 2
     assert found.cases == last.cases + 2
     assert found.seconds == last.seconds + now.seconds
-    assert found.version == "1; 2 tests that failed: 2"
+    assert found.version == "1; 2 tests that failed and 1 tests that were left: 2"
     still = nightly.again(last, replace(now, failed=("d",)))
     assert still.verdict == "FAILED"

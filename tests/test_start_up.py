@@ -11,7 +11,7 @@ import pytest
 from consistruct import _compile
 from consistruct._compile import compiled
 
-HEAVY = ("numpy", "scipy", "consistruct.losses", "consistruct.decoding")
+HEAVY = ("numpy", "scipy", "consistruct.losses", "consistruct.structures")
 SLOW = ("numba", "sklearn", "matplotlib", "scipy.optimize", "scipy.sparse", "scipy.special")
 SCRIPT = """
 import sys
@@ -60,7 +60,7 @@ def test_help_waits_for_no_loss_and_no_table():
     script = "from consistruct import cli\ntry:\n    cli.main()\nexcept SystemExit: pass"
     found = imported_by(script, "--help")
     assert "typer" in found
-    unneeded = {"consistruct.losses", "consistruct.scores", "rich.progress", "joblib", *SLOW}
+    unneeded = {"consistruct.losses", "consistruct.structures", "rich.progress", "joblib", *SLOW}
     assert not found & unneeded
 
 

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from consistruct import _threads
 from consistruct._threads import share_rows
-from consistruct.decoding import SetBySize
+from consistruct.structures import SetSizes
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 15, 16, 1000])
@@ -29,6 +29,7 @@ def test_every_row_is_covered_once(monkeypatch, n, n_threads):
 
 def test_they_run_at_the_same_time_and_errors_are_raised(monkeypatch):
     monkeypatch.setattr(_threads, "_blas_threads", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)  # it would limit the workers to one
     meeting = threading.Barrier(2, timeout=20)
     share_rows(lambda part: meeting.wait(), 100, 8)  # would time out one after the other
 
@@ -46,12 +47,12 @@ def test_limits_of_the_linear_algebra_library_count():
 
 
 def test_sets_are_decoded_alike_by_any_number_of_threads(monkeypatch):
-    decoder = SetBySize(40, 1.0, (1, 2, 5))
-    theta = np.random.default_rng(0).normal(size=(500, decoder.width)) - 0.5
+    space = SetSizes(40, 1.0, (1, 2, 5))
+    theta = np.random.default_rng(0).normal(size=(500, space.width)) - 0.5
     answers = []
     for n_threads in (1, 2, 4):
         monkeypatch.setattr(_threads, "_blas_threads", lambda n=n_threads: n)
-        answers.append(decoder(theta))
+        answers.append(space.decode(theta))
     np.testing.assert_array_equal(answers[0], answers[1])
     np.testing.assert_array_equal(answers[0], answers[2])
     assert answers[0].any()

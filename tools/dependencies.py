@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 # extras for users; those of developers (test, bench, docs) come with no installation
-EXTRAS = ("audit", "dask", "explorer", "io", "torch")
+EXTRAS = ("dask", "explorer", "io", "torch")
 
 
 def declared(extra: str | None = None) -> list[Requirement]:

@@ -4,10 +4,12 @@
     python tools/nightly.py certified tampered       # some of them
     python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
     python tools/nightly.py --blocks 2 --blocks fuzzing=6      # one suite otherwise
-    python tools/nightly.py --failed fuzzing         # only the tests that failed in its last run
+    python tools/nightly.py --rest fuzzing           # only what failed or was left in its last run
+    python tools/nightly.py --seed 7 fuzzing faults  # other cases than every night's
 
 Writes benchmarks/results/nightly.md, which is committed, and beside it nightly.json: the latest
-outcome of every suite, so that some of them can be run again without the others being forgotten.
+outcome of every suite, so that some of them can be run again without the others being forgotten. A
+suite begins no test after --minutes; what is left can be run later with --rest.
 Exit code 1 if anything failed. A suite that checks many problems in one test reports their number
 as the property "cases".
 """
@@ -37,7 +39,9 @@ from benchmarks.measure import machine, table  # noqa: E402
 from consistruct import __version__  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "results" / "nightly.md"
-FULL = "full"
+FULL, SAMPLE = "full", "those of CI"
+MINUTES = 45.0  # of one suite; the longest single test takes some ten more
+LEFT = "no time left"  # tests/long/conftest.py
 SUITES = {
     path.stem.removeprefix("test_"): path for path in sorted(ROOT.glob("tests/long/test_*.py"))
 }
@@ -57,12 +61,16 @@ class Outcome:
     counts: str = FULL
     day: str = ""
     version: str = ""
+    left: tuple[str, ...] = ()
+    seed: int = 0
 
     @property
     def verdict(self) -> str:
         """In one word; a suite in which nothing ran has shown nothing."""
         if self.failed:
             return "FAILED"
+        if self.left:
+            return "unfinished"
         return "passed" if self.passed else "skipped"
 
 
@@ -124,10 +132,23 @@ def tests_of(suite: str, blocks: int | None) -> list[str]:
     return [f"{path}::{name}[{block}]" for block in range(blocks)]
 
 
-def run(suite: str, *, full: bool, blocks: int | None, names: tuple[str, ...] = ()) -> Outcome:
+def run(
+    suite: str,
+    *,
+    full: bool,
+    blocks: int | None,
+    names: tuple[str, ...] = (),
+    seed: int = 0,
+    minutes: float = MINUTES,
+) -> Outcome:
     """Run one suite in a process of its own, or tests of it, and read what pytest reports."""
     tests = [f"{SUITES[suite]}::{name}" for name in names] or tests_of(suite, blocks)
-    environment = {**os.environ, "CONSISTRUCT_NIGHTLY": "1" if full else "0"}
+    environment = {
+        **os.environ,
+        "CONSISTRUCT_NIGHTLY": "1" if full else "0",
+        "CONSISTRUCT_SEED": str(seed),
+        "CONSISTRUCT_MINUTES": str(minutes),
+    }
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
@@ -146,31 +167,34 @@ def run(suite: str, *, full: bool, blocks: int | None, names: tuple[str, ...] = 
         if done.returncode > 1 or not report.exists():  # pytest itself could not do it
             last = (done.stdout + done.stderr).strip().splitlines()[-1:]
             return Outcome(suite, 0, 0, (f"did not run: {' '.join(last)}",), 0, seconds)
-        return read(suite, ET.parse(report).getroot(), seconds)
+        return replace(read(suite, ET.parse(report).getroot(), seconds), seed=seed)
 
 
 def read(suite: str, report: ET.Element, seconds: float) -> Outcome:
     """Counts of a JUnit report; only tests that passed count as cases."""
     cases = passed = skipped = 0
-    failed = []
+    failed, left = [], []
     for test in report.iter("testcase"):
         fault = test.find("failure") if test.find("failure") is not None else test.find("error")
         if fault is not None:
             failed.append(str(test.get("name")))
             sys.stderr.write(f"{suite}: {test.get('name')}: {fault.get('message')}\n")
-        elif test.find("skipped") is not None:
-            skipped += 1
+        elif (reason := test.find("skipped")) is not None:
+            if reason.get("message") == LEFT:
+                left.append(str(test.get("name")))
+            else:
+                skipped += 1
         else:
             passed += 1
             reported = test.find("properties/property[@name='cases']")
             cases += 1 if reported is None else int(str(reported.get("value")))
-    return Outcome(suite, cases, passed, tuple(failed), skipped, seconds)
+    return Outcome(suite, cases, passed, tuple(failed), skipped, seconds, left=tuple(left))
 
 
 def counts_of(suite: str, *, full: bool, share: Share) -> str:
     """How much of a suite is run, in words."""
     part, total = share.of(suite), blocks_of(suite)
-    words = [FULL] if full else ["those of CI"]
+    words = [FULL] if full else [SAMPLE]
     if part:
         words = [*([] if full else words), f"{part} of {total} blocks"]
     return ", ".join(words)
@@ -181,7 +205,10 @@ def known(path: Path) -> list[Outcome]:
     if not path.exists():
         return []
     entries = json.loads(path.read_text(encoding="utf-8"))
-    found = [Outcome(**{**one, "failed": tuple(one["failed"])}) for one in entries]
+    found = [
+        Outcome(**{**one, "failed": tuple(one["failed"]), "left": tuple(one.get("left", ()))})
+        for one in entries
+    ]
     return [one for one in found if one.suite in SUITES]
 
 
@@ -192,22 +219,26 @@ def merged(old: list[Outcome], new: list[Outcome]) -> list[Outcome]:
 
 
 def again(last: Outcome, now: Outcome) -> Outcome:
-    """An earlier outcome with the tests that had failed replaced by their repetition."""
+    """An earlier outcome with what had failed, or been left, replaced by the run of these tests."""
+    repeated = f"{len(last.failed)} tests that failed" if last.failed else ""
+    rest = f"{len(last.left)} tests that were left" if last.left else ""
     return replace(
         last,
         cases=last.cases + now.cases,
         passed=last.passed + now.passed,
         skipped=last.skipped + now.skipped,
         failed=now.failed,
+        left=now.left,
         seconds=last.seconds + now.seconds,
         day=now.day,
-        version=f"{last.version}; {len(last.failed)} tests that failed: {now.version}",
+        version=f"{last.version}; {' and '.join(filter(None, (repeated, rest)))}: {now.version}",
     )
 
 
 def page(outcomes: list[Outcome]) -> str:
     """The results page."""
     reduced = [f"{one.suite} ({one.counts})" for one in outcomes if one.counts != FULL]
+    reduced += [f"{one.suite} ({len(one.left)} tests left)" for one in outcomes if one.left]
     missing = [suite for suite in SUITES if suite not in {one.suite for one in outcomes}]
     parts_of = [f"reduced: {', '.join(reduced)}"] if reduced else []
     parts_of += [f"not run: {', '.join(missing)}"] if missing else []
@@ -217,6 +248,7 @@ def page(outcomes: list[Outcome]) -> str:
             one.suite,
             description(one.suite),
             one.counts,
+            one.seed,
             f"{one.cases:,}",
             one.passed,
             len(one.failed),
@@ -229,8 +261,8 @@ def page(outcomes: list[Outcome]) -> str:
         for one in outcomes
     ]
     header = [
-        "suite", "what", "counts", "cases", "tests passed", "failed", "skipped", "seconds", "day",
-        "version", "verdict",
+        "suite", "what", "counts", "seed", "cases", "tests passed", "failed", "skipped", "seconds",
+        "day", "version", "verdict",
     ]  # fmt: skip
     parts = [
         "# What runs at night",
@@ -257,7 +289,11 @@ def main() -> None:
         "--blocks", action="append", default=[], help="only so many blocks: number, suite=number"
     )
     parser.add_argument(
-        "--failed", action="store_true", help="only the tests that failed in the last run"
+        "--rest", action="store_true", help="only what failed, or was left, in the last run"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the cases that are drawn")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="after which a suite begins no test"
     )
     parser.add_argument("--jobs", type=int, default=1, help="suites at a time")
     parser.add_argument("--out", type=Path, default=PAGE, help="where the page goes")
@@ -274,26 +310,37 @@ def main() -> None:
     store = options.out.with_suffix(".json")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
 
-    before = {one.suite: one for one in known(store) if one.failed} if options.failed else {}
-    if options.failed and not set(options.suite or before) <= set(before):
-        parser.error(f"--failed: nothing failed in {', '.join(set(options.suite) - set(before))}")
+    before = {one.suite: one for one in known(store) if one.failed or one.left}
+    if options.rest and not set(options.suite) <= set(before):
+        parser.error(f"--rest: nothing is left in {', '.join(set(options.suite) - set(before))}")
 
     def report(suite: str) -> Outcome:
-        names = before[suite].failed if options.failed else ()
-        last = run(suite, full=full, blocks=share.of(suite), names=names)
+        rest = before[suite] if options.rest else None
+        last = run(
+            suite,
+            full=full if rest is None else not rest.counts.startswith(SAMPLE),
+            blocks=share.of(suite),
+            names=() if rest is None else (*rest.failed, *rest.left),
+            seed=options.seed if rest is None else rest.seed,
+            minutes=options.minutes,
+        )
         sys.stdout.write(f"{suite}: {last.cases} cases, {last.verdict}, {last.seconds:.0f} s\n")
         sys.stdout.flush()
-        counts = counts_of(suite, full=full, share=share)
-        done = replace(last, counts=counts, day=today, version=__version__)
-        return again(before[suite], done) if options.failed else done
+        done = replace(last, day=today, version=__version__)
+        if rest is not None:
+            return again(rest, done)
+        return replace(done, counts=counts_of(suite, full=full, share=share))
 
+    failed = False
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(report, options.suite or (before if options.failed else SUITES)))
-    everything = merged(known(store), outcomes)
-    entries = [asdict(one) for one in everything]
-    store.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
-    options.out.write_text(page(everything), encoding="utf-8")
-    sys.exit(any(one.failed for one in outcomes))
+        chosen = options.suite or (before if options.rest else SUITES)
+        for outcome in pool.map(report, chosen):  # kept one by one: a later suite may be killed
+            failed |= bool(outcome.failed)
+            everything = merged(known(store), [outcome])
+            entries = [asdict(one) for one in everything]
+            store.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+            options.out.write_text(page(everything), encoding="utf-8")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

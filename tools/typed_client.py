@@ -10,7 +10,7 @@ from consistruct.learning import StructuredPredictor, TaskLossClassifier
 
 assert_type(cs.__version__, str)
 
-costs = cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]])
+costs = cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]], rows="pred")
 curve = cs.calibration_function(costs)
 assert_type(curve, CalibrationFunction)
 level: float = curve.consistency_level

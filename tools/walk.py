@@ -42,7 +42,7 @@ def analysis() -> None:
 
     costs = np.random.default_rng(0).integers(1, 9, (6, 6)).astype(float)
     np.fill_diagonal(costs, 0.0)
-    H = cs.calibration_function(cs.losses.CostMatrix(costs))
+    H = cs.calibration_function(cs.losses.CostMatrix(costs, rows="pred"))
     calibration_html(calibration_report(H, [1.0, 2.0]))
 
 
@@ -54,7 +54,7 @@ def classifier() -> None:
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.integers(3, size=40)
-    costs = cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]])
+    costs = cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]], rows="pred")
     cs.TaskLossClassifier(costs, cs.models.Ridge(), random_state=0).fit(X, y).predict(X)
 
 

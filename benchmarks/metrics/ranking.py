@@ -18,9 +18,9 @@ from benchmarks.metrics.multilabel import own_features
 from benchmarks.metrics.ridge import LeaveOneOutRidge
 from benchmarks.metrics.rows import Outcome, Row, compare, timed
 from consistruct import StructuredPredictor
-from consistruct.labels import Ragged
 from consistruct.learning.models.items.model import Items as ItemsModel
 from consistruct.losses import NDCG
+from consistruct.structures import Ragged
 
 __all__ = ["LAMBDARANK_DEFAULTS", "pairwise_differences", "query_ndcg", "ranking"]
 

@@ -29,8 +29,8 @@ whose number stands under *splits above* (both parts of yeast and imclef07a toge
 the tables). *Mean test
 risk* ± its standard error over the splits; *splits above* counts test risks above the level,
 where the test rows themselves have noise: a promise on average is kept if the mean is at most the
-level within its error, a promise with 90 % if the true risk is above the level in at most one
-split of ten. *Coverage* is the share of rows that were answered, *mean size* classes in a set,
+level within its error, a promise with 90 % if in at most one split of ten, those without a rule
+counted, a rule is issued whose true risk is above the level. *Coverage* is the share of rows that were answered, *mean size* classes in a set,
 labels in a set, or leaves below a node. *Loss without* is the mean loss of the plain predictions
 of the same model."""
 PEERS = """## Against MAPIE

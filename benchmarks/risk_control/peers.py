@@ -171,7 +171,7 @@ def binary_peers(splits: int) -> list[list[str]]:
         def ours(risk: str, both: Any = both, rows: Any = calibrate, new: Any = test) -> Any:
             precise = risk == "precision"
             answer = copy.copy(both).set_loss(
-                cs.losses.CostMatrix([[1.0, 0.0]] if precise else [[0.0, 1.0]])
+                cs.losses.CostMatrix([[1.0, 0.0]] if precise else [[0.0, 1.0]], rows="pred")
             )
             control = RiskControl(
                 answer, 1.0 - TARGETS[risk], policy="abstain", confidence=CONFIDENCE,

@@ -32,7 +32,7 @@ def tasks(held_out: bool) -> Iterator[Task]:
     table_ = read_table("page_blocks")
     costs = 1.0 - np.eye(table_.n_classes)
     costs[:, np.bincount(table_.y).argmin()] *= 10.0
-    loss = cs.losses.CostMatrix(costs)
+    loss = cs.losses.CostMatrix(costs, rows="pred")
     yield Task(
         "page_blocks, rare class 10:1", table_.X, table_.y, lambda: forest(loss),
         (

@@ -25,7 +25,9 @@ def scale(rows: int = ROWS) -> Iterator[str]:
     np.fill_diagonal(costs, 0.0)
     ridge = cs.models.Ridge(features="linear", alpha=1e-3)
     model = cs.TaskLossClassifier("zero_one", ridge).fit(X[:2000], y[:2000])
-    priced = cs.TaskLossClassifier(cs.losses.CostMatrix(costs), ridge).fit(X[:2000], y[:2000])
+    priced = cs.TaskLossClassifier(cs.losses.CostMatrix(costs, rows="pred"), ridge).fit(
+        X[:2000], y[:2000]
+    )
     jobs: list[tuple[str, Any, dict[str, Any]]] = [
         ("0-1, sets", model, {"level": 0.2}),
         ("cost matrix, sets", priced, {"level": 0.1}),

@@ -52,7 +52,7 @@ def _decisions(name: str) -> np.ndarray:
     X, y, costs = _data()
     train, test = X[:ROWS], X[ROWS:]
     if name == "consistruct":
-        ours: Any = TaskLossClassifier(CostMatrix(costs), random_state=0, n_jobs=1)
+        ours: Any = TaskLossClassifier(CostMatrix(costs, rows="pred"), random_state=0, n_jobs=1)
         return np.asarray(ours.fit(train, y[:ROWS]).predict(test))
     model = HistGradientBoostingClassifier(
         early_stopping="auto" if name == BOOSTING else True, random_state=0

@@ -42,7 +42,9 @@ def our_decisions(table: Table, split: Split, costs: np.ndarray, marked: bool) -
     """By defaults, on the raw numbers or on a DataFrame that says which columns are categories."""
     X: Any = marked_categories(table) if marked else table.X
     take = X.iloc.__getitem__ if marked else X.__getitem__
-    ours: Any = TaskLossClassifier(CostMatrix(costs), model="auto", random_state=0, n_jobs=1)
+    ours: Any = TaskLossClassifier(
+        CostMatrix(costs, rows="pred"), model="auto", random_state=0, n_jobs=1
+    )
     ours.fit(take(split.train), table.y[split.train])
     return np.asarray(ours.predict(take(split.test)))
 

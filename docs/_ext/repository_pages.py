@@ -1,4 +1,4 @@
-"""Pages that live elsewhere in the repository: contributing, changes, benchmark results.
+"""Pages that live elsewhere in the repository: contributing, changes, the paper, benchmarks.
 
 They are copied below docs/generated before the build, with their pictures, and Markdown links
 among them and from the pages under docs are led to the copies. Links stay plain relative paths in
@@ -26,6 +26,7 @@ def copies() -> dict[Path, Path]:
     found = {
         ROOT / "CONTRIBUTING.md": GENERATED / "contributing.md",
         ROOT / "CHANGELOG.md": GENERATED / "changelog.md",
+        ROOT / "paper" / "README.md": GENERATED / "paper.md",
         ROOT / "benchmarks" / "README.md": GENERATED / "benchmarks" / "README.md",
     }
     for path in sorted((ROOT / "benchmarks" / "results").iterdir()):
@@ -76,6 +77,8 @@ def relink(app: Any, docname: str, source: list[str]) -> None:
     source[0] = "".join(part if part.startswith("```") else prose(part) for part in parts)
     if page == GENERATED / "benchmarks" / "README.md":
         source[0] += "\n## Results\n\n```{toctree}\n:glob:\n\n[!R]*\n```\n"
+    if page == GENERATED / "paper.md":  # `make paper` has written them
+        source[0] += "\n## Pages\n\n```{toctree}\npaper/index\npaper/figures\n```\n"
 
 
 def setup(app: Any) -> dict[str, bool]:

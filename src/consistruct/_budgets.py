@@ -76,8 +76,9 @@ class FileBudget:
     inflated_bytes, inflated_ratio : int
         Compressed arrays may take so many bytes, or so many times the size of the file if that is
         more.
-    string_bytes, string_ratio : int
-        The same for arrays of strings in a model file, whose cells are all as wide as the widest.
+    model_bytes, model_ratio : int
+        The same for everything that a model file rebuilds: strings, whose cells are all as wide as
+        the widest, and arrays, once for each place that refers to them.
     tree_nodes : int
         Nodes of a label tree, twice the number of labels that can be listed.
     """
@@ -86,17 +87,17 @@ class FileBudget:
     features: int = 2**27
     inflated_bytes: int = 2 * 2**30
     inflated_ratio: int = 32
-    string_bytes: int = 2**20
-    string_ratio: int = 64
+    model_bytes: int = 64 * 2**20
+    model_ratio: int = 64
     tree_nodes: int = 8192
 
     def inflated(self, size: int) -> int:
         """Bytes that the arrays of a compressed file of `size` bytes may take."""
         return max(self.inflated_bytes, self.inflated_ratio * size)
 
-    def strings(self, size: int) -> int:
-        """Bytes that an array of strings in a model file of `size` bytes may take."""
-        return max(self.string_bytes, self.string_ratio * size)
+    def model(self, size: int) -> int:
+        """Bytes that everything in a model file of `size` bytes may take together."""
+        return max(self.model_bytes, self.model_ratio * size)
 
 
 SPECS = SpecBudget()

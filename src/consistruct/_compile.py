@@ -7,7 +7,8 @@ loop runs, not when it is defined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import update_wrapper
+from contextlib import suppress
+from functools import cache, update_wrapper
 from pathlib import Path
 from threading import RLock
 from types import CodeType, FunctionType
@@ -47,11 +48,37 @@ def _njit(function: FunctionType) -> Callable[..., Any]:
     """Under Numba, kept on disk wherever it finds a folder that can be written."""
     import numba
 
-    try:
-        found = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no such folder: a read-only installation without a home
-        found = numba.njit(nogil=True)(function)
+    found: Any = numba.njit(nogil=True)(function)
+    # without a folder, as in a read-only installation without a home, it is compiled every time
+    with suppress(RuntimeError):
+        found._cache = _cache_type()(function)
     return cast(Callable[..., Any], found)
+
+
+@cache
+def _cache_type() -> Callable[[FunctionType], Any]:
+    """Numba's cache, but what it cannot read or write is compiled again.
+
+    A crash or a full disk can leave truncated files, which Numba itself unpickles or fails.
+    """
+    from numba.core import caching
+
+    base: Any = caching.FunctionCache
+
+    class Cache(base):  # type: ignore[misc]  # Numba is untyped
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # whatever unpickling raises
+                with suppress(OSError):
+                    self.flush()  # an empty index: the next process need not try either
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            with suppress(Exception):
+                super().save_overload(sig, data)
+
+    return cast(Callable[[FunctionType], Any], Cache)
 
 
 def cache_folder(function: Callable[..., Any]) -> Path | None:

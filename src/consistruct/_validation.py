@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "check_cost_scale",
     "check_count",
     "check_counts",
+    "check_csr",
     "check_embedding",
     "check_jobs",
     "check_loss_matrix",
@@ -30,6 +32,7 @@ __all__ = [
     "check_number",
     "check_rows",
     "check_scores",
+    "check_settings",
     "check_theta",
     "check_weights",
     "integer_labels",
@@ -46,6 +49,7 @@ __all__ = [
 
 
 SMALLEST_COST, LARGEST_COST = 1e-150, 1e150
+SHOWN = 60  # characters of a value that a message repeats
 
 
 def check_count(value: object, name: str, *, minimum: int = 1) -> int:
@@ -97,12 +101,60 @@ def check_number(
     """Return `value` as a finite float in [low, high] (or (low, high] with `open_low`)."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf
     inside = low < number <= high if open_low else low <= number <= high
     if not math.isfinite(number) or not inside:
         bracket = "(" if open_low else "["
         raise ValueError(f"{name} must be a finite number in {bracket}{low}, {high}], got {value}")
     return number
+
+
+# what a word of an annotation takes; a bool is no number here
+PLAIN: dict[str, tuple[type, ...]] = {
+    "None": (type(None),),
+    "PathLike[str]": (PathLike,),
+    "bool": (bool, np.bool_),
+    "float": (Real,),
+    "int": (Integral,),
+    "str": (str,),
+}
+IN_WORDS = {
+    "None": "None",
+    "bool": "True or False",
+    "float": "a number",
+    "int": "an integer",
+    "str": "a string",
+}
+
+
+def check_settings(model: Any) -> None:
+    """Refuse parameters whose types are not those that the constructor is annotated with.
+
+    Compiled loops fail on them with a page of text, and ``fit_intercept="no"`` would mean yes.
+    Annotations that are more than plain types are left to `fit`.
+    """
+    given = model.get_params(deep=False)
+    for name, parameter in inspect.signature(type(model)).parameters.items():
+        words = str(parameter.annotation).split(" | ")
+        if name not in given or not set(words) <= set(PLAIN):
+            continue
+        value = given[name]
+        if name == "n_jobs":
+            check_jobs(value)
+        boolean = isinstance(value, bool | np.bool_)
+        if not any(
+            isinstance(value, PLAIN[word]) and (not boolean or word == "bool") for word in words
+        ):
+            allowed = " or ".join(IN_WORDS[word] for word in words if word in IN_WORDS)
+            shown = repr(value)
+            raise TypeError(
+                f"{name} of {type(model).__name__} must be {allowed}, got "
+                f"{shown if len(shown) <= SHOWN else shown[:SHOWN] + '…'} of type "
+                f"{type(value).__name__}"
+            )
 
 
 def read_number(text: str) -> float:
@@ -393,6 +445,50 @@ def integer_labels(labels: ArrayLike, shape: tuple[int, ...], name: str) -> Labe
 def is_sparse(rows: Any) -> bool:
     """Whether `rows` is a SciPy sparse container."""
     return bool(scipy.sparse.issparse(rows))
+
+
+def check_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> None:
+    """Refuse compressed rows that a compiled loop would read out of bounds.
+
+    Row i takes the entries indptr[i]..indptr[i+1], so 0 = indptr[0] ≤ indptr[1] ≤ … ≤ indptr[n]
+    must equal the number of entries, and 0 ≤ indices < width. `check_format` of SciPy looks at the
+    order of `indptr` only where its last number is above 0, and takes entries beyond it.
+    For compressed columns pass the shape turned around.
+
+    Raises ValueError.
+
+    >>> check_csr([1.0, 2.0], [0, 2], [0, 1, 2], (2, 3))
+    >>> check_csr([], [], [0, 1000, 0], (2, 3))
+    Traceback (most recent call last):
+    ...
+    ValueError: indptr must not decrease, got 1000 before 0 in row 1
+    """
+    data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+    n_rows, width = (check_count(side, "a side of the shape", minimum=0) for side in shape)
+    for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
+        if part.ndim != 1:
+            raise ValueError(f"{name} must have one dimension, got shape {part.shape}")
+        if name != "data" and part.size and part.dtype.kind not in "iu":
+            raise ValueError(f"{name} must contain whole numbers, got dtype {part.dtype}")
+    if len(indptr) != n_rows + 1:
+        raise ValueError(f"indptr must have {n_rows + 1} numbers, got {len(indptr)}")
+    if len(indices) != len(data):
+        raise ValueError(f"{len(data)} entries in data, but {len(indices)} in indices")
+    if indptr[0] != 0:
+        raise ValueError(f"indptr must start at 0, got {indptr[0]}")
+    # compared, not subtracted: differences of extreme or unsigned numbers wrap around
+    decreases = np.flatnonzero(indptr[1:] < indptr[:-1])
+    if decreases.size:
+        row = int(decreases[0])
+        pair = f"{indptr[row]} before {indptr[row + 1]}"
+        raise ValueError(f"indptr must not decrease, got {pair} in row {row}")
+    if indptr[-1] != len(data):
+        raise ValueError(
+            f"indptr must end with {len(data)}, the number of entries, got {indptr[-1]}"
+        )
+    if len(indices) and not (indices.min() >= 0 and indices.max() < width):
+        wrong = indices[(indices < 0) | (indices >= width)][0]
+        raise ValueError(f"indices must be in 0..{width - 1}, got {wrong}")
 
 
 def to_dense(rows: Any) -> Any:

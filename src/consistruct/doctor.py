@@ -173,8 +173,9 @@ def _threads() -> dict[str, str]:
     """Processors, what the linear algebra library uses, and the settings that rule it."""
     import threadpoolctl
 
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    found = {"processors": f"{usable} of {os.cpu_count()}"}
+    from consistruct._threads import cores
+
+    found = {"processors": f"{cores()} of {os.cpu_count()}"}
     np.ones((2, 2)) @ np.ones((2, 2))  # loads the library
     for entry in threadpoolctl.threadpool_info():
         name = f"{entry['user_api']} ({entry['internal_api']})"
@@ -187,7 +188,7 @@ def _threads() -> dict[str, str]:
 def _cache() -> dict[str, str]:
     """Where compiled loops are kept between starts."""
     from consistruct._compile import cache_folder
-    from consistruct.decoding.viterbi import best_sequence
+    from consistruct.structures._chain_kernels import best_sequence
 
     folder = cache_folder(best_sequence)
     if folder is None:
@@ -227,7 +228,7 @@ def _losses() -> None:
     _expect(bool(np.allclose(table, direct, atol=1e-12)), "Hamming loss differs from its formula")
     theta = np.random.default_rng(0).normal(size=(20, space.width))
     best = labels[(theta @ space.embed(labels).T).argmax(axis=1)]
-    _expect(bool((space.decoder()(theta) == best).all()), "the decoder misses the best")
+    _expect(bool((space.decode(theta) == best).all()), "the decoder misses the best")
 
 
 def _certificate() -> None:
@@ -235,13 +236,13 @@ def _certificate() -> None:
     from consistruct.calibration import calibration_function
     from consistruct.losses import CostMatrix
 
-    curve = calibration_function(CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]]))
+    curve = calibration_function(CostMatrix([[0, 1, 2], [3, 0, 1], [9, 4, 0]], rows="pred"))
     curve.certificate(1.0).check()
 
 
 def _compiled() -> None:
     """The best sequence of a chain by a compiled loop, against all sequences."""
-    from consistruct.decoding.viterbi import best_sequence
+    from consistruct.structures._chain_kernels import best_sequence
 
     rng = np.random.default_rng(0)
     unary, edges = rng.normal(size=(4, 3)), rng.normal(size=(1, 3, 3))

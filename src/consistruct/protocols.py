@@ -1,7 +1,7 @@
 """The contracts of the package: loss(pred, true) = offset(true) + ⟨embed(pred), target(true)⟩.
 
-A prediction has an embedding, a truth has a target, the score space has a Gram operator and a
-decoder. Everything else (surrogates, Bayes decisions, calibration, learning) is written against
+A prediction has an embedding, a truth has a target, the score space has a Gram operator and
+decodes. Everything else (surrogates, Bayes decisions, calibration, learning) is written against
 these few methods and never sees a k × k matrix unless it asks for one.
 
 Required methods stand first. The protocols below the line "optional capabilities" have one or two
@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "CrossGram",
-    "Decoder",
     "FloatArray",
     "Gram",
     "IntArray",
@@ -79,22 +78,6 @@ class LabelSet(Protocol):
         """Reference measure of every label, (k,); raises TooManyLabelsError above `limit`."""
 
 
-@runtime_checkable
-class Decoder(Protocol):
-    """argmax over predictions of ⟨embed(ŷ), θ⟩; knows nothing of losses."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the maximum is always attained; heuristics say False."""
-
-    @property
-    def tie_rule(self) -> str:
-        """How ties are broken: "smallest index" or what the algorithm does instead."""
-
-    def __call__(self, theta: ArrayLike) -> LabelArray:
-        """(n, width) -> labels (n, *label_shape); −inf forbids a label, NaN and +inf raise."""
-
-
 class Gram(Protocol):
     """The operator Ḡ = E_c[F_c F_cᵀ] on score parameters, symmetric positive semi-definite."""
 
@@ -148,9 +131,19 @@ class ScoreSpace(Protocol):
     def embed(self, labels: ArrayLike) -> FloatArray:
         """(n, *label_shape) -> rows of F, (n, width)."""
 
-    def gram(self) -> Gram: ...
+    def gram(self) -> Gram:
+        """The operator E_c[F_c F_cᵀ]."""
 
-    def decoder(self) -> Decoder: ...
+    def decode(self, theta: ArrayLike) -> LabelArray:
+        """argmax_ŷ ⟨F_ŷ, θ⟩: (n, width) -> labels (n, *label_shape); −inf forbids, NaN raises."""
+
+    @property
+    def decoding_is_exact(self) -> bool:
+        """Whether the maximum is always attained; heuristics say False."""
+
+    @property
+    def tie_rule(self) -> str:
+        """How ties are broken: "smallest index" or what the algorithm does instead."""
 
 
 @runtime_checkable

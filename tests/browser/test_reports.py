@@ -90,7 +90,7 @@ def test_cards_are_readable_in_both_themes(open_page, keep, tmp_path, scheme):
 
     names = (MARKUP, "b")
     parts = [
-        cs.losses.CostMatrix([[0, 5], [1, 0]], names, names)._repr_html_(),
+        cs.losses.CostMatrix([[0, 5], [1, 0]], names, names, rows="pred")._repr_html_(),
         cs.calibration_function(cs.losses.Hamming(4))._repr_html_(),
     ]
     colours = {"light": "#fff;color:#111", "dark": "#111;color:#eee"}[scheme]

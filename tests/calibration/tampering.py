@@ -33,7 +33,7 @@ from consistruct.losses import (
     SpearmanFootrule,
     SpearmanRho,
 )
-from consistruct.scores import Blocks, Chain, Dense
+from consistruct.structures import Blocks, Chain, Dense
 from tests.calibration.hard_problems import problem
 from tests.calibration.rational import calibration_value
 from tests.calibration.rational_divergences import divergence_value
@@ -73,7 +73,9 @@ def _structured(rng):
         return never_listed(NEVER_LISTED[int(rng.integers(len(NEVER_LISTED)))])
     kinds = (Noisy(0.25), Noisy(0.1), Capped(0.25), WithMargin(0.5))
     L, *_ = problem(2 + 4 * int(rng.integers(1000)))
-    return cs.calibration_function(CostMatrix(L), "full", distributions=kinds[int(rng.integers(4))])
+    return cs.calibration_function(
+        CostMatrix(L, rows="pred"), "full", distributions=kinds[int(rng.integers(4))]
+    )
 
 
 def _polyhedral(rng):
@@ -85,7 +87,7 @@ def _polyhedral(rng):
     if rng.random() < 0.2:
         L = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
     surrogate = ("hinge", "max-min-margin")[int(rng.integers(2))]
-    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), surrogate=surrogate)
     if H.max_eps == 0:
         return None
     share = float(rng.choice([0.1, 0.5, 0.8, 0.9, 1.0]))
@@ -100,7 +102,7 @@ def _divergence(rng):
     m = k if decoding == "argmax" else int(rng.integers(2, 4))
     L = rng.integers(0, 5, (k, m)) if rng.random() < 0.7 else rng.random((k, m))
     surrogate = ("log", "sparsemax")[int(rng.integers(2))]
-    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate, decoding=decoding)
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), surrogate=surrogate, decoding=decoding)
     if H.max_eps == 0:
         return None
     share = float(rng.choice([1e-6, 0.1, 0.5, 0.9, 1.0]))
@@ -115,7 +117,7 @@ def _pairs(rng):
     if surrogate == "square":
         k = int(rng.integers(2, 4))
     L = rng.integers(0, 5, (k, m)) if rng.random() < 0.7 else rng.random((k, m))
-    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), surrogate=surrogate)
     if H.max_eps == 0:
         return None
     certificate: Any = H.certificate(float(rng.choice([1e-4, 0.1, 0.5, 1.0])) * H.max_eps)
@@ -150,7 +152,9 @@ def genuine(seed):
         L, F, mu, _ = problem(seed)
         if F is None and mu is not None:
             F = np.eye(len(L))
-        H = cs.calibration_function(CostMatrix(L), "full" if F is None else Dense(F, reference=mu))
+        H = cs.calibration_function(
+            CostMatrix(L, rows="pred"), "full" if F is None else Dense(F, reference=mu)
+        )
     if H.max_eps == 0:
         return None
     eps = float(rng.choice([1e-6, 0.1, 0.5, 0.9, 1.0])) * H.max_eps
@@ -259,8 +263,7 @@ def true_value(document):
         k, part = len(rows), next(part for part in document["parts"] if part is not None)
         F = None if part["scores"] is None else _rows(part["scores"])
         for polytope in restore(document["distributions"]).polytopes(len(rows[0])):
-            columns = polytope.columns(np.array([[float(x) for x in row] for row in rows]))
-            L = [[Fraction(x) for x in row] for row in columns.tolist()]
+            L = polytope.columns(np.array([[float(x) for x in row] for row in rows]))
             values.append(calibration_value(L, F, [Fraction(1, k)] * k, eps))
         value, scale = min((x for x in values if x is not None), default=None), 1
     elif document["kind"] == "polyhedral":

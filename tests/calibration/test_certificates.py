@@ -39,18 +39,26 @@ from consistruct.losses import (
     Ordinal,
     ZeroOne,
 )
-from consistruct.scores import Blocks, Chain, Dense
+from consistruct.structures import Blocks, Chain, Dense
 
 RNG = np.random.default_rng(0)
 F = np.column_stack([np.ones(5), RNG.standard_normal((5, 3))])
 COSTS = RNG.random((5, 4))
 
 CURVES: dict[str, Any] = {
-    "dense": (ListedCertificate, lambda: calibration_function(CostMatrix(COSTS), Dense(F))),
-    "full": (ListedCertificate, lambda: calibration_function(CostMatrix(COSTS), "full")),
+    "dense": (
+        ListedCertificate,
+        lambda: calibration_function(CostMatrix(COSTS, rows="pred"), Dense(F)),
+    ),
+    "full": (
+        ListedCertificate,
+        lambda: calibration_function(CostMatrix(COSTS, rows="pred"), "full"),
+    ),
     "fast": (
         ListedCertificate,
-        lambda: calibration_function(CostMatrix(np.random.default_rng(1).random((20, 20))), "full"),
+        lambda: calibration_function(
+            CostMatrix(np.random.default_rng(1).random((20, 20)), rows="pred"), "full"
+        ),
     ),
     "blocks": (
         MixedCertificate,
@@ -66,7 +74,7 @@ CURVES: dict[str, Any] = {
     "states": (OracleCertificate, lambda: calibration_function(Hamming(5, 3), Chain(5, 3))),
     "hinge": (
         PolyhedralCertificate,
-        lambda: calibration_function(CostMatrix(COSTS[:4]), surrogate="hinge"),
+        lambda: calibration_function(CostMatrix(COSTS[:4], rows="pred"), surrogate="hinge"),
     ),
     "max-min": (
         PolyhedralCertificate,
@@ -225,7 +233,7 @@ def test_other_scores_are_refused(certificates):
 def test_unpredictable_labels_are_refused():
     # the middle label of three on a line wins ties only if it comes first
     L = 1 - np.eye(3)
-    late = calibration_function(CostMatrix(L), Dense([[1.0], [-1.0], [0.0]]))
+    late = calibration_function(CostMatrix(L, rows="pred"), Dense([[1.0], [-1.0], [0.0]]))
     certificate: Any = late.certificate(0.8)
     certificate.check()
     assert certificate.excluded
@@ -236,7 +244,7 @@ def test_unpredictable_labels_are_refused():
         replace(certificate, wins={c: [0] for c in certificate.pair}).check()
     with pytest.raises(CertificateError, match="lose every tie"):
         replace(certificate, excluded={1: {0: 1}}).check()
-    early = calibration_function(CostMatrix(L), Dense([[0.0], [1.0], [-1.0]]))
+    early = calibration_function(CostMatrix(L, rows="pred"), Dense([[0.0], [1.0], [-1.0]]))
     assert early.interval(0.8) == (0.0, 0.0)
     early.certificate(0.8).check()
     with pytest.raises(CertificateError, match="lose every tie"):
@@ -246,7 +254,9 @@ def test_unpredictable_labels_are_refused():
 def test_multipliers_matter():
     # Theorem 7 does not settle squared distances in the middle of the range: 3.2 against 3.94
     matrix = (np.arange(5)[:, None] - np.arange(5)) ** 2.0
-    certificate: Any = calibration_function(CostMatrix(matrix), "full").certificate(8.0)
+    certificate: Any = calibration_function(CostMatrix(matrix, rows="pred"), "full").certificate(
+        8.0
+    )
     assert certificate.lower > 1.2 * 8.0**2 / (4 * 5)
     with pytest.raises(CertificateError, match="bounded below"):
         replace(certificate, points={}).check()
@@ -332,7 +342,7 @@ def test_another_pair_is_refused(certificates, name):
 
 
 def test_certificates_exist_inside_the_range_only():
-    curve = calibration_function(CostMatrix(COSTS), Dense(F))
+    curve = calibration_function(CostMatrix(COSTS, rows="pred"), Dense(F))
     for eps in (0.0, -1.0, curve.max_eps * 1.1, float("nan")):
         with pytest.raises(ValueError, match="eps must be in"):
             curve.certificate(eps)
@@ -340,7 +350,7 @@ def test_certificates_exist_inside_the_range_only():
 
 def test_weighted_measures():
     mu = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
-    curve = calibration_function(CostMatrix(COSTS), Dense(F, reference=mu))
+    curve = calibration_function(CostMatrix(COSTS, rows="pred"), Dense(F, reference=mu))
     certificate: Any = curve.certificate(0.7 * curve.max_eps)
     certificate.check()
     assert isinstance(certificate, ListedCertificate)
@@ -370,16 +380,16 @@ OTHERS: dict[str, Any] = {
     "long chain": lambda: calibration_function(Hamming(25), Chain(25, 2)).certificate(0.8),
     "sets": lambda: calibration_function(FBeta(4, 2.0)).certificate(0.6),
     "restricted": lambda: calibration_function(
-        CostMatrix(COSTS), Dense(F), distributions="noise:0.25"
+        CostMatrix(COSTS, rows="pred"), Dense(F), distributions="noise:0.25"
     ).certificate(0.6),
     "margin": lambda: calibration_function(
-        CostMatrix(COSTS), "full", distributions="margin:0.3"
+        CostMatrix(COSTS, rows="pred"), "full", distributions="margin:0.3"
     ).certificate(0.4),
     "cap": lambda: calibration_function(
-        CostMatrix(COSTS), "full", distributions="cap:0.4"
+        CostMatrix(COSTS, rows="pred"), "full", distributions="cap:0.4"
     ).certificate(0.1),
     "cut": lambda: calibration_function(
-        CostMatrix(COSTS),
+        CostMatrix(COSTS, rows="pred"),
         "full",
         distributions=Constrained(((1.0, 0.0, 0.5, 0.0), (0.0, 1.0, -1.0, 0.0)), (0.5, 0.25)),
     ).certificate(0.3),
@@ -421,8 +431,8 @@ def test_checkers_are_short_and_need_the_standard_library_alone():
             '{"kind": "other"}',
             "its kind must be one of bregman, chain, divergence, hamming, listed, mixed",
         ),
-        ('{"kind": "listed"}', "certificates of schema None are not known"),
-        ('{"kind": "listed", "schema": 1}', "missing or malformed data"),
+        ('{"kind": "listed"}', "certificates of schema None are not read"),
+        ('{"kind": "listed", "schema": 2}', "missing or malformed data"),
     ],
 )
 def test_other_texts_are_no_certificates(text, message):

@@ -13,7 +13,7 @@ import consistruct as cs
 from consistruct.calibration.proofs import ListedCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming, Mixed, ZeroOne
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
 
@@ -27,7 +27,7 @@ def theorem_7(eps, diameter_squared):
 def test_upper_ends_are_not_below_theorem_7(eps):
     """L in the span of the scores, which are all of R³: diam² = 2k = 6."""
     L = np.array([[0, 3, 1], [0, 0, 1], [4, 1, 0]])
-    H = cs.calibration_function(CostMatrix(L), Dense(np.column_stack([np.ones(3), L])))
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), Dense(np.column_stack([np.ones(3), L])))
     (point,) = H.curve(eps)
     assert Fraction(point.upper) >= theorem_7(eps, 6)
     assert Fraction(point.lower) <= theorem_7(eps, 6)
@@ -48,7 +48,7 @@ def test_integer_losses_at_small_eps():
     for _ in range(60):
         k = int(rng.integers(2, 6))
         L = rng.integers(0, 5, (k, k))
-        H = cs.calibration_function(CostMatrix(L), "full")
+        H = cs.calibration_function(CostMatrix(L, rows="pred"), "full")
         for eps in (1e-3, 1e-6):
             if eps <= H.max_eps:
                 (point,) = H.curve(eps)
@@ -66,7 +66,7 @@ def forged(loss, eps, law, level, pair, upper):
 def test_no_tolerance_is_relative_to_the_costs():
     """H(1) = 1/12, but with 1e9 in the matrix a point that misses ε by 1 used to be good enough."""
     L = [[0, 1, 0], [1, 0, 0], [2, 2, 1e9]]
-    H = cs.calibration_function(CostMatrix(L), "full")
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), "full")
     assert H.interval(1.0) == (pytest.approx(1 / 12, rel=1e-15), pytest.approx(1 / 12, rel=1e-15))
     # under q = (½, ½, 0) labels 0 and 1 are alike: predicting either costs nothing
     with pytest.raises(CertificateError, match="not worse than 0 by eps"):
@@ -81,7 +81,7 @@ def test_small_eps_cannot_be_forged(eps):
     L = (1 - np.eye(3)).tolist()
     with pytest.raises(CertificateError, match="not worse"):
         forged(L, eps, [1, 1, 1], Fraction(-2, 3), (0, 1), 0.0).check()
-    genuine: Any = cs.calibration_function(CostMatrix(L), "full").certificate(eps)
+    genuine: Any = cs.calibration_function(CostMatrix(L, rows="pred"), "full").certificate(eps)
     genuine.check()
     with pytest.raises(CertificateError, match="above the upper end"):
         replace(genuine, upper=genuine.upper * (1 - 1e-9), lower=0.0).check()
@@ -94,7 +94,7 @@ def test_nothing_is_loose_where_pieces_exist(seed):
     k, m = int(rng.integers(3, 6)), int(rng.integers(3, 6))
     L = rng.random((k, m)) * 10.0 ** rng.integers(-6, 7)
     scores = [None, "full", rng.standard_normal((k, 2))][seed % 3]
-    H = cs.calibration_function(CostMatrix(L), scores)
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), scores)
     pieces = H.pieces
     for share in (1e-9, 1e-5, 1e-2, 0.5, 1.0):
         eps = share * H.max_eps

@@ -20,7 +20,7 @@ from consistruct.calibration.proofs.checkers.chain import programme
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming
 from consistruct.report import calibration_report
-from consistruct.scores import Chain, Dense
+from consistruct.structures import Chain, Dense
 
 
 def curve(T):
@@ -37,7 +37,7 @@ def curve(T):
     [(3, 0.3), (3, 0.9), (4, 0.55), (4, 0.75), (4, 0.8), (5, 0.7), (5, 0.8), (6, 0.62), (6, 0.9)],
 )
 def test_flows_equal_the_program_over_all_pairs_of_labels(T, eps):
-    matrix = CostMatrix(Hamming(T).matrix())
+    matrix = CostMatrix(Hamming(T).matrix(), rows="pred")
     H = calibration_function(matrix, Dense(Chain(T, 2).matrix()))  # knows nothing of chains
     low, high = H.interval(float(snapped(eps, T)))
     found = ChainFlow(T).solve(eps)
@@ -241,7 +241,7 @@ def test_the_command_line_checks_it(proof, tmp_path):
     path.write_text(proof.to_json(), encoding="utf-8")
     result = CliRunner().invoke(cli.app, ["check", str(path)])
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("proved: H(0.8")
+    assert result.output.startswith("proved: H(ε) in [0.0060")
     path.write_text(replace(proof, lower=proof.upper).to_json(), encoding="utf-8")
     result = CliRunner().invoke(cli.app, ["check", str(path)])
     assert result.exit_code == 1

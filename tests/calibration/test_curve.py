@@ -21,22 +21,22 @@ from consistruct.losses import (
     PrecisionAt,
     ZeroOne,
 )
-from consistruct.scores import Blocks, Chain, Dense
+from consistruct.structures import Blocks, Chain, Dense
 from tests.calibration.reference import random_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
 
 RNG = np.random.default_rng(2)
 CASES = {
-    "explicit": (CostMatrix(RNG.random((5, 4))), "full"),
-    "inconsistent": (CostMatrix(RNG.random((5, 4))), RNG.standard_normal((5, 2))),
+    "explicit": (CostMatrix(RNG.random((5, 4)), rows="pred"), "full"),
+    "inconsistent": (CostMatrix(RNG.random((5, 4)), rows="pred"), RNG.standard_normal((5, 2))),
     "ordinal": (Ordinal(5, power=2), None),
     "mixed": (Mixed((2, 3), 0.2), "full"),
     "mixed blocks": (Mixed((2, 2, 2), 0.3), Blocks((2, 2, 2))),
     "hamming full": (Hamming(5), "full"),
     "oracle": (PrecisionAt(13, 3), None),
     "zero-one": (ZeroOne(4), None),
-    "one truth": (CostMatrix([[0.0], [1.0], [0.5]]), "full"),
+    "one truth": (CostMatrix([[0.0], [1.0], [0.5]], rows="pred"), "full"),
 }
 WITH_PIECES = [name for name in CASES if name not in ("hamming full", "oracle")]
 
@@ -65,7 +65,7 @@ def test_pieces_equal_pointwise_values(name):
 @pytest.mark.parametrize("seed", range(12))
 def test_pieces_of_random_problems(seed):
     L, F, mu = random_problem(seed + 900)
-    curve = calibration_function(CostMatrix(L), Dense(F, reference=mu))
+    curve = calibration_function(CostMatrix(L, rows="pred"), Dense(F, reference=mu))
     if curve.max_eps == 0:
         assert curve.pieces == ()
         return
@@ -154,13 +154,13 @@ def test_envelope_where_only_bounds_are_known():
     [
         (ZeroOne(1), None),
         (ZeroOne(1), "full"),
-        (CostMatrix([[0.3, 0.7]]), None),
-        (CostMatrix(np.zeros((3, 2))), None),
-        (CostMatrix(np.zeros((3, 2))), "full"),
+        (CostMatrix([[0.3, 0.7]], rows="pred"), None),
+        (CostMatrix(np.zeros((3, 2)), rows="pred"), None),
+        (CostMatrix(np.zeros((3, 2)), rows="pred"), "full"),
         (Block((3,)), None),
         (Block((3,)), "full"),
         (ZeroOne(3), np.ones((3, 1))),  # only the first label can win
-        (CostMatrix([[0.2, 0.5], [0.2, 0.5]]), "full"),
+        (CostMatrix([[0.2, 0.5], [0.2, 0.5]], rows="pred"), "full"),
     ],
     ids=repr,
 )
@@ -191,7 +191,7 @@ def test_ends_of_the_range(name):
 
 
 def test_scalars_and_arrays():
-    curve = calibration_function(CostMatrix([[0, 1.0], [2.0, 0]]))
+    curve = calibration_function(CostMatrix([[0, 1.0], [2.0, 0]], rows="pred"))
     assert isinstance(curve(0.5), float)
     assert isinstance(curve.log(0.5), float)
     low, high = curve.interval(0.5)
@@ -279,7 +279,7 @@ def test_effective_classes_are_none_where_the_scores_do_not_express_the_loss():
 
 
 def test_what_answered_is_on_record():
-    curve = calibration_function(CostMatrix([[0, 1.0], [2.0, 0]]))
+    curve = calibration_function(CostMatrix([[0, 1.0], [2.0, 0]], rows="pred"))
     assert curve.refusals[0].startswith("closed form: no closed form is known")
     assert "CostMatrix" in repr(curve)
     assert curve.curve(0.5)[0].method == curve.method

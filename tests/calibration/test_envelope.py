@@ -13,7 +13,7 @@ import consistruct as cs
 from consistruct.calibration.envelope import Envelope, as_rows, envelope_from_values
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 
 
 def lower_hull(x, y, at):
@@ -136,7 +136,9 @@ def test_the_same_through_a_matrix_within_one_percent(eps, named):
     if named is not None:
         assert expected == pytest.approx(named, rel=0.01)
     with pytest.warns(cs.calibration.LabelOrderWarning):
-        found = cs.sample_complexity(CostMatrix(loss.matrix()), Dense(blocks.matrix()), eps=eps)
+        found = cs.sample_complexity(
+            CostMatrix(loss.matrix(), rows="pred"), Dense(blocks.matrix()), eps=eps
+        )
     assert expected * (1 - 1e-9) <= found.sharp.iterations <= expected * 1.01
     assert 0 <= found.gap <= 0.01
     # the gap is honest: the right number lies within it
@@ -253,7 +255,7 @@ def test_where_only_theorem_7_is_known_the_envelope_is_that_of_the_theorem():
 
 
 def test_what_at_must_be():
-    H = cs.calibration_function(CostMatrix([[0, 1.0], [2.0, 0]]))
+    H = cs.calibration_function(CostMatrix([[0, 1.0], [2.0, 0]], rows="pred"))
     for bad in (-0.1, math.nan, math.inf):
         with pytest.raises(ValueError, match="at must be finite and non-negative"):
             H.envelope(bad)

@@ -9,16 +9,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from consistruct._exact import (
+    combination_or_direction,
+    independent_columns,
+    solve_integers,
+)
 from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.explicit_full._dual import pair_lower_bounds
 from consistruct.calibration.proofs.base import down, log_down, log_up, up
 from consistruct.calibration.proofs.checkers.listed import Problem, bound
 from consistruct.calibration.proofs.filters import FloatView
-from consistruct.calibration.proofs.provers.linear import (
-    combination_or_direction,
-    independent_columns,
-    solve_integers,
-)
 from consistruct.calibration.proofs.provers.listed import ListedProver
 from consistruct.calibration.proofs.provers.pair import active_set, lemke, trace
 from tests.calibration.rational import calibration_value, predictable
@@ -91,7 +91,7 @@ def test_predictable_labels(seed):
     k = int(rng.integers(2, 7))
     F = rng.integers(-1, 2, (k, 2)).astype(float)
     F[0, 0] += 1.0 if not F.any() else 0.0
-    prover = ListedProver(rng.random((k, 3)), F, predictable=[])
+    prover = ListedProver(rng.random((k, 3)).tolist(), F, predictable=[])
     if prover.problem.full:
         return
     assert prover.rows == predictable(fractions(np.array(prover.embedding)))
@@ -107,7 +107,7 @@ def test_pieces_and_points_agree_with_the_reference(seed):
     k, m = int(rng.integers(2, 5)), int(rng.integers(2, 5))
     L = rng.integers(0, 4, (k, m)).astype(float) if seed % 2 else rng.random((k, m))
     F = None if seed % 3 else rng.standard_normal((k, 2))
-    prover = ListedProver(L, F, predictable=[])
+    prover = ListedProver(L.tolist(), F, predictable=[])
     pieces = [prover.trace(i, j) for i in prover.rows for j in prover.rows if i != j]
     top = max((curve[-1][1] for curve in pieces if curve), default=Fraction(0))
     for share in (Fraction(1, 10**7), Fraction(1, 3), Fraction(7, 8), Fraction(1)):
@@ -139,7 +139,7 @@ def test_active_sets_give_what_lemke_gives(seed):
     rng = np.random.default_rng(seed)
     L = rng.random((4, 4))
     i, j = divmod(int(np.argmax([(b - a).max() for a in L for b in L])), 4)
-    prover = ListedProver(L)
+    prover = ListedProver(L.tolist())
     pair, _ = prover.pair(i, j)
     eps = Fraction(max(pair.g)) / 3
     q, w, nu = lemke(pair, eps).at(eps)

@@ -29,7 +29,7 @@ from consistruct.losses import (
     ZeroOne,
 )
 from consistruct.losses.base import dense_target
-from consistruct.scores import Chain
+from consistruct.structures import Chain
 from tests.calibration.tampering import NEVER_LISTED, never_listed, true_value
 
 MEMBERS: list[Any] = [

@@ -8,7 +8,7 @@ import pytest
 from consistruct import calibration_function
 from consistruct.calibration.proofs import ListedCertificate
 from consistruct.losses import CostMatrix
-from consistruct.scores import Dense
+from consistruct.structures import Dense
 from tests.calibration.reference import (
     definition_value,
     excess_of,
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOr
 
 def assert_contains_the_definition(seed, shares):
     L, F, mu = random_problem(seed)
-    curve = calibration_function(CostMatrix(L), Dense(F, reference=mu))
+    curve = calibration_function(CostMatrix(L, rows="pred"), Dense(F, reference=mu))
     weights = np.full(len(L), 1 / len(L)) if mu is None else mu
     predictable = predictable_by_definition(F)
     spread = L[predictable].max(axis=0) - L[predictable].min(axis=0)
@@ -52,7 +52,7 @@ def test_random_search_stays_above(seed):
     """Random q and θ, decoded with the tie rule: no excess risk of ε is cheaper than H(ε)."""
     L, F, mu = random_problem(seed + 5000)
     weights = np.full(len(L), 1 / len(L)) if mu is None else mu
-    curve = calibration_function(CostMatrix(L), Dense(F, reference=mu))
+    curve = calibration_function(CostMatrix(L, rows="pred"), Dense(F, reference=mu))
     predictable = predictable_by_definition(F)
     rng = np.random.default_rng(seed)
     S = np.sqrt(weights)[:, None]
@@ -78,8 +78,8 @@ def test_homogeneous_of_degree_two(scale):
     rng = np.random.default_rng(3)
     L, F = rng.random((4, 4)), rng.standard_normal((4, 2))
     base, scaled = (
-        calibration_function(CostMatrix(L), F),
-        calibration_function(CostMatrix(L * scale), F),
+        calibration_function(CostMatrix(L, rows="pred"), F),
+        calibration_function(CostMatrix(L * scale, rows="pred"), F),
     )
     assert scaled.max_eps == pytest.approx(base.max_eps * scale, rel=1e-12)
     for share in (0.6, 1.0):

@@ -34,7 +34,7 @@ from consistruct.losses import (
     Tree,
     ZeroOne,
 )
-from consistruct.scores import Blocks, Chain, Dense, Full, Separable
+from consistruct.structures import Blocks, Chain, Dense, Full, Separable
 
 SYMMETRIC = [
     (ZeroOne(5), Full(5)),
@@ -91,7 +91,7 @@ def test_pool_against_the_fast_route(kind):
     if kind == "weighted":
         mu = rng.random(k) + 0.3
         mu /= mu.sum()
-    loss = CostMatrix(L)
+    loss = CostMatrix(L, rows="pred")
     problem = explicit_problem(loss, Full(loss))
     grid = np.linspace(0.1, 1.0, 7) * problem.max_eps * problem.unit
     fast = explicit_curve(L, grid, mu=mu)
@@ -106,7 +106,7 @@ def test_pool_against_the_fast_route(kind):
 
 
 def test_the_fast_route_answers_from_twenty_labels_on():
-    loss = CostMatrix(np.random.default_rng(5).random((20, 20)))
+    loss = CostMatrix(np.random.default_rng(5).random((20, 20)), rows="pred")
     curve = calibration_function(loss, "full")
     assert curve.method == "explicit active sets"
     problem = explicit_problem(loss, Full(loss))
@@ -175,7 +175,7 @@ def test_oracle_needs_an_exact_decoder(monkeypatch):
     from consistruct.exceptions import CapabilityError
 
     space = Chain(4, 2)
-    monkeypatch.setattr(type(space.decoder()), "exact", False)
+    monkeypatch.setattr(type(space), "decoding_is_exact", False)
     with pytest.raises(CapabilityError, match="exact decoder"):
         OraclePair(Hamming(4), space, np.zeros(4, int), np.ones(4, int))
 

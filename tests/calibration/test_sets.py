@@ -18,7 +18,7 @@ from consistruct.calibration.proofs.checkers.sets import SetProblem
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, FBeta
 from consistruct.report import calibration_report
-from consistruct.scores import Dense
+from consistruct.structures import Dense
 
 
 def layers(T):
@@ -38,7 +38,8 @@ def test_orbits_equal_all_pairs_of_listed_sets(T, beta, empty):
     H = calibration_function(loss)
     assert H.method == "set orbits"
     listed = calibration_function(
-        CostMatrix(loss.matrix()), Dense(layers(T), reference=loss.predictions.weights())
+        CostMatrix(loss.matrix(), rows="pred"),
+        Dense(layers(T), reference=loss.predictions.weights()),
     )
     assert listed.method == "explicit quadratic programs"
     assert H.max_eps == pytest.approx(listed.max_eps)

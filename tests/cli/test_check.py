@@ -27,11 +27,14 @@ def test_a_genuine_certificate(certificate, tmp_path):
     path.write_text(certificate.to_json())
     done = run(path)
     assert done.exit_code == 0
-    assert done.stdout.startswith("proved: H(1.5) in [")
+    assert done.stdout.startswith("proved: H(ε) in [")
+    assert "ε = 3/2 (= 1.5)" in done.stdout
     told = json.loads(run(path, "--json").stdout)
     assert told["verdict"] == "proved"
-    assert told["lower"] == certificate.lower
-    assert told["upper"] == certificate.upper
+    assert (told["eps"], told["kind"]) == ("3/2", "listed")
+    assert told["interval"] == [certificate.lower, certificate.upper]
+    assert Fraction(told["lower"]) == Fraction(certificate.lower)
+    assert Fraction(told["upper"]) == Fraction(certificate.upper)
 
 
 def test_a_forged_one(certificate, tmp_path):
@@ -58,7 +61,7 @@ def test_half_a_certificate_is_refused(certificate, tmp_path):
     [
         (None, "No such file"),
         ("{", "Expecting property name"),
-        ("[1]", "is not a certificate"),
+        ("[1]", "not a certificate"),
         (b"\xff\xfe{}", "is not JSON: 'utf-8' codec"),
     ],
 )
@@ -90,13 +93,15 @@ def test_ends_may_be_fractions_or_beyond_floats(certificate, tmp_path):
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(document))
     told = json.loads(run(path, "--json").stdout)
-    assert (told["verdict"], told["lower"], told["upper"]) == ("proved", 0.0, None)
+    assert (told["verdict"], told["interval"]) == ("proved", [0.0, None])
+    assert [int(part, 0) for part in told["upper"].split("/")] == [10**400, 3]
     done = run(path)
-    assert done.stdout == "proved: H(1.5) in [0, inf]\n"
+    assert done.stdout.startswith("proved: H(ε) in [0, 3.3333333333333334e399] at ε = 3/2")
     document.update(upper="1/3")
     path.write_text(json.dumps(document))
     told = json.loads(run(path, "--json").stdout)
-    assert told["upper"] > Fraction(1, 3) > told["upper"] - 1e-16
+    assert told["interval"][1] > Fraction(1, 3) > told["interval"][1] - 1e-16
+    assert told["upper"] == "1/3"
 
 
 def test_numbers_beyond_floats_are_refused_in_one_line(certificate, tmp_path):

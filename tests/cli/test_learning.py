@@ -420,7 +420,7 @@ def test_metrics_say_what_is_missing(tmp_path):
     plain = tmp_path / "plain.csv"
     plain.write_text("20,2\n3,15\n")
     told = run("analyze", "macro-f1", "--confusion", plain, code=2)
-    assert "the confusion matrix is not symmetric and does not say" in told.stderr
+    assert "the confusion matrix of shape (2, 2) is not symmetric" in told.stderr
     model = tmp_path / "m.safetensors"
     save(TaskLossClassifier("zero_one", Ridge("linear", alpha=0.1)).fit(X, KINDS), model)
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)

@@ -41,20 +41,35 @@ def flowers(tmp_path, consistruct):
             writer.writerow(["sl", "sw", "pl", "pw", "kind"])
             writer.writerows([*X[row], names[row]] for row in rows)
     code, _, err = consistruct(
-        "fit", tmp_path / "train.csv", "--target", "kind",
-        "--loss", "ordinal:<b>setosa</b>,versicolor,virginica",
-        "--learner", "ridge", "--model", tmp_path / "flowers.safetensors",
-    )  # fmt: skip
+        "fit",
+        tmp_path / "train.csv",
+        "--target",
+        "kind",
+        "--loss",
+        "ordinal:<b>setosa</b>,versicolor,virginica",
+        "--learner",
+        "ridge",
+        "--model",
+        tmp_path / "flowers.safetensors",
+    )
     assert (code, err) == (0, "")
     return tmp_path
 
 
 def test_from_csv_to_all_files(consistruct, flowers):
     code, out, err = consistruct(
-        "report", flowers / "flowers.safetensors", flowers / "test.csv", "--train",
-        flowers / "train.csv", "--html", flowers / "r.html", "--plot", flowers / "r.svg", "--csv",
+        "report",
+        flowers / "flowers.safetensors",
+        flowers / "test.csv",
+        "--train",
+        flowers / "train.csv",
+        "--html",
+        flowers / "r.html",
+        "--plot",
+        flowers / "r.svg",
+        "--csv",
         flowers / "r.csv",
-    )  # fmt: skip
+    )
     assert (code, err) == (0, "")
     assert "How good is it on the loss that matters?" in out
     page = (flowers / "r.html").read_text(encoding="utf-8")
@@ -64,9 +79,13 @@ def test_from_csv_to_all_files(consistruct, flowers):
     assert b"<svg" in (flowers / "r.svg").read_bytes()
     rows = list(csv.DictReader((flowers / "r.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["name"] for row in rows] == [
-        "this model", "best constant", "logistic, argmax", "logistic, Bayes decisions",
-        "forest, Bayes decisions", "boosting, Bayes decisions",
-    ]  # fmt: skip
+        "this model",
+        "best constant",
+        "logistic, argmax",
+        "logistic, Bayes decisions",
+        "forest, Bayes decisions",
+        "boosting, Bayes decisions",
+    ]
     for name in ("path", "learning_curve", "confusion", "bandwidths", "expected_loss"):
         assert (flowers / f"r.{name}.csv").exists()
         assert f"r.{name}.csv" in out
@@ -126,6 +145,7 @@ def test_missing_values_are_one_line(consistruct, flowers):
     assert (code, err.count("\n")) == (2, 1)
 
 
+@pytest.mark.filterwarnings("ignore:column 'id' is dropped")
 def test_what_was_made_of_each_column_is_told(consistruct, tmp_path):
     """From a raw table to the report: dropped columns, words, dates and gaps are listed."""
     rng = np.random.default_rng(0)
@@ -138,14 +158,26 @@ def test_what_was_made_of_each_column_is_told(consistruct, tmp_path):
             day = f"2024-0{rng.integers(1, 9)}-1{rng.integers(9)}"
             writer.writerow([f"c{number}", town, day, age, 1, "yes" if town == "Ulm" else "no"])
     code, _, err = consistruct(
-        "fit", tmp_path / "raw.csv", "--target", "bought", "--learner", "ridge", "--model",
+        "fit",
+        tmp_path / "raw.csv",
+        "--target",
+        "bought",
+        "--learner",
+        "ridge",
+        "--model",
         tmp_path / "m.safetensors",
-    )  # fmt: skip
+    )
     assert (code, err) == (0, "")
     code, out, err = consistruct(
-        "report", tmp_path / "m.safetensors", tmp_path / "raw.csv", "--train",
-        tmp_path / "raw.csv", "--quick", "--html", tmp_path / "r.html",
-    )  # fmt: skip
+        "report",
+        tmp_path / "m.safetensors",
+        tmp_path / "raw.csv",
+        "--train",
+        tmp_path / "raw.csv",
+        "--quick",
+        "--html",
+        tmp_path / "r.html",
+    )
     assert (code, err) == (0, "")
     assert "How was each column treated?" in out
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -179,17 +211,36 @@ def test_sequences_and_rankings_have_reports(consistruct, tmp_path):
     tags, ranks = tmp_path / "tags.safetensors", tmp_path / "ranks.safetensors"
     for fit in (
         ("train.conll", "--template", tmp_path / "template.txt", "--model", tags),
-        ("train.csv", "--target", "grade", "--groups", "query", "--loss", "ndcg", "--learner",
-         "items", "--set", "model=ridge", "--model", ranks),
-    ):  # fmt: skip
+        (
+            "train.csv",
+            "--target",
+            "grade",
+            "--groups",
+            "query",
+            "--loss",
+            "ndcg",
+            "--learner",
+            "items",
+            "--set",
+            "model=ridge",
+            "--model",
+            ranks,
+        ),
+    ):
         code, _, err = consistruct("fit", tmp_path / fit[0], *fit[1:])
         assert (code, err) == (0, "")
     for model, suffix, words in ((tags, "conll", "per sequence"), (ranks, "csv", "per query")):
         page = tmp_path / f"{suffix}.html"
         code, out, err = consistruct(
-            "report", model, tmp_path / f"test.{suffix}", "--train", tmp_path / f"train.{suffix}",
-            "--quick", "--html", page,
-        )  # fmt: skip
+            "report",
+            model,
+            tmp_path / f"test.{suffix}",
+            "--train",
+            tmp_path / f"train.{suffix}",
+            "--quick",
+            "--html",
+            page,
+        )
         assert (code, err) == (0, "")
         assert words in " ".join(out.split())
         assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")

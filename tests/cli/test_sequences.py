@@ -263,7 +263,7 @@ def test_chunk_schemes_are_recognised(tags, scheme):
         (["--target", "0", "--target", "1"], "one column of tags, got --target 2 times"),
         (["--target", "7"], "column 7 does not exist: the file has 3 columns"),
         (["--target", "1"], "template.txt: the template reads column 1, which contains the tags"),
-        (["--tag-scheme", "nonsense"], "must be 'bio' or 'iobes'"),
+        (["--tag-scheme", "nonsense"], "must be 'bio', 'iob1' or 'iobes'"),
         (["--transitions", "own"], "transitions must be 'shared' or 'features'"),
         (["--hash-bits", "50"], "bits must be at most 30"),
     ],

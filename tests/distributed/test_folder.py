@@ -133,7 +133,7 @@ def test_what_changed_in_between_is_refused(tmp_path, change):
     elif change == "new":
         FRAME[:5].to_parquet(folder / "part-3.parquet", index=False)
     else:
-        model.set_params(loss=cs.losses.CostMatrix([[0, 2], [1, 0]]))
+        model.set_params(loss=cs.losses.CostMatrix([[0, 2], [1, 0]], rows="pred"))
     with pytest.raises((DataFileError, ValueError), match=words.get(change, "is new|other labels")):
         fit_folder(model, read(folder), checkpoint=checkpoint, resume=True)
 

@@ -267,7 +267,9 @@ def test_metrics_are_analysed_as_the_costs_that_they_are_at_a_confusion(visitor,
     found = visitor.upload(CONFUSION).json()
     report = visitor.analyse(matrix=found["id"], metric=metric)["result"]["report"]
     table = np.array([[40, 5, 1], [6, 30, 4], [1, 3, 10.0]])
-    curve = calibration_function(CostMatrix(parse_metric(metric).linearised(table).M))
+    curve = calibration_function(
+        CostMatrix(parse_metric(metric).linearised(table, rows="pred").M, rows="pred")
+    )
     assert report["max_eps"] == pytest.approx(curve.max_eps)
     middle = report["curve"][10]
     assert middle["lower"] == pytest.approx(curve(middle["eps"]), rel=1e-6)

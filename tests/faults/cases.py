@@ -14,6 +14,7 @@ import numpy as np
 
 from tests.faults.jobs import JOBS, Job, Undisturbed
 from tests.fuzzing.server import Fault, ForkServer, Outcome
+from tests.seeds import generator
 
 __all__ = ["KINDS", "check"]
 
@@ -28,7 +29,7 @@ def check(
     folder: Path,
 ) -> str:
     """Run the case of a number; what happened, in words. Raises where something was lost."""
-    rng = np.random.default_rng([29, number])
+    rng = generator(29, number)
     kind = KINDS[number % len(KINDS)]
     job = JOBS[number // len(KINDS) % len(JOBS)]
     peace = quiet(job.name)

@@ -11,8 +11,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from benchmarks.explorer_load import started
+
+from tests.seeds import generator
 
 __all__ = ["check_explorer"]
 
@@ -22,7 +23,7 @@ LOSSES = ("hamming:6", "ordinal:5", "zero-one:7", "mixed:2x3:0.4", "map:4", "ken
 
 def check_explorer(number: int, folder: Path) -> str:
     """Start it, give it work, end it; its workers end too, and it starts again on the same port."""
-    rng = np.random.default_rng([31, number])
+    rng = generator(31, number)
     how = SIGNALS[number % len(SIGNALS)]
     process, address = started(folder)
     port = int(address.rpartition(":")[2])

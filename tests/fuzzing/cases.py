@@ -16,6 +16,7 @@ import numpy as np
 
 from tests.fuzzing import truths
 from tests.fuzzing.mutations import mutate_bytes, mutate_json, mutate_text
+from tests.seeds import generator
 
 __all__ = ["KINDS", "Case", "make"]
 
@@ -35,8 +36,8 @@ class Case:
 
 
 def make(number: int) -> Case:
-    """The case of a number, always the same."""
-    rng = np.random.default_rng([23, number])
+    """The case of a number, always the same with the same seed."""
+    rng = generator(23, number)
     kind = list(KINDS)[number % len(KINDS)]
     return KINDS[kind](rng)
 

@@ -14,11 +14,17 @@ from consistruct import cli
 from consistruct.guarantees import default_accuracy, sample_complexity
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.report import calibration_report
-from consistruct.scores import Blocks
+from consistruct.structures import Blocks
 
 
 @pytest.mark.parametrize(
-    "loss", [ZeroOne(7), Ordinal(6), Block((2, 3)), CostMatrix([[0, 1.0, 2.0], [5.0, 0, 1.0]])]
+    "loss",
+    [
+        ZeroOne(7),
+        Ordinal(6),
+        Block((2, 3)),
+        CostMatrix([[0, 1.0, 2.0], [5.0, 0, 1.0]], rows="pred"),
+    ],
 )
 def test_listed_losses_take_the_best_row_of_the_matrix(loss):
     constant = min(sum(row) / len(row) for row in loss.matrix().tolist())
@@ -56,7 +62,7 @@ def test_the_level_is_added_and_the_range_caps():
 
 
 def test_a_loss_that_one_prediction_always_avoids():
-    found = default_accuracy(CostMatrix([[0, 0.0], [1.0, 3.0]]), max_eps=3.0)
+    found = default_accuracy(CostMatrix([[0, 0.0], [1.0, 3.0]], rows="pred"), max_eps=3.0)
     assert found.eps == pytest.approx(0.3)
     assert "always right" in found.reason
 

@@ -12,7 +12,7 @@ import consistruct as cs
 from consistruct.guarantees import advise, crossing_point, low_rank_truncations, sample_complexity
 from consistruct.guarantees.families import block_merges, score_families
 from consistruct.losses import CostMatrix, Hamming, Mixed, Ordinal
-from consistruct.scores import Blocks, Dense, Full
+from consistruct.structures import Blocks, Dense, Full
 
 LARGE = Mixed((5,) * 20, 0.1)
 
@@ -124,7 +124,7 @@ def test_what_is_too_large_to_search_is_named():
     groups = np.repeat(np.arange(45), 2)
     L = rng.uniform(0.5, 1.0, size=(90, 90))
     np.fill_diagonal(L, 0.0)
-    loss = CostMatrix(L)
+    loss = CostMatrix(L, rows="pred")
     from consistruct.exceptions import ConsistructError
     from consistruct.guarantees.advice import _curve
     from consistruct.guarantees.families import Family

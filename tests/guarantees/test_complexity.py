@@ -11,7 +11,7 @@ import consistruct as cs
 from consistruct.guarantees import optimum_norm, plan_table, sample_complexity
 from consistruct.guarantees.constants import log_gram_range, squared_target_norms, target_norm
 from consistruct.losses import LOSSES, Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
-from consistruct.scores import Blocks, Chain, Dense, Full, Separable
+from consistruct.structures import Blocks, Chain, Dense, Full, Separable
 
 
 def xi(z):
@@ -43,7 +43,7 @@ LISTED = [
     (Ordinal(6, 2.0), Ordinal(6, 2.0).score_space),
     (Ordinal(5), Dense([[1.0, 0], [0, 1], [2, 1], [1, 3], [0, 0]])),  # no constant
     (ZeroOne(3), Dense(np.eye(3), reference=[0.5, 0.3, 0.2])),
-    (CostMatrix([[0, 1], [1, 0], [0.3, 0.4]]), Full(3)),
+    (CostMatrix([[0, 1], [1, 0], [0.3, 0.4]], rows="pred"), Full(3)),
 ]
 
 
@@ -127,7 +127,7 @@ def test_uneven_blocks_and_full_scores_have_their_own_spectrum():
     for space in (
         Blocks((1, 5, 3)),
         Full(9),
-        Full(cs.labels.Classes(3, reference=[0.5, 0.3, 0.2])),
+        Full(cs.structures.Classes(3, reference=[0.5, 0.3, 0.2])),
     ):
         root = np.sqrt(space.predictions.weights())[:, None]
         sigma = np.linalg.svd(root * space.matrix(), compute_uv=False)

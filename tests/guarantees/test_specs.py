@@ -7,7 +7,6 @@ import pytest
 import consistruct as cs
 from consistruct.calibration import compare_surrogates, lower_bound, upper_bound
 from consistruct.guarantees import choose_surrogate
-from consistruct.guarantees.simulation import synthetic_problem
 
 DOORS = {
     "calibration_function": lambda loss: cs.calibration_function(loss)(0.5),
@@ -17,7 +16,6 @@ DOORS = {
     "compare_surrogates": lambda loss: compare_surrogates(loss, ["quadratic"]).curves[0].name,
     "lower_bound": lambda loss: lower_bound(loss, eps=0.5).value,
     "upper_bound": lambda loss: upper_bound(loss, eps=0.5).value,
-    "synthetic_problem": lambda loss: synthetic_problem(loss).scores,
 }
 
 

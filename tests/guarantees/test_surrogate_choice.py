@@ -75,7 +75,7 @@ def test_bounds_say_that_they_are_bounds():
 
 def test_what_takes_too_long_is_refused_with_a_reason():
     rng = np.random.default_rng(0)
-    advice = choose_surrogate(CostMatrix(rng.random((24, 24))), eps=0.5)
+    advice = choose_surrogate(CostMatrix(rng.random((24, 24)), rows="pred"), eps=0.5)
     ((name, reason),) = advice.refused
     assert name == "logistic"
     assert "above 20 labels, and there are 24" in reason

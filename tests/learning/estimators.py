@@ -12,7 +12,7 @@ from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.statistics import TargetValues
 from consistruct.surrogates import QuadraticSurrogate
 
-OF_ESTIMATORS = {"cv", "class_weight", "time_limit", "random_state", "n_jobs", "verbose"}
+OF_ESTIMATORS = {"cv", "class_weight", "time_limit", "random_state", "n_jobs", "verbose", "rows"}
 
 
 def _split(options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

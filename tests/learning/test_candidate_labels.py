@@ -7,9 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
-from consistruct.labels import Ragged
 from consistruct.learning import TaskLossScorer, load, save, task_losses
 from consistruct.losses import CostMatrix, Hamming, Ordinal, PartialLabels, ZeroOne
+from consistruct.structures import Ragged
 from tests.learning.estimators import predictor
 
 X, CODES = load_iris(return_X_y=True)
@@ -74,7 +74,9 @@ def test_unseen_candidates_are_wrong(reduce, expected):
 
 
 def test_base_losses_with_names_and_structure():
-    costs = CostMatrix([[0, 1, 1], [1, 0, 9], [1, 1, 0]], true_names=NAMES, pred_names=NAMES)
+    costs = CostMatrix(
+        [[0, 1, 1], [1, 0, 9], [1, 1, 0]], true_names=NAMES, pred_names=NAMES, rows="pred"
+    )
     model = predictor(PartialLabels(costs, "average")).fit(X, SETS)
     assert set(model.predict(X)) <= set(NAMES)
     bits = PartialLabels(Hamming(2), "average")  # a mask over the four bit vectors

@@ -119,7 +119,9 @@ def test_sparse_inputs_give_what_dense_ones_give():
 
 
 @pytest.mark.parametrize(
-    "loss", [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])], ids=repr
+    "loss",
+    [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], rows="pred")],
+    ids=repr,
 )
 @pytest.mark.parametrize("kind", ["primal", "dual", "kernel"])
 @pytest.mark.parametrize("regularizer", ["gram", "weights"])
@@ -267,7 +269,7 @@ def test_nystroem_with_all_landmarks_is_the_exact_kernel():
 
 def test_left_out_estimates_are_those_of_refits():
     """Of every row at the chosen penalty, also where only a sample of rows chose it."""
-    loss = CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])
+    loss = CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], rows="pred")
     X, true, weight = problem(loss, n=20, d=3)
     weight = weight + 0.5
     statistic = ClassProbabilities(loss)

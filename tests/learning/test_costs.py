@@ -48,13 +48,16 @@ def fit(loss, y=Y, **settings):
     ids=["dict", "dict-reversed", "frame", "frame-mixed", "transposed", "both"],
 )
 def test_tables_are_matched_by_name(table, tmp_path):
-    model = fit(table)
-    expected = fit(CostMatrix(M))
+    rows = "pred" if isinstance(table, dict) else None  # frames say it in their index
+    model = fit(table, rows=rows)
+    expected = fit(CostMatrix(M, rows="pred"))
     np.testing.assert_array_equal(model.classes_, NAMES)
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     assert model.score(X, Y) == expected.score(X, Y)
-    assert task_loss(Y, model.predict(X), loss=table) == pytest.approx(-model.score(X, Y))
-    assert TaskLossScorer(table)(model, X, Y) == pytest.approx(model.score(X, Y))
+    assert task_loss(Y, model.predict(X), loss=table, rows=rows) == pytest.approx(
+        -model.score(X, Y)
+    )
+    assert TaskLossScorer(table, rows)(model, X, Y) == pytest.approx(model.score(X, Y))
     save(model, tmp_path / "costs.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "costs.safetensors").predict(X), model.predict(X))
     assert clone(model).fit(X, Y).score(X, Y) == model.score(X, Y)
@@ -65,28 +68,28 @@ def test_numbers_as_names():
         p: {t: M[i, j] for j, t in enumerate((2, 10, 7))} for i, p in enumerate((2, 10, 7))
     }
     numbers = np.array([2, 10, 7])[CODES]
-    model = fit(by_number, numbers)
+    model = fit(by_number, numbers, rows="pred")
     np.testing.assert_array_equal(model.classes_, [2, 7, 10])
     np.testing.assert_array_equal(
-        model.predict(X), np.array([2, 10, 7])[fit(CostMatrix(M), CODES).predict(X)]
+        model.predict(X), np.array([2, 10, 7])[fit(CostMatrix(M, rows="pred"), CODES).predict(X)]
     )
 
 
 def test_expensive_mistakes_are_avoided():
-    plain, careful = fit("zero_one"), fit(BY_NAME)
-    assert careful.score(X, Y) > -task_loss(Y, plain.predict(X), loss=BY_NAME)
+    plain, careful = fit("zero_one"), fit(BY_NAME, rows="pred")
+    assert careful.score(X, Y) > -task_loss(Y, plain.predict(X), loss=BY_NAME, rows="pred")
 
 
 def test_other_answers_than_the_classes():
     asking = {**BY_NAME, "ask": dict.fromkeys(NAMES, 0.3)}
-    assert set(fit(asking).predict(X)) <= {*NAMES, "ask"}
+    assert set(fit(asking, rows="pred").predict(X)) <= {*NAMES, "ask"}
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
         (frame().rename_axis(None), "does not say whether its rows are predictions or truths"),
-        ({"a": {"b": 1, "c": 1}, "b": {"a": 1}}, "predicting 'b' lack the truth 'c'"),
+        ({"a": {"b": 1, "c": 1}, "b": {"a": 1}}, "the costs of 'b' lack 'c'"),
         ({"a": 1.0}, "must contain a dict for each prediction"),
         ({}, "must contain a dict for each prediction"),
         ([[0, 1], [1, 0]], "is over 2 classes, but y contains 3 different labels"),
@@ -122,7 +125,7 @@ def test_costs_of_examples(tmp_path):
 def test_constant_costs_are_a_cost_matrix():
     model = classifier(random_state=0, features="linear", alpha=0.01)
     by_example = clone(model).fit(X, Y, costs=M.T[CODES])
-    by_matrix = clone(model).set_params(loss=CostMatrix(M)).fit(X, Y)
+    by_matrix = clone(model).set_params(loss=CostMatrix(M, rows="pred")).fit(X, Y)
     # the first regresses costs, the second probabilities that it keeps in their hull: the costs
     # that they expect are the same where no estimate leaves it
     inside = (by_matrix.model_.expected(X) >= 0).all(axis=1)
@@ -202,7 +205,8 @@ def business(n=400, seed=0):
 
 def test_costs_of_decisions_are_known_at_prediction_time():
     features, truth, costs, _ = business()
-    model = classifier(random_state=0, features="linear").fit(features, truth, costs=costs)
+    model = classifier(random_state=0, features="linear", rows="pred")
+    model.fit(features, truth, costs=costs)
     new, new_truth, new_costs, new_law = business(seed=1)
     prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
     pred = model.predict(new, costs=new_costs)
@@ -217,13 +221,13 @@ def test_costs_of_decisions_are_known_at_prediction_time():
     assert paid.mean() < 1.15 * best
     with pytest.raises(ValueError, match="pass those of the new examples to predict"):
         model.predict(new)
-    with pytest.raises(ValueError, match=r"must have shape \(400, predictions, 2\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(400, 2, 2\)"):
         model.predict(new, costs=new_costs[:3])
 
 
 def test_costs_of_new_examples_are_needed_to_judge_too():
     features, truth, costs, _ = business()
-    model = cs.TaskLossClassifier(model="ridge").fit(features, truth, costs=costs)
+    model = cs.TaskLossClassifier(model="ridge", rows="pred").fit(features, truth, costs=costs)
     for judge in (model.score, model.task_losses):
         with pytest.raises(ValueError, match="pass those of the new examples to score"):
             judge(features, truth)
@@ -237,7 +241,7 @@ def test_costs_of_new_examples_are_needed_to_judge_too():
 def test_costs_of_decisions_are_routed():
     features, truth, costs, _ = business()
     with config_context(enable_metadata_routing=True):
-        estimator = classifier(features="linear")
+        estimator = classifier(features="linear", rows="pred")
         estimator.set_fit_request(costs=True).set_score_request(costs=True)
         scores = cross_val_score(estimator, features, truth, cv=3, params={"costs": costs})
         pipeline = make_pipeline(StandardScaler(), estimator.set_predict_request(costs=True))
@@ -291,7 +295,7 @@ def test_rows_that_contradict_the_table():
 def test_dicts_may_leave_out_right_decisions():
     by_prediction = {"ill": {"well": 1}, "well": {"ill": 9}}
     by_truth = {"ill": {"well": 9}, "well": {"ill": 1}}
-    np.testing.assert_array_equal(fitted_costs(by_prediction).M, UNEVEN)
+    np.testing.assert_array_equal(fitted_costs(by_prediction, rows="pred").M, UNEVEN)
     np.testing.assert_array_equal(fitted_costs(by_truth, rows="true").M, UNEVEN)
 
 

@@ -313,7 +313,7 @@ BAD_TEXT = [
         "line 12: column 'a' must contain a",
     ),
     ("d.csv", "a,y\n,1\n", {"target": "y"}, "no feature column is left: all are empty"),
-    ("d.csv", "a,y\n1,0\n1,\n", {"target": "y"}, "line 3: the target y is empty"),
+    ("d.csv", "a,y\n1,0\n1,\n", {"target": "y"}, "the target 'y' is missing in 1 line .line 3."),
     (
         "d.csv",
         "a,y\n1e999,1\n",
@@ -430,7 +430,7 @@ def test_parquet_names_the_extra_it_needs(tmp_path, monkeypatch):
     [
         ([[1], [2]], [0, 1], "column 'a' has type list"),
         ([1.0, float("inf")], [0, 1], "column 'a' contains infinite numbers"),
-        ([1.0, 2.0], [0, None], "row 2: column 'y' is null"),
+        ([1.0, 2.0], [0, None], "the target 'y' is missing in 1 row .row 2."),
     ],
 )
 def test_bad_parquet_columns(tmp_path, column, truth, fault):

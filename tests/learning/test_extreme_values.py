@@ -18,7 +18,7 @@ COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [6.0, 3.0, 0.0]]) / 6.0
 
 
 def fitted(X, costs=COSTS, **options):
-    return cs.TaskLossClassifier(loss=cs.losses.CostMatrix(costs), random_state=0).fit(
+    return cs.TaskLossClassifier(loss=cs.losses.CostMatrix(costs, rows="pred"), random_state=0).fit(
         X, Y, **options
     )
 
@@ -46,7 +46,7 @@ def test_costs_beyond_get_one_line(scale):
     with pytest.raises(ValueError, match=message):
         cs.TaskLossClassifier(loss="zero_one").fit(X, Y, costs=scale * COSTS.T[Y])
     with pytest.raises(ValueError, match=message):
-        cs.calibration_function(cs.losses.CostMatrix(COSTS * scale))
+        cs.calibration_function(cs.losses.CostMatrix(COSTS * scale, rows="pred"))
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e150])
@@ -118,8 +118,8 @@ def test_text_is_no_integer():
 @pytest.mark.parametrize("scores", [None, "full"])
 def test_calibration_in_any_unit(scale, scores):
     """H of s·L at s·ε is s² times H of L at ε."""
-    usual = cs.calibration_function(cs.losses.CostMatrix(COSTS), scores)
-    H = cs.calibration_function(cs.losses.CostMatrix(COSTS * scale), scores)
+    usual = cs.calibration_function(cs.losses.CostMatrix(COSTS, rows="pred"), scores)
+    H = cs.calibration_function(cs.losses.CostMatrix(COSTS * scale, rows="pred"), scores)
     for eps in (0.1, 0.4):
         lower, upper = usual.interval(eps)
         found = H.log(eps * scale) - 2.0 * np.log(scale)

@@ -20,7 +20,7 @@ Y = (X[:, 0] + 0.5 * X[:, 2] > 0).astype(int)  # columns 1 and 3 say nothing
 
 @pytest.fixture(scope="module")
 def model():
-    costs = cs.losses.CostMatrix([[0, 5], [1, 0]])
+    costs = cs.losses.CostMatrix([[0, 5], [1, 0]], rows="pred")
     return cs.TaskLossClassifier(costs, Probabilities(LogisticRegression())).fit(X, Y)
 
 

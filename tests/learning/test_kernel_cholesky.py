@@ -21,7 +21,7 @@ from consistruct.surrogates import QuadraticSurrogate
 from tests.learning.estimators import ClosedScores, classifier
 
 KERNEL = Kernel("rbf", 2.0)
-LOSSES = [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]])]
+LOSSES = [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], rows="pred")]
 
 
 def problem(loss, n=40, d=3, seed=0):
@@ -192,7 +192,9 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
         risk = surrogate.value_and_gradient(-theta, true)[0].mean()
         if selection == "surrogate":
             at = int(np.flatnonzero(path["alphas"] == tried)[0])
-            assert scores[at] == pytest.approx(risk, rel=1e-6)
+            # at alpha = 1e-8 the kernel matrix has a condition number of about 1e10, and two
+            # factorizations agree to 2e-6 on some processors
+            assert scores[at] == pytest.approx(risk, rel=1e-5)
 
 
 def test_a_singular_matrix_is_an_error_that_says_what_to_do():

@@ -34,7 +34,7 @@ def kernel_ridge(loss, alpha):
 
 
 def decode(loss, theta):
-    return loss.predictions.index(loss.score_space.decoder()(theta))
+    return loss.predictions.index(loss.score_space.decode(theta))
 
 
 @pytest.mark.parametrize(

@@ -220,8 +220,8 @@ def test_labels_that_a_metric_does_not_take(loss, y, told):
 
 
 def test_other_ways_to_get_it_wrong():
-    with pytest.raises(ConsistructError, match="at least 20 held-out rows"):
-        cs.TaskLossClassifier("macro-f1", logistic()).fit(X[:12], np.arange(12) % 2)
+    with pytest.raises(ConsistructError, match="at least 10 held-out rows"):
+        cs.TaskLossClassifier("macro-f1", logistic()).fit(X[:8], np.arange(8) % 2)
     ridge = cs.models.Ridge("linear", solver="sgd")
     with pytest.raises(ValueError, match="and partial_fit has none; use fit"):
         cs.TaskLossClassifier("macro-f1", ridge).partial_fit(X, NAMES)

@@ -29,7 +29,7 @@ def test_metrics_agree_with_scikit_learn():
 
 
 def test_truth_comes_first():
-    loss = CostMatrix([[0, 5], [1, 0]])  # predicting 0 for a true 1 costs 5
+    loss = CostMatrix([[0, 5], [1, 0]], rows="pred")  # predicting 0 for a true 1 costs 5
     assert task_loss([1], [0], loss=loss) == 5.0
     assert task_loss([0], [1], loss=loss) == 1.0
 

@@ -92,7 +92,8 @@ def test_what_tells_nothing_is_dropped_and_said(tmp_path):
             "y": [0, 1] * (n // 2),
         }
     )
-    data = read_data(written(tmp_path, "csv", table), target="y")
+    with pytest.warns(UserWarning, match="column 'id' is dropped: every row has a different"):
+        data = read_data(written(tmp_path, "csv", table), target="y")
     assert data.feature_names == ("number",)
     assert data.X.dtype == np.float64
     said = {note.name: str(note) for note in data.columns}

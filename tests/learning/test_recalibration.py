@@ -18,6 +18,7 @@ from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.recalibration import (
     CONTRASTS,
     Contrast,
+    Slope,
     Temperature,
     Unchanged,
     recalibrate,
@@ -90,9 +91,9 @@ def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
     fitted = model.loss_
     y = dense_target(fitted.target(Y))
     estimates, mean = refitted(K, y, weight, left, model.model_.alpha_, True)
-    decoder = fitted.score_space.decoder()
+    decode = fitted.score_space.decode
     expected = [
-        np.average(fitted(decoder(-(mean + c * (estimates - mean))), Y), weights=weight)
+        np.average(fitted(decode(-(mean + c * (estimates - mean))), Y), weights=weight)
         for c in CONTRASTS
     ]
     np.testing.assert_allclose(model.path_["contrast_loss"], expected, atol=1e-9)
@@ -110,12 +111,15 @@ def test_decisions_have_the_contrast_and_reports_do_not():
     mean = dense_target(losses.Hamming(4).target(Y)).mean(axis=0)
     np.testing.assert_allclose(contrast.mean, mean)
     sharp = mean + contrast.contrast * (estimates - mean)
-    pred = losses.Hamming(4).score_space.decoder()(-sharp)
+    pred = losses.Hamming(4).score_space.decode(-sharp)
     np.testing.assert_array_equal(model.predict(X), pred)
     embedded = losses.Hamming(4).score_space.embed(pred)
-    plain = np.einsum("nw,nw->n", embedded, estimates) + 1.0
-    np.testing.assert_allclose(model.predict_expected_loss(X), np.clip(plain, 0.0, 1.0), atol=1e-12)
-    np.testing.assert_allclose(model.expected_target(X), estimates)
+    matched = contrast.before  # with the losses that occurred, whatever the contrast is
+    assert isinstance(matched, Slope)
+    told = mean + matched.slope * (estimates - mean)
+    expected = np.einsum("nw,nw->n", embedded, told) + 1.0
+    np.testing.assert_allclose(model.predict_expected_loss(X), np.clip(expected, 0.0, 1.0))
+    np.testing.assert_allclose(model.expected_target(X), told)
 
 
 def test_any_model_is_recalibrated_with_folds():
@@ -209,7 +213,8 @@ def test_a_contrast_between_classes_is_the_best_of_those_that_are_proven(weighte
     assert len(left.rows) == len(X)
     chosen: Any = model.recalibration_
     assert isinstance(chosen, Contrast)
-    power, floor = chosen.before.power, chosen.before.floor
+    temperature = getattr(chosen.before, "before", chosen.before)  # reports may have a power more
+    power, floor = temperature.power, temperature.floor
     law = (np.maximum(left.expected, 0) + floor) ** power
     law /= law.sum(axis=1, keepdims=True)
     distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
@@ -240,7 +245,8 @@ def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path
     np.testing.assert_allclose(law, contrast.before.for_reports(model.model_.expected(X)))
     distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
     mean = np.bincount(y, minlength=12) / len(y)
-    stretched = mean + contrast.contrast * (law - mean)
+    decided = contrast.before.for_decisions(model.model_.expected(X))
+    stretched = mean + contrast.contrast * (decided - mean)
     prices = np.array([nearest_law(row) for row in stretched]) @ distance
     np.testing.assert_array_equal(model.predict(X), prices.argmin(axis=1))
     np.testing.assert_allclose(model.expected_losses(X), law @ distance, atol=1e-12)
@@ -265,13 +271,12 @@ def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greates
     truths = np.repeat([0, 1], [150, 40])
     law = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[truths]
     found, compared = recalibrate(
-        ClassProbabilities(losses.CostMatrix(costs)),
+        ClassProbabilities(losses.CostMatrix(costs, rows="pred")),
         law,
         truths,
         np.ones(190),
         np.array([150.0, 40.0, 0.0]) / 190,
-        powers=False,
     )
     assert compared["contrast_loss"][0] == pytest.approx(40 / 190)
-    assert compared["contrast_loss"][3] == 0.0
+    assert compared["contrast_loss"][-1] == 0.0
     assert isinstance(found, Contrast) == proven

@@ -13,7 +13,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.losses import CostMatrix
-from consistruct.scores import Dense
+from consistruct.structures import Dense
 from tests.calibration.hard_problems import COUNT, exact_inputs, problem
 from tests.calibration.rational import calibration_value
 
@@ -25,7 +25,7 @@ BLOCKS = 40
 def assert_certified(seed):
     """Compare with the truth; False where no ε can be lost and there is nothing to compare."""
     L, F, mu, share = problem(seed)
-    loss = CostMatrix(L)
+    loss = CostMatrix(L, rows="pred")
     if F is None and mu is not None:
         F = np.eye(len(L))
     scores = "full" if F is None else Dense(F, reference=mu)

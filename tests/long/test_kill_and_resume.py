@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.seeds import generator
+
 KILLS = 20 if os.environ.get("CONSISTRUCT_NIGHTLY") == "1" else 3
 FILES, ROWS = 24, 4000
 
@@ -43,7 +45,7 @@ def test_killed_and_resumed(quiet, seed, tmp_path):
     data, expected, seconds = quiet
     model = tmp_path / "killed.safetensors"
     checkpoint = tmp_path / "killed.safetensors.checkpoint"
-    moment = np.random.default_rng(seed).uniform(0.0, 1.1 * seconds)
+    moment = generator(seed).uniform(0.0, 1.1 * seconds)
     process = subprocess.Popen(
         command(data, model), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

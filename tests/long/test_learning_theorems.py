@@ -7,9 +7,11 @@ over the repeats, with Bonferroni's correction over the grid of N.
 import numpy as np
 import pytest
 
-from consistruct.guarantees import VARIANTS, hardness_study, learning_curve, synthetic_problem
 from consistruct.losses import Block, Hamming, Mixed, Ordinal, ZeroOne
-from consistruct.scores import Blocks, Full
+from consistruct.structures import Blocks, Full
+from paper.hardness import hardness_study
+from paper.learning_curves import VARIANTS, learning_curve
+from paper.problems import synthetic_problem
 
 STEPS = (10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 PROBLEMS = [

@@ -22,7 +22,9 @@ def random_loss(rng):
 def test_bayes_decoding_is_calibrated_at_least_like_pinsker(seed):
     rng = np.random.default_rng(seed)
     L = random_loss(rng)
-    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="log", decoding="bayes")
+    H = cs.calibration_function(
+        cs.losses.CostMatrix(L, rows="pred"), surrogate="log", decoding="bayes"
+    )
     assert H.consistency_level == 0
     if H.max_eps == 0:
         return

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels import Ragged
 from consistruct.losses import (
     Block,
     Combination,
@@ -17,7 +16,7 @@ from consistruct.losses import (
     mixture,
 )
 from consistruct.losses.base import dense_target
-from consistruct.scores import Blocks, Full
+from consistruct.structures import Blocks, Full, Ragged
 
 
 def test_mixed_is_the_mixture_of_its_terms():
@@ -87,8 +86,8 @@ def test_cost_vectors_add():
         (lambda: ZeroOne(4) + Hamming(2), ValueError, "only over the same predictions"),
         (
             lambda: (
-                CostMatrix([[0, 1]], true_names=("a", "b"))
-                + CostMatrix([[0, 1]], true_names=("b", "a"))
+                CostMatrix([[0, 1]], true_names=("a", "b"), rows="pred")
+                + CostMatrix([[0, 1]], true_names=("b", "a"), rows="pred")
             ),
             ValueError,
             "only over the same truths",

@@ -8,10 +8,9 @@ import pytest
 
 import consistruct as cs
 from consistruct.guarantees.constants import target_norm
-from consistruct.labels import Classes, Product
 from consistruct.losses import Hamming, MatrixLoss
 from consistruct.losses.base import Loss
-from consistruct.scores import Chain, Full, Separable
+from consistruct.structures import Chain, Classes, Full, Product, Separable
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -5,12 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consistruct.decoding.oracles import BestDecision, counted_calls
 from consistruct.exceptions import CapabilityError, ConsistructError, LossSpecError
 from consistruct.learning import metrics
 from consistruct.losses import LOSSES, Decision, parse_loss
-from consistruct.oracles import GraphPath, GridPath, Knapsack, MixedInteger, TopK, Tour
-from consistruct.scores import Decisions
+from consistruct.structures import (
+    Decisions,
+    GraphPath,
+    GridPath,
+    Knapsack,
+    MixedInteger,
+    TopK,
+    Tour,
+    counted_calls,
+)
 from consistruct.testing import check_label_set
 from consistruct.testing.members import check_member
 
@@ -43,7 +50,7 @@ def test_regret_is_cost_less_the_least_one(loss):
     law = rng.dirichlet(np.ones(12))
     risks = law @ np.array([[loss(z[None], c[None])[0] for z in feasible] for c in true])
     mean = law @ loss.target(true)
-    decided = loss.score_space.decoder()(-mean[None])
+    decided = loss.score_space.decode(-mean[None])
     chosen = np.flatnonzero((feasible == decided).all(axis=1))
     np.testing.assert_allclose(risks[chosen], risks.min(), atol=1e-12)
     assert (loss(pred, true) <= loss.max_value + 1e-12).all()
@@ -87,7 +94,7 @@ def test_heuristics_may_have_negative_regret():
     loss = Decision(lambda costs: np.tile([1.0, 0.0], (len(costs), 1)), 2, exact=False)
     assert loss([[0.0, 1.0]], [[3.0, 1.0]]) == pytest.approx([-2.0])
     assert loss.value_range[0] == -np.inf
-    assert not loss.score_space.decoder().exact
+    assert not loss.score_space.decoding_is_exact
 
 
 def test_answers_that_the_check_refuses_are_refused():
@@ -194,7 +201,7 @@ def test_identity_gram_and_diameters():
 
 def test_decoders_of_costs_at_least_zero_cut_estimates_off():
     oracle = GraphPath([[0, 1], [1, 2], [0, 2]], 0, 2)
-    decoded = BestDecision(oracle)([[0.5, -1.0, -2.0]])  # costs −0.5, 1, 2
+    decoded = Decisions(oracle).decode([[0.5, -1.0, -2.0]])  # costs −0.5, 1, 2
     np.testing.assert_array_equal(decoded, [[1.0, 1.0, 0.0]])
 
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import fbeta_score
 
-from consistruct.decoding import sets as set_decoders
-from consistruct.labels import Product
 from consistruct.losses import FBeta, parse_loss
 from consistruct.losses.base import Sizes, dense_target
-from consistruct.scores import SetSizes
+from consistruct.structures import Product, SetSizes
+from consistruct.structures import sets as set_decoders
 
 
 @pytest.mark.parametrize(("T", "beta", "empty"), [(5, 1.0, 1.0), (6, 2.0, 0.0), (4, 0.5, 1.0)])
@@ -40,21 +39,21 @@ def test_decoder_attains_the_maximum_over_all_sets(T, sizes):
     F = space.embed(Product(T).enumerate())
     rng = np.random.default_rng(0)
     theta = rng.standard_normal((50, space.width)) - np.linspace(-1, 1, 50)[:, None]
-    found = space.embed(space.decoder()(theta))
+    found = space.embed(space.decode(theta))
     assert (found * theta).sum(axis=1) == pytest.approx((theta @ F.T).max(axis=1), rel=1e-12)
 
 
 def test_both_ways_of_decoding_agree(monkeypatch):
     for sizes in ((0, 1, 2, 9), (3,), (1, 4, 5)):
-        decoder = SetSizes(9, 1.0, sizes).decoder()
+        space = SetSizes(9, 1.0, sizes)
         rng = np.random.default_rng(0)
-        theta = rng.standard_normal((60, decoder.width))
-        theta[30:] = rng.integers(-1, 2, size=(30, decoder.width))  # ties
+        theta = rng.standard_normal((60, space.width))
+        theta[30:] = rng.integers(-1, 2, size=(30, space.width))  # ties
         theta[40:50, 0] = -np.inf
         theta[50:, -1] = 0.0
-        together = decoder(theta)
+        together = space.decode(theta)
         monkeypatch.setattr(set_decoders, "BATCH_ITEMS", 0)
-        one_by_one = decoder(theta)
+        one_by_one = space.decode(theta)
         monkeypatch.undo()
         assert np.array_equal(together[:30], one_by_one[:30])
         embed = SetSizes(9, 1.0, sizes).embed
@@ -70,7 +69,7 @@ def test_bayes_decision_minimises_the_expected_loss():
     every = Product(7).enumerate()
     rng = np.random.default_rng(1)
     laws = rng.dirichlet(np.full(len(every), 0.05), size=30)
-    decided = loss.score_space.decoder()(-(laws @ dense_target(loss.target(every))))
+    decided = loss.score_space.decode(-(laws @ dense_target(loss.target(every))))
     risks = laws @ loss.matrix().T
     attained = risks[np.arange(30), loss.predictions.index(decided)]
     assert attained == pytest.approx(risks.min(axis=1), abs=1e-12)
@@ -132,9 +131,8 @@ def test_decoding_983_labels_needs_little_memory():
     # 3,000 examples with 25 sizes are 563 MiB of scores; decoding adds work space for one example
     space = SetSizes(983, sizes=range(1, 26))
     theta = np.random.default_rng(0).standard_normal((9, space.width)) - 1.0
-    decoder = space.decoder()
     tracemalloc.start()
-    labels = decoder(theta)
+    labels = space.decode(theta)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 * 2**20
@@ -149,11 +147,11 @@ def test_decoding_983_labels_needs_little_memory():
 
 
 def test_forbidden_labels():
-    decoder = SetSizes(3, sizes=(0, 1)).decoder()
-    assert decoder([[5.0, 4.0, -np.inf, 0.0, 0.0]])[0, 2] == 0
-    assert decoder([[-9.0, -9.0, -9.0, -np.inf, 0.0]]).sum() == 1
+    decode = SetSizes(3, sizes=(0, 1)).decode
+    assert decode([[5.0, 4.0, -np.inf, 0.0, 0.0]])[0, 2] == 0
+    assert decode([[-9.0, -9.0, -9.0, -np.inf, 0.0]]).sum() == 1
     with pytest.raises(ValueError, match=r"every label is forbidden .* for example 1"):
-        decoder([[0.0] * 5, [-np.inf] * 5])
+        decode([[0.0] * 5, [-np.inf] * 5])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import LossSpecError, TooManyLabelsError
-from consistruct.labels import Ragged
 from consistruct.losses import (
     CostMatrix,
     CostVectors,
@@ -17,7 +16,7 @@ from consistruct.losses import (
     parse_loss,
 )
 from consistruct.losses.base import dense_target
-from consistruct.scores import Full
+from consistruct.structures import Full, Ragged
 
 M = np.random.default_rng(0).random((4, 5))
 
@@ -26,7 +25,7 @@ M = np.random.default_rng(0).random((4, 5))
     ("reduce", "by_hand"), [("infimum", np.min), ("average", np.mean), ("supremum", np.max)]
 )
 def test_values_by_hand(reduce, by_hand):
-    loss = PartialLabels(CostMatrix(M), reduce)
+    loss = PartialLabels(CostMatrix(M, rows="pred"), reduce)
     masks = loss.truths.enumerate()
     expected = [[by_hand(M[row, mask.astype(bool)]) for mask in masks] for row in range(4)]
     assert loss.matrix() == pytest.approx(np.array(expected), abs=1e-12)
@@ -64,7 +63,7 @@ def test_average_works_for_bases_that_cannot_be_listed():
     embedded = loss.score_space.embed(pred)
     assert loss.offset(packed) + (embedded * target).sum(axis=1) == pytest.approx(expected)
     # the majority of the candidates is the Bayes decision
-    decided = loss.score_space.decoder()(-target)
+    decided = loss.score_space.decode(-target)
     assert np.array_equal(decided[0], (candidates[0].mean(axis=0) > 0.5).astype(int))
 
 
@@ -72,7 +71,7 @@ def test_many_truths_use_full_scores():
     loss = PartialLabels(ZeroOne(20))
     assert isinstance(loss.score_space, Full)
     true = np.eye(20, dtype=int)[:3]
-    assert loss.score_space.decoder()(-loss.target(true)).tolist() == [0, 1, 2]
+    assert loss.score_space.decode(-loss.target(true)).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

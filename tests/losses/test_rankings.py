@@ -10,10 +10,7 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
-from consistruct.decoding import LinearOrdering, PairDiscountOrder, Sort
-from consistruct.decoding import orders as order_decoders
 from consistruct.exceptions import CapabilityError, FamilyError, LossSpecError
-from consistruct.labels import Permutations, Ragged
 from consistruct.losses import (
     NDCG,
     ExpectedRankUtility,
@@ -26,7 +23,14 @@ from consistruct.losses import (
     SpearmanRho,
     parse_loss,
 )
-from consistruct.scores import PairDiscount, PairOrder, Positions
+from consistruct.structures import (
+    PairDiscount,
+    PairOrder,
+    Permutations,
+    Positions,
+    Ragged,
+    pair_orders,
+)
 
 RNG = np.random.default_rng(0)
 ORDERS = Permutations(6).sample(60, RNG)
@@ -148,34 +152,30 @@ def best_by_enumeration(F, theta):
     return (theta @ F.T).max(axis=1)
 
 
-@pytest.mark.parametrize(
-    ("decoder", "space"),
-    [(LinearOrdering, PairOrder), (PairDiscountOrder, PairDiscount)],
-)
-def test_orders_by_dynamic_programming_and_local_search(decoder, space, monkeypatch):
+@pytest.mark.parametrize("space", [PairOrder(6), PairDiscount(6)], ids=repr)
+def test_orders_by_dynamic_programming_and_local_search(space, monkeypatch):
     n = 6
-    F = space(n).embed(list(itertools.permutations(range(n))))
+    F = space.embed(list(itertools.permutations(range(n))))
     theta = np.random.default_rng(3).standard_normal((100, F.shape[1]))
     best = best_by_enumeration(F, theta)
-    exact = decoder(n)
-    assert exact.exact
-    assert exact.tie_rule == "smallest index"
-    found = (space(n).embed(exact(theta)) * theta).sum(axis=1)
+    assert space.decoding_is_exact
+    assert space.tie_rule == "smallest index"
+    found = (space.embed(space.decode(theta)) * theta).sum(axis=1)
     assert found == pytest.approx(best, abs=1e-12)
-    monkeypatch.setattr(order_decoders, "EXACT_ITEMS", 3)
-    assert not exact.exact
-    assert "Borda" in exact.tie_rule
-    orders = exact(theta)
-    heuristic = (space(n).embed(orders) * theta).sum(axis=1)
+    monkeypatch.setattr(pair_orders, "EXACT_ITEMS", 3)
+    assert not space.decoding_is_exact
+    assert "Borda" in space.tie_rule
+    orders = space.decode(theta)
+    heuristic = (space.embed(orders) * theta).sum(axis=1)
     assert (heuristic <= best + 1e-12).all()
     assert (heuristic >= best - 1e-9).mean() > 0.7
     # a local optimum: no item can be moved for the better
     for row, order in zip(theta[:20], orders.tolist(), strict=False):
-        score = float(space(n).embed([order])[0] @ row)
+        score = float(space.embed([order])[0] @ row)
         for item, place in itertools.product(range(n), repeat=2):
             rest = [other for other in order if other != item]
             moved = [*rest[:place], item, *rest[place:]]
-            assert float(space(n).embed([moved])[0] @ row) <= score + 1e-9
+            assert float(space.embed([moved])[0] @ row) <= score + 1e-9
 
 
 def test_score_induced_pairs_are_sorted_at_any_length():
@@ -183,9 +183,9 @@ def test_score_induced_pairs_are_sorted_at_any_length():
     s = np.random.default_rng(0).standard_normal((5, n))
     first, second = np.triu_indices(n, 1)
     theta = np.concatenate([np.zeros((5, 1)), s[:, first] - s[:, second]], axis=1)
-    decoder = LinearOrdering(n)
-    assert not decoder.exact
-    assert np.array_equal(decoder(theta), np.argsort(-s, axis=1))
+    space = PairOrder(n)
+    assert not space.decoding_is_exact
+    assert np.array_equal(space.decode(theta), np.argsort(-s, axis=1))
 
 
 def test_worst_truth_of_long_orders_is_exact_or_refused():
@@ -250,13 +250,13 @@ def test_cut_offs_of_families_shrink_with_the_query():
 
 def test_packed_sorting():
     scores = Ragged.pack([[0.1, 0.9, 0.5], [1.0], [0.2, 0.2]])
-    decoder = NDCG(None).score_space.decoder()
-    assert decoder == Sort(None)
-    assert [row.tolist() for row in decoder.decode_packed(scores)] == [[1, 2, 0], [0], [0, 1]]
+    space = NDCG(None).score_space
+    assert space == Positions(None)
+    assert [row.tolist() for row in space.decode_packed(scores)] == [[1, 2, 0], [0], [0, 1]]
     with pytest.raises(FamilyError, match="decode_packed takes Ragged scores"):
-        decoder([[0.0]])
+        space.decode([[0.0]])
     with pytest.raises(ValueError, match="one score per item"):
-        decoder.decode_packed(Ragged.pack([np.zeros((1, 2))]))
+        space.decode_packed(Ragged.pack([np.zeros((1, 2))]))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,11 @@ def test_packed_sorting():
         (lambda: Positions([1, -1]), ValueError, "non-negative with a positive first entry"),
         (lambda: Positions(None).width, FamilyError, "cannot have a width"),
         (lambda: MeanAveragePrecision(None).score_space, FamilyError, "have a score space"),
-        (lambda: LinearOrdering(2)([[0.0, -np.inf]]), ValueError, "theta must be finite, got −inf"),
+        (
+            lambda: PairOrder(2).decode([[0.0, -np.inf]]),
+            ValueError,
+            "theta must be finite, got −inf",
+        ),
     ],
 )
 def test_bad_input(make, error, message):
@@ -351,4 +355,4 @@ def test_pairs_that_do_not_conflict_are_decoded_exactly(n):
     size = rng.exponential(size=len(first)) + 1e-3
     pairs = np.where(position[first] < position[second], size, -size)
     theta = np.concatenate([[0.3], pairs])[None]
-    assert LinearOrdering(n)(theta).tolist() == [order.tolist()]
+    assert PairOrder(n).decode(theta).tolist() == [order.tolist()]

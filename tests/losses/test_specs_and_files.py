@@ -172,7 +172,7 @@ def test_rectangular_cost_file(tmp_path):
     [
         ("0,5\n1,0\n", None, r"not symmetric and does not say .* rows='pred' or rows='true'"),
         (",a,b\na,0,5\nb,1,0\n", None, "not symmetric and does not say"),
-        (",a,b\nc,0,0\nd,0,0\n", None, "not symmetric and does not say"),  # other names
+        (",a,b\nc,0,0\nd,0,0\n", None, "other names in rows than in columns and does not say"),
         ("pred,a,b\na,0,5\nb,1,0\n", "true", "the axes contradict each other"),
         ("pred\\pred,a,b\na,0,5\nb,1,0\n", None, "the axes contradict each other"),
         ("0,5\n1,0\n", "x", "rows must be 'pred' or 'true', got 'x'"),

@@ -22,7 +22,9 @@ def classes_report(**options):
         400, 8, n_informative=5, n_classes=4, n_clusters_per_class=1, random_state=0
     )
     names = np.array(HOSTILE)[y]
-    costs = losses.CostMatrix(1.0 - np.eye(4) + np.diag([2.0] * 3, 1), HOSTILE, HOSTILE)
+    costs = losses.CostMatrix(
+        1.0 - np.eye(4) + np.diag([2.0] * 3, 1), HOSTILE, HOSTILE, rows="pred"
+    )
     model = TaskLossClassifier(costs, Ridge(), random_state=0).fit(X[:200], names[:200])
     training = {"X_train": X[:200], "y_train": names[:200]}
     return learning_report(model, X[200:], names[200:], **training, **options)

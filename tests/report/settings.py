@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from consistruct import calibration_function, losses, scores
+from consistruct import calibration_function, losses, structures
 from consistruct.calibration import LabelOrderWarning
 from consistruct.report import calibration_report
 
@@ -21,21 +21,25 @@ SETTINGS = {
     "closed form": (losses.ZeroOne(10), None, {}),
     "block orbits": (losses.Block((3, 5)), None, {}),
     "two pieces": (losses.Mixed((5,) * 4, 0.1), None, {}),
-    "inconsistent": (losses.Mixed((5,) * 4, 0.1), scores.Blocks((5,) * 4), {}),
+    "inconsistent": (losses.Mixed((5,) * 4, 0.1), structures.Blocks((5,) * 4), {}),
     "jumps": (losses.Hamming(6), "full", {}),
     "oracle": (losses.Hamming(1000), None, {}),
     "underflow": (losses.Hamming(1500), "full", {}),
     "huge blocks": (losses.Block((2**250, 2**250)), None, {}),
-    "named": (losses.CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam")), None, {}),
+    "named": (
+        losses.CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam"), rows="pred"),
+        None,
+        {},
+    ),
     "hostile names": (
-        losses.CostMatrix(1.0 - np.eye(4) + np.diag([0.5] * 3, 1), HOSTILE, HOSTILE),
+        losses.CostMatrix(1.0 - np.eye(4) + np.diag([0.5] * 3, 1), HOSTILE, HOSTILE, rows="pred"),
         None,
         {},
     ),
     "dense scores": (losses.Ordinal(4), np.vander(np.arange(4.0), 2), {}),
     "sets": (losses.FBeta(4), None, {}),
     "sets, bounds only": (2 * losses.FBeta(13), None, {}),
-    "chain": (losses.Hamming(9), scores.Chain(9, 2), {}),
+    "chain": (losses.Hamming(9), structures.Chain(9, 2), {}),
     "sure labels": (losses.Ordinal(3), None, {"distributions": "noise:0.1"}),
     "permutations": (losses.Kendall(4), None, {}),
     "matchings": (losses.Matching(30), None, {}),

@@ -15,7 +15,7 @@ from consistruct.losses import Block, CostMatrix, Hamming, ZeroOne
 from consistruct.report import calibration_report, calibration_text
 from consistruct.report.schema import CALIBRATION_SCHEMA
 
-NAMED = CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam"))
+NAMED = CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam"), rows="pred")
 
 
 def rendered(report):
@@ -50,7 +50,7 @@ def test_every_number_is_valid_json():
 
 def test_progress_is_reported():
     steps = []
-    curve = calibration_function(CostMatrix(np.random.default_rng(0).random((3, 3))))
+    curve = calibration_function(CostMatrix(np.random.default_rng(0).random((3, 3)), rows="pred"))
     calibration_report(curve, progress=lambda done, total: steps.append((done, total)))
     assert steps[-1] == (21, 21)  # ε = 0 needs no work, the ε of the answers joins
 

@@ -72,7 +72,7 @@ def confusion(report):
 
 def test_the_best_constant_is_the_best(iris):
     rng = np.random.default_rng(1)
-    loss = cs.losses.CostMatrix(rng.random((5, 4)))
+    loss = cs.losses.CostMatrix(rng.random((5, 4)), rows="pred")
     train = rng.integers(4, size=30)
     means = loss.matrix()[:, train].mean(axis=1)
     assert constant_decision(loss, train, 3).tolist() == [int(means.argmin())] * 3
@@ -341,7 +341,7 @@ def test_sparse_inputs_and_abstention():
 
 def test_more_truths_than_predictions():
     rng = np.random.default_rng(0)
-    loss = cs.losses.CostMatrix(rng.random((2, 4)))
+    loss = cs.losses.CostMatrix(rng.random((2, 4)), rows="pred")
     X, y = rng.normal(size=(80, 3)), rng.integers(4, size=80)
     model = classifier(loss=loss, alpha=0.1, bandwidth=1.0).fit(X, y)
     report = learning_report(model, X, y, X_train=X, y_train=y, **QUICK)

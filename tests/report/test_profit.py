@@ -58,7 +58,7 @@ def profit_chart(report):
 
 
 def test_points_are_those_of_the_curve(customers, report):
-    curve = profit_curve(*customers)
+    curve = profit_curve(*customers, rows="pred")
     profit = report.profit
     assert len(profit.points) <= MOST_POINTS + 2
     on_curve = dict(zip(curve.share.tolist(), curve.profit.tolist(), strict=True))
@@ -72,7 +72,7 @@ def test_points_are_those_of_the_curve(customers, report):
 def test_the_chosen_point_is_what_the_model_decides(customers, report):
     y, expected, costs = customers
     chosen = report.profit.points[report.profit.chosen]
-    assert chosen.savings == pytest.approx(savings(y, expected.argmin(axis=1), costs))
+    assert chosen.savings == pytest.approx(savings(y, expected.argmin(axis=1), costs, rows="pred"))
 
 
 def test_it_keeps_the_schema_and_comes_back(report):
@@ -125,7 +125,8 @@ def fitted():
     fails, pays = 0, 1  # classes in sorted order
     costs[:, pays, fails] = line
     costs[:, fails, pays] = 0.3
-    model = cs.TaskLossClassifier(model=cs.models.Probabilities(LogisticRegression()))
+    logistic = cs.models.Probabilities(LogisticRegression())
+    model = cs.TaskLossClassifier(model=logistic, rows="pred")
     model.fit(X[:250], names[codes[:250]], costs=costs[:250])
     return model, X[250:], names[codes[250:]], costs[250:]
 
@@ -136,17 +137,19 @@ def test_figures_are_those_of_the_metrics(fitted):
     assert report.profit is not None
     assert report.confusion is not None
     decided = model.predict(X, costs=costs)
-    paid = example_losses(y, decided, costs)
+    paid = example_losses(y, decided, costs, rows="pred")
     assert report.scores[0].mean == pytest.approx(paid.mean())
     chosen = report.profit.points[report.profit.chosen]
-    assert chosen.savings == pytest.approx(savings(y, decided, costs))
+    assert chosen.savings == pytest.approx(savings(y, decided, costs, rows="pred"))
     single = report.scores[1].mean
     assert 1 - report.scores[0].mean / single == pytest.approx(chosen.savings)
     assert report.profit.base in ("pays", "fails")
-    alike = example_losses(y, np.full(len(y), report.profit.base), costs)
+    alike = example_losses(y, np.full(len(y), report.profit.base), costs, rows="pred")
     assert alike.mean() == pytest.approx(single)
     likeliest = model.classes_[model.predict_proba(X).argmax(axis=1)]
-    assert report.scores[2].mean == pytest.approx(example_losses(y, likeliest, costs).mean())
+    assert report.scores[2].mean == pytest.approx(
+        example_losses(y, likeliest, costs, rows="pred").mean()
+    )
     assert sum(map(sum, report.confusion.cost)) == pytest.approx(paid.mean())
     assert sum(part.n for part in report.bins) == len(y)
     written = report.as_dict()

@@ -156,9 +156,9 @@ def test_a_report_on_the_training_rows_warns(flowers):
 def test_equal_rows_are_found_in_every_kind_of_input():
     import scipy.sparse as sp
 
-    from consistruct.labels import Ragged
     from consistruct.learning.encoding.queries import QueryBatch
     from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
+    from consistruct.structures import Ragged
 
     X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
     mixed = pd.DataFrame({"a": ["x", None, "y", "x", "z", "w"], "b": [1, 2, np.nan, 4, 5, 6]})

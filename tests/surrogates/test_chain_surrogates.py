@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consistruct.decoding import ChainScores, boundary_scores
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
+from consistruct.structures import ChainScores, Ragged, boundary_scores
 from consistruct.surrogates import SURROGATES, chain_surrogate
 from consistruct.surrogates.chain import (
     ChainHinge,
@@ -15,7 +14,7 @@ from consistruct.surrogates.chain import (
     ChainQuadratic,
     ChainSoftmaxMargin,
 )
-from tests.decoding.chain_reference import score_all
+from tests.structures.chain_reference import score_all
 
 CHAIN_SURROGATES = {
     name: entry.chain for name, entry in SURROGATES.items() if entry.chain is not None

@@ -9,7 +9,7 @@ import consistruct as cs
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.models import Costs, Linear
 from consistruct.losses import CostMatrix, Decision, Hamming
-from consistruct.oracles import GridPath, Knapsack, TopK, counted_calls
+from consistruct.structures import GridPath, Knapsack, TopK, counted_calls
 from consistruct.surrogates import (
     SURROGATES,
     PerturbedFenchelYoungSurrogate,
@@ -21,7 +21,7 @@ LOSSES = [
     Decision(GridPath(3, 3)),
     Decision(Knapsack([2, 3, 4, 1], 5), sense="max"),
     Decision(TopK(4, 2)),
-    CostMatrix([[0, 1, 3], [2, 0, 1], [1, 4, 0]]),
+    CostMatrix([[0, 1, 3], [2, 0, 1], [1, 4, 0]], rows="pred"),
     Hamming(3),
 ]
 

@@ -20,7 +20,7 @@ from consistruct.losses import (
     ZeroOne,
 )
 from consistruct.losses.base import dense_target
-from consistruct.scores import Blocks, Full
+from consistruct.structures import Blocks, Full
 from consistruct.surrogates import SURROGATES, QuadraticSurrogate, make_surrogate
 
 LOSSES = [
@@ -31,7 +31,7 @@ LOSSES = [
     Hamming(2, 3),
     Ordinal(5),
     Ordinal(5, 2.0),
-    CostMatrix([[0, 2, 1], [3, 0, 1], [1, 1, 0]]),
+    CostMatrix([[0, 2, 1], [3, 0, 1], [1, 1, 0]], rows="pred"),
     Tree((-1, 0, 0, 1, 1, 2)),
 ]
 
@@ -154,7 +154,9 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
 
 
 @pytest.mark.parametrize(
-    "loss", [ZeroOne(3), Ordinal(4), CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]])], ids=repr
+    "loss",
+    [ZeroOne(3), Ordinal(4), CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]], rows="pred")],
+    ids=repr,
 )
 @pytest.mark.parametrize(
     ("name", "decoding"),

@@ -7,7 +7,7 @@ import pytest
 
 from consistruct import calibration_function
 from consistruct.losses import CostMatrix, Mixed, ZeroOne
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 from tests.calibration.reference import predictable_by_definition
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
@@ -18,7 +18,7 @@ def test_no_law_exceeds_it_and_one_attains_it(seed):
     rng = np.random.default_rng(seed)
     L = rng.random((6, 3))
     F = rng.integers(-1, 2, (6, 2)).astype(float)
-    error = calibration_function(CostMatrix(L), Dense(F)).approximation_error
+    error = calibration_function(CostMatrix(L, rows="pred"), Dense(F)).approximation_error
     kept = predictable_by_definition(F)
     laws = np.vstack([np.eye(3), rng.dirichlet(np.ones(3) * 0.5, 60_000)])
     expected = laws @ L.T
@@ -33,7 +33,7 @@ def test_mixed_loss_with_block_scores_loses_eta(sizes, eta):
     curve = calibration_function(Mixed(sizes, eta), Blocks(sizes))
     assert curve.approximation_error == pytest.approx(eta, abs=1e-9)
     dense = calibration_function(
-        CostMatrix(Mixed(sizes, eta).matrix()), Dense(Blocks(sizes).matrix())
+        CostMatrix(Mixed(sizes, eta).matrix(), rows="pred"), Dense(Blocks(sizes).matrix())
     )
     assert dense.approximation_error == pytest.approx(eta, abs=1e-9)
 

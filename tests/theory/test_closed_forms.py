@@ -1,6 +1,6 @@
 """Closed forms beside their formulas: pieces, certificates, sizes beyond listing, more states.
 
-That the formulas are H is checked by the audit (`tests/long/test_claims.py`).
+That the formulas are H is checked by the audit (`make paper`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.audit.claims import mixed_blocks
-from consistruct.audit.numerics import certified
 from consistruct.losses import Block, Hamming, Mixed, ZeroOne
-from consistruct.scores import Blocks
+from consistruct.structures import Blocks
+from paper.claims import mixed
+from paper.numerics import certified
 
 CASES = [
     *((ZeroOne(k), None) for k in (2, 3, 7)),
@@ -110,7 +110,7 @@ def test_pieces_of_unequal_blocks(sizes, eta):
 @pytest.mark.parametrize(("b", "s"), [(200, 2), (3, 2**250)])
 def test_many_and_huge_blocks_are_certified_by_orbits(b, s):
     curve = calibration_function(Mixed((s,) * b, 0.2), Blocks((s,) * b))
-    assert curve(0.5) == pytest.approx(mixed_blocks.printed(0.5, b, s, 0.2), rel=1e-12)
+    assert curve(0.5) == pytest.approx(mixed.printed_blocks(0.5, b, s, 0.2), rel=1e-12)
     assert curve.approximation_error == 0.2
     certificate = curve.certificate(0.5)
     certificate.check()

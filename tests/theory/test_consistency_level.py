@@ -14,7 +14,7 @@ from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPoo
 from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.calibration.proofs.provers.levels import _limits
 from consistruct.losses import CostMatrix, Mixed
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
 
@@ -36,7 +36,7 @@ def by_bisection(loss, space):
 @pytest.mark.parametrize("seed", range(5))
 def test_random_inconsistent_scores(seed):
     rng = np.random.default_rng(seed)
-    loss = CostMatrix(rng.random((5, 4)))
+    loss = CostMatrix(rng.random((5, 4)), rows="pred")
     space = Dense(rng.standard_normal((5, 2)))
     level = calibration_function(loss, space).consistency_level
     assert level > 0.01
@@ -54,15 +54,15 @@ def test_random_inconsistent_scores(seed):
 def test_scales_with_the_loss(scale):
     rng = np.random.default_rng(7)
     matrix, F = rng.random((4, 4)), rng.standard_normal((4, 2))
-    base = calibration_function(CostMatrix(matrix), F).consistency_level
-    scaled = calibration_function(CostMatrix(matrix * scale), F).consistency_level
+    base = calibration_function(CostMatrix(matrix, rows="pred"), F).consistency_level
+    scaled = calibration_function(CostMatrix(matrix * scale, rows="pred"), F).consistency_level
     assert scaled == pytest.approx(base * scale, rel=1e-9)
 
 
 def test_zero_where_the_scores_express_the_loss():
     rng = np.random.default_rng(1)
     F = np.column_stack([np.ones(5), rng.random((5, 2))])
-    loss = CostMatrix(F @ rng.random((3, 4)))
+    loss = CostMatrix(F @ rng.random((3, 4)), rows="pred")
     curve = calibration_function(loss, F)
     assert curve.consistency_level == 0.0
     assert curve(1e-3) > 0.0
@@ -72,7 +72,7 @@ def test_zero_where_the_scores_express_the_loss():
 def test_pruning_by_duality_loses_nothing(seed):
     """Against the linear programs of all pairs."""
     rng = np.random.default_rng(seed)
-    loss = CostMatrix(rng.random((7, 6)))
+    loss = CostMatrix(rng.random((7, 6)), rows="pred")
     space = Dense(rng.standard_normal((7, 3)))
     problem = explicit_problem(loss, space)
     H = calibration_function(loss, space)
@@ -103,7 +103,7 @@ def test_pruning_by_duality_loses_nothing(seed):
 def test_the_interval_holds_the_exact_level():
     """η/2 for blocks of two; the entries of the matrix are floats, and the truth is theirs."""
     loss = Mixed((2, 2, 2), 0.2)
-    matrix = CostMatrix(loss.matrix())
+    matrix = CostMatrix(loss.matrix(), rows="pred")
     H = calibration_function(matrix, Dense(Blocks((2, 2, 2)).matrix()))
     within, across = (Fraction(float(x)) for x in (loss.matrix()[0, 1], loss.matrix()[0, 2]))
     assert across == 1
@@ -122,7 +122,7 @@ def test_law_and_multipliers_prove_both_ends(seed):
     rng = np.random.default_rng(100 + seed)
     L = rng.integers(0, 5, (5, 4)).astype(float)
     F = np.column_stack([np.ones(5), rng.integers(-2, 3, (5, 2))])
-    H = calibration_function(CostMatrix(L), Dense(F))
+    H = calibration_function(CostMatrix(L, rows="pred"), Dense(F))
     level = H._method._level
     if level.pair is None:
         assert H.consistency_level == 0.0

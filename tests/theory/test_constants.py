@@ -13,7 +13,7 @@ from consistruct import calibration_function
 from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
 from consistruct.calibration.problem.listed import ExplicitProblem
 from consistruct.losses import CostMatrix
-from consistruct.scores import Centred, Dense
+from consistruct.structures import Centered, Dense
 
 LABELS = np.arange(6.0)
 SQUARED = (LABELS[:, None] - LABELS) ** 2
@@ -25,14 +25,14 @@ POWERS = np.column_stack([np.ones(6), LABELS, LABELS**2])
     [
         (Dense(POWERS), 0.1716),
         (Dense(POWERS[:, 1:] - POWERS[:, 1:].mean(axis=0)), 0.1716),
-        (Centred(Dense(POWERS[:, 1:])), 0.1716),
-        (Centred(Dense(POWERS)), 0.1716),
+        (Centered(Dense(POWERS[:, 1:])), 0.1716),
+        (Centered(Dense(POWERS)), 0.1716),
         (Dense(POWERS[:, 1:]), 0.0),
     ],
-    ids=["constant", "centred by hand", "Centred", "constant and Centred", "neither"],
+    ids=["constant", "centred by hand", "Centered", "constant and Centered", "neither"],
 )
 def test_squared_ordinal(space, expected):
-    curve = calibration_function(CostMatrix(SQUARED), space)
+    curve = calibration_function(CostMatrix(SQUARED, rows="pred"), space)
     assert curve.interval(1.0)[0] == pytest.approx(expected, abs=5e-5)
     assert curve.interval(1.0)[1] == pytest.approx(expected, abs=5e-5)
 
@@ -51,8 +51,8 @@ def test_squared_ordinal_without_its_offset():
 def test_constants_do_not_matter_with_the_constant_in_the_span(seed):
     rng = np.random.default_rng(seed)
     matrix, F = rng.random((5, 4)), np.column_stack([np.ones(5), rng.standard_normal((5, 2))])
-    one = calibration_function(CostMatrix(matrix), Dense(F))
-    other = calibration_function(CostMatrix(matrix + rng.random(4) * 100), Dense(F))
+    one = calibration_function(CostMatrix(matrix, rows="pred"), Dense(F))
+    other = calibration_function(CostMatrix(matrix + rng.random(4) * 100, rows="pred"), Dense(F))
     for eps in np.array([0.5, 0.8, 0.99]) * one.max_eps:
         assert other.interval(eps)[1] == pytest.approx(one.interval(eps)[1], rel=1e-6, abs=1e-12)
     assert other.consistency_level == pytest.approx(one.consistency_level, abs=1e-8)

@@ -14,10 +14,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from consistruct import calibration_function
-from consistruct.audit.numerics import certified
 from consistruct.calibration.proofs import HammingCertificate
 from consistruct.losses import Hamming
-from consistruct.scores import Full
+from consistruct.structures import Full
+from paper.numerics import certified
 from tests.calibration.reference import definition_value
 
 

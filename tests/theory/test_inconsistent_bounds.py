@@ -10,7 +10,7 @@ import pytest
 from consistruct import calibration_function
 from consistruct.calibration import inconsistent_lower_bound
 from consistruct.losses import CostMatrix, Mixed, ZeroOne
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 
 pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOrderWarning")
 
@@ -21,7 +21,7 @@ VERSIONS = ("two-sided", "one-sided", "linear program")
 @pytest.mark.parametrize("seed", range(8))
 def test_order_of_the_bounds(seed, scale):
     rng = np.random.default_rng(seed)
-    loss = CostMatrix(rng.random((4, 4)) * scale)
+    loss = CostMatrix(rng.random((4, 4)) * scale, rows="pred")
     mu = rng.random(4) + 0.3
     space = Dense(rng.standard_normal((4, 2)), reference=mu / mu.sum())
     curve = calibration_function(loss, space)

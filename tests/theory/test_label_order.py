@@ -10,7 +10,7 @@ import pytest
 from consistruct import calibration_function
 from consistruct.calibration import LabelOrderWarning
 from consistruct.losses import CostMatrix, Mixed, ZeroOne
-from consistruct.scores import Blocks, Dense
+from consistruct.structures import Blocks, Dense
 from tests.calibration.reference import definition_value
 
 # Four groups of two merged labels; the second of a group errs .4 times as much as the first.
@@ -28,7 +28,7 @@ MERGING = np.repeat(np.eye(4), 2, axis=0)
 )
 def test_merged_labels(matrix, expected):
     with pytest.warns(LabelOrderWarning, match=r"\[0, 1\], \[2, 3\]"):
-        curve = calibration_function(CostMatrix(matrix), MERGING)
+        curve = calibration_function(CostMatrix(matrix, rows="pred"), MERGING)
     assert curve.interval(0.2)[0] == pytest.approx(expected, rel=1e-8)
     assert curve.interval(0.2)[1] == pytest.approx(expected, rel=1e-8)
     by_definition = definition_value(matrix, MERGING, np.full(8, 1 / 8), 0.2)
@@ -37,7 +37,9 @@ def test_merged_labels(matrix, expected):
 
 def test_the_value_of_the_example_in_numbers():
     with pytest.warns(LabelOrderWarning):
-        assert calibration_function(CostMatrix(FIRST), MERGING)(0.2) == pytest.approx(0.001225)
+        assert calibration_function(CostMatrix(FIRST, rows="pred"), MERGING)(0.2) == pytest.approx(
+            0.001225
+        )
 
 
 @pytest.mark.parametrize(
@@ -65,8 +67,14 @@ def test_named_labels_are_named():
         (ZeroOne(3), None),
         (ZeroOne(3), "full"),
         (Mixed((2, 2), 0.3), Blocks((2, 2))),  # labels of a block are alike
-        (CostMatrix([[0, 1], [0, 1], [1, 0]]), Dense([[1.0, 0], [1, 0], [0, 1]])),  # same loss
-        (CostMatrix([[0, 1], [0.5, 0.5], [1, 0]]), None),  # between, in its loss as in its scores
+        (
+            CostMatrix([[0, 1], [0, 1], [1, 0]], rows="pred"),
+            Dense([[1.0, 0], [1, 0], [0, 1]]),
+        ),  # same loss
+        (
+            CostMatrix([[0, 1], [0.5, 0.5], [1, 0]], rows="pred"),
+            None,
+        ),  # between, in its loss as in its scores
     ],
     ids=repr,
 )
@@ -78,7 +86,7 @@ def test_no_warning_where_the_order_does_not_matter(loss, scores):
 
 def test_order_is_irrelevant_where_the_scores_express_the_loss():
     matrix = np.array([[0, 1.0], [0.5, 0.5], [1.0, 0]])
-    one = calibration_function(CostMatrix(matrix))
-    other = calibration_function(CostMatrix(matrix[[1, 0, 2]]))
+    one = calibration_function(CostMatrix(matrix, rows="pred"))
+    other = calibration_function(CostMatrix(matrix[[1, 0, 2]], rows="pred"))
     for eps in (0.1, 0.5, 0.9):
         assert one.interval(eps)[1] == pytest.approx(other.interval(eps)[1], rel=1e-7)

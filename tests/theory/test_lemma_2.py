@@ -8,9 +8,9 @@ from consistruct import calibration_function
 from consistruct.calibration.methods.explicit.pair_solver import solve_pair
 from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.losses import CostMatrix
-from consistruct.scores import Full
+from consistruct.structures import Full
 
-LOSS = CostMatrix([[0.0, 0.0], [1.0, 1.0]])
+LOSS = CostMatrix([[0.0, 0.0], [1.0, 1.0]], rows="pred")
 
 
 def test_h_at_zero_is_zero():

@@ -9,7 +9,7 @@ from consistruct import calibration_function
 from consistruct.calibration import lower_bound
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import Block, CostMatrix, Hamming, ZeroOne
-from consistruct.scores import Blocks, Dense, Full
+from consistruct.structures import Blocks, Dense, Full
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_bound_is_below_the_curve(seed):
     rng = np.random.default_rng(seed)
     U = rng.random((3, 4))
     F = rng.random((5, 3))
-    loss = CostMatrix(F @ U)
+    loss = CostMatrix(F @ U, rows="pred")
     mu = rng.random(5) + 0.2
     space = Dense(F, reference=mu / mu.sum())
     curve = calibration_function(loss, space)

@@ -26,7 +26,7 @@ from consistruct.losses import CostMatrix, Hamming, ZeroOne
 )
 def test_refuses_what_is_no_pseudometric(matrix, reason):
     with pytest.raises(ConsistructError, match=reason):
-        upper_bound(CostMatrix(matrix), eps=0.1)
+        upper_bound(CostMatrix(matrix, rows="pred"), eps=0.1)
 
 
 def test_above_the_largest_loss_and_huge_sets():

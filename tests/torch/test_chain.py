@@ -11,9 +11,8 @@ import pytest
 import torch
 
 import consistruct as cs
-from consistruct.decoding import ChainScores, Viterbi
-from consistruct.decoding import chain_marginals as host_marginals
-from consistruct.labels import Ragged
+from consistruct.structures import ChainScores, Ragged, viterbi
+from consistruct.structures import chain_marginals as host_marginals
 from consistruct.surrogates import chain_surrogate
 from consistruct.torch import (
     ChainCRF,
@@ -73,7 +72,7 @@ def test_against_the_kernels_of_the_host(shared, dtype, scale, tolerance):
         ends = np.concatenate([[t < n - 1 for t in range(n)] for n in LENGTHS if n]).astype(bool)
         inner = pairs[mask[:, 1:]].numpy()
         np.testing.assert_allclose(inner, law.edges[ends], **near)
-    best = Viterbi(None, 4).decode_packed(packed(unary, edges)).values
+    best = viterbi(packed(unary, edges)).values
     paths = chain_viterbi(unary, edges, mask)
     np.testing.assert_array_equal(paths[mask].numpy(), best)
     assert (paths[~mask] == -1).all()
@@ -273,7 +272,7 @@ def test_bad_input_is_refused_in_one_line(call, message):
 
 
 def test_chain_scores_of_a_member():
-    loss, space = cs.losses.Hamming(4, 3), cs.scores.Chain(4, 3)
+    loss, space = cs.losses.Hamming(4, 3), cs.structures.Chain(4, 3)
     theta = torch.randn(5, space.width, dtype=torch.float64)
     found = Decoder(loss, scores=space)(theta)
-    np.testing.assert_array_equal(found.numpy(), space.decoder()(theta.numpy()))
+    np.testing.assert_array_equal(found.numpy(), space.decode(theta.numpy()))

@@ -13,14 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import consistruct as cs
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
-from consistruct.labels import Ragged
 from consistruct.losses import LOSSES
+from consistruct.structures import Ragged
 from consistruct.torch import Decoder, Head, TaskLoss
 from tests.torch.members import QUICK, SOME, batch, named
 
 COMMON = [
     cs.losses.ZeroOne(5),
-    cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [1, 1, 0]]),
+    cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [1, 1, 0]], rows="pred"),
     cs.losses.Hamming(4),
     cs.losses.FBeta(4),
     cs.losses.NDCG(4, n_grades=3),
@@ -151,7 +151,10 @@ def test_inference_can_be_exported():
 
 
 def test_compiled_without_a_break():
-    for loss in (cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [1, 1, 0]]), cs.losses.FBeta(4)):
+    for loss in (
+        cs.losses.CostMatrix([[0, 1, 2], [3, 0, 1], [1, 1, 0]], rows="pred"),
+        cs.losses.FBeta(4),
+    ):
         criterion = TaskLoss(loss)
         theta, true = batch(loss, criterion.width, dtype=torch.float32)
         theta.requires_grad_()
@@ -239,7 +242,7 @@ def test_queries_of_different_lengths(loss):
         np.testing.assert_array_equal(orders[row, :n].numpy(), order)
         assert (orders[row, n:] == -1).all()
     scores = Ragged.pack([theta[row, :n].numpy() for row, n in enumerate(lengths)])
-    packed = cs.scores.Positions(None).decoder().decode_packed(scores)
+    packed = cs.structures.Positions(None).decode_packed(scores)
     np.testing.assert_array_equal(orders[mask.sum(1)[:, None] > torch.arange(5)], packed.values)
 
 
@@ -257,7 +260,7 @@ def test_queries_of_different_lengths(loss):
         (lambda: TaskLoss("hamming:3", "sparsemax", scores="logits"), "works only with"),
         (lambda: TaskLoss(cs.losses.NDCG(None), "log"), "padded batches"),
         (lambda: TaskLoss(cs.losses.MeanAveragePrecision(None)), "members of one size"),
-        (lambda: TaskLoss(cs.losses.Hamming(None), scores=cs.scores.Full(3)), "omit them"),
+        (lambda: TaskLoss(cs.losses.Hamming(None), scores=cs.structures.Full(3)), "omit them"),
         (lambda: TaskLoss("map:20").decode(torch.zeros(1, 210)), "exact up to 14 items"),
         (lambda: TaskLoss("zero-one:3")(torch.zeros(2, 4), torch.zeros(2).long()), "shape \\(B, 3"),
         (lambda: TaskLoss("zero-one:3")(torch.zeros(2, 3), torch.zeros(3).long()), "one row per"),

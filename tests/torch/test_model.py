@@ -32,7 +32,11 @@ def fitted(loss, y, **settings):
     ("loss", "y", "bound"),
     [
         ("zero_one", CLASSES, 0.2),
-        (cs.losses.CostMatrix([[0, 1, 900], [100, 0, 200], [900, 300, 0]]), CLASSES, 60.0),
+        (
+            cs.losses.CostMatrix([[0, 1, 900], [100, 0, 200], [900, 300, 0]], rows="pred"),
+            CLASSES,
+            60.0,
+        ),
         ("ordinal", CLASSES, 0.25),
         ("fbeta", SETS, 0.2),
         ("hamming", SETS, 0.15),
@@ -51,7 +55,7 @@ def test_probabilities_serve_another_loss():
     model = fitted("zero_one", CLASSES, surrogate="log")
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(1), 1.0)
-    costs = cs.losses.CostMatrix([[0, 1, 9], [1, 0, 1], [2, 2, 0]])
+    costs = cs.losses.CostMatrix([[0, 1, 9], [1, 0, 1], [2, 2, 0]], rows="pred")
     np.testing.assert_array_equal(model.set_loss(costs).predict(X), (p @ costs.M.T).argmin(1))
 
 

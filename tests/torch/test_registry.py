@@ -9,7 +9,7 @@ import torch
 import consistruct as cs
 from consistruct.losses import FBeta, Hamming
 from consistruct.losses.base import dense_target
-from consistruct.scores import Centred, Chain, Orthonormalised, Separable
+from consistruct.structures import Centered, Chain, Orthonormalized, Separable
 from consistruct.torch import Decoder, Head, TaskLoss
 from tests.torch.comparisons import compare_with_numpy
 from tests.torch.members import CASES, LOSSES_TRIED, batch, named
@@ -22,11 +22,10 @@ def test_values_gradients_and_decisions(loss, name):
 
 @pytest.mark.parametrize("loss", LOSSES_TRIED, ids=repr)
 def test_ties_are_broken_as_on_the_host(loss):
-    decoder = loss.score_space.decoder()
+    space = loss.score_space
     theta = torch.as_tensor(np.random.default_rng(1).integers(-1, 2, (9, loss.score_space.width)))
-    found, expected = Decoder(loss)(theta.double()).numpy(), decoder(theta.double().numpy())
-    if "augmenting" in decoder.tie_rule:
-        space = loss.score_space
+    found, expected = Decoder(loss)(theta.double()).numpy(), space.decode(theta.double().numpy())
+    if "augmenting" in space.tie_rule:
         score = (space.embed(found) * theta.numpy()).sum(1)
         np.testing.assert_allclose(score, (space.embed(expected) * theta.numpy()).sum(1))
     else:
@@ -42,9 +41,9 @@ def test_hamming_in_other_scores(name, scores):
 @pytest.mark.parametrize(
     ("loss", "scores"),
     [
-        (cs.losses.Ordinal(4), Orthonormalised(cs.losses.Ordinal(4).score_space)),
+        (cs.losses.Ordinal(4), Orthonormalized(cs.losses.Ordinal(4).score_space)),
         (cs.losses.Mixed((2, 2), 0.4), cs.losses.Block((2, 2)).score_space),  # a projection
-        (cs.losses.NDCG(3), Centred(cs.losses.NDCG(3).score_space)),
+        (cs.losses.NDCG(3), Centered(cs.losses.NDCG(3).score_space)),
     ],
     ids=repr,
 )
@@ -74,7 +73,7 @@ def test_logits_are_two_scores_that_differ(name):
 
 
 def test_expected_losses_of_listed_predictions():
-    loss = cs.losses.CostMatrix([[0, 5, 9], [1, 0, 1], [4, 4, 0]])
+    loss = cs.losses.CostMatrix([[0, 5, 9], [1, 0, 1], [4, 4, 0]], rows="pred")
     p = torch.tensor([[0.2, 0.5, 0.3]], dtype=torch.float64)
     prices = p.numpy() @ loss.M.T
     scores = torch.as_tensor(-(p.numpy() @ loss.target([0, 1, 2])))
@@ -97,18 +96,18 @@ def test_a_thousand_labels_and_more():
         theta, true = batch(huge, huge.score_space.width, n=2)
         assert torch.isfinite(TaskLoss(huge)(theta, true))
         np.testing.assert_array_equal(
-            Decoder(huge)(theta).numpy(), huge.score_space.decoder()(theta.numpy())
+            Decoder(huge)(theta).numpy(), huge.score_space.decode(theta.numpy())
         )
 
 
 def test_heads_have_the_width_and_the_units_of_the_criterion():
     costs = 1000.0 * (1 - np.eye(3))
-    criterion = TaskLoss(cs.losses.CostMatrix(costs))
+    criterion = TaskLoss(cs.losses.CostMatrix(costs, rows="pred"))
     true = torch.tensor([0, 0, 0, 1])
     head = Head(5, criterion, true)
     start = head(torch.ones(2, 5))
     assert start.shape == (2, criterion.width)
-    mean = cs.losses.CostMatrix(costs).target(true.numpy()).mean(0)
+    mean = cs.losses.CostMatrix(costs, rows="pred").target(true.numpy()).mean(0)
     np.testing.assert_allclose(start[0].detach().numpy(), -mean, rtol=1e-6)  # of the labels
     assert 400 < head.scale < 600
     assert set(head.state_dict()) == {"linear.weight", "linear.bias", "shift", "scale"}

@@ -14,14 +14,8 @@ from consistruct.calibration.comparison import (
     SurrogateCurve,
     compare_surrogates,
 )
-from consistruct.calibration.conditions import (
-    Condition,
-    ConditionsReport,
-    check_conditions,
-    paper_examples,
-)
 from consistruct.calibration.curve import CalibrationFunction, CurvePoint
-from consistruct.calibration.engine import LabelOrderWarning, calibration_function
+from consistruct.calibration.engine import LabelOrderWarning, RankWarning, calibration_function
 from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.problem.distributions import (
     Capped,
@@ -35,22 +29,19 @@ __all__ = [
     "Bound",
     "CalibrationFunction",
     "Capped",
-    "Condition",
-    "ConditionsReport",
     "Constrained",
     "CurvePoint",
     "Distributions",
     "Envelope",
     "LabelOrderWarning",
     "Noisy",
+    "RankWarning",
     "SurrogateComparison",
     "SurrogateCurve",
     "WithMargin",
     "calibration_function",
-    "check_conditions",
     "compare_surrogates",
     "inconsistent_lower_bound",
     "lower_bound",
-    "paper_examples",
     "upper_bound",
 ]

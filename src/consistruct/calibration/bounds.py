@@ -19,9 +19,9 @@ from consistruct.calibration.problem.listed import (
 )
 from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.exceptions import ConsistructError, NotInSpanError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["Bound", "expresses", "inconsistent_lower_bound", "lower_bound", "upper_bound"]
 
@@ -37,7 +37,7 @@ class Bound:
     reason: str
 
 
-def lower_bound(loss: Loss | str, scores: BaseScoreSpace | None = None, *, eps: float) -> Bound:
+def lower_bound(loss: Loss | str, scores: Structure | None = None, *, eps: float) -> Bound:
     """Theorem 7: H(ε) ≥ ε²/(2 diam²) = ε²/(4 k_eff), for scores that express the loss.
 
     Restricted to predictable labels, under the reference measure of the scores.
@@ -86,7 +86,7 @@ def upper_bound(loss: Loss | str, *, eps: float) -> Bound:
 
 def inconsistent_lower_bound(
     loss: Loss | str,
-    scores: BaseScoreSpace,
+    scores: Structure,
     *,
     eps: float,
     version: Literal["two-sided", "one-sided", "linear program"] = "linear program",
@@ -146,7 +146,7 @@ def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) 
     )
 
 
-def expresses(loss: Loss, space: BaseScoreSpace) -> bool:
+def expresses(loss: Loss, space: Structure) -> bool:
     """Whether every column of the loss, up to a constant, is a score function of the space."""
     if space.one_per_label or space == loss.score_space:
         return True

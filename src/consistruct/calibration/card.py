@@ -9,6 +9,7 @@ import numpy as np
 
 from consistruct._html import Line, card, lines_svg, list_of_facts
 from consistruct.calibration.curve import CurvePoint
+from consistruct.calibration.proofs.base import short_text
 from consistruct.exceptions import ConsistructError, describe_count
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def calibration_card(curve: CalibrationFunction) -> str:
         ("scores", repr(curve.scores)),
         ("surrogate", f"{curve.surrogate}, {curve.decoding} decoding"),
         ("consistent", _level(curve)),
-        ("largest excess risk", f"{curve.max_eps:g}"),
+        ("largest excess risk", short_text(curve.max_eps)),
         ("method", curve.method),
     ]
     if not points:
@@ -48,12 +49,12 @@ def calibration_card(curve: CalibrationFunction) -> str:
 
 def _level(curve: CalibrationFunction) -> str:
     try:
-        level = curve.consistency_level
+        level = curve.consistency_interval[1]
     except ConsistructError as error:
         return str(error)
     if np.isnan(level):
         return "not known"
-    return "yes" if level == 0 else f"only up to level {level:g}"
+    return "yes" if level == 0 else f"only up to level {short_text(level)}"
 
 
 def _points(curve: CalibrationFunction) -> list[CurvePoint]:

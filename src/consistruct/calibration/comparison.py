@@ -43,9 +43,9 @@ from consistruct.calibration.methods.nonquadratic.ab import ABFamily
 from consistruct.calibration.plotting import finite_numbers
 from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.charts.model import Chart, Numbers, Series
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
@@ -222,12 +222,12 @@ def noise_scale(function: CalibrationFunction, surrogate: SurrogateLike) -> floa
 
 
 @singledispatch
-def _noise(surrogate: BaseSurrogate, scores: BaseScoreSpace) -> float | None:
+def _noise(surrogate: BaseSurrogate, scores: Structure) -> float | None:
     raise AssertionError(f"the noise scale of {surrogate.name} is not known")
 
 
 @_noise.register(LawSurrogate)
-def _(surrogate: LawSurrogate, scores: BaseScoreSpace) -> float | None:
+def _(surrogate: LawSurrogate, scores: Structure) -> float | None:
     n_truths, parts = surrogate.loss.truths.size, surrogate.loss.wrong_parts
     assert n_truths is not None
     if surrogate.divergence == "squares":
@@ -240,7 +240,7 @@ def _(surrogate: LawSurrogate, scores: BaseScoreSpace) -> float | None:
 
 
 @_noise.register(LinearRegretSurrogate)
-def _(surrogate: LinearRegretSurrogate, scores: BaseScoreSpace) -> float | None:
+def _(surrogate: LinearRegretSurrogate, scores: Structure) -> float | None:
     loss = surrogate.loss
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return None
@@ -249,7 +249,7 @@ def _(surrogate: LinearRegretSurrogate, scores: BaseScoreSpace) -> float | None:
 
 
 @_noise.register(ABSurrogate)
-def _(surrogate: ABSurrogate, scores: BaseScoreSpace) -> float | None:
+def _(surrogate: ABSurrogate, scores: Structure) -> float | None:
     loss = surrogate.loss
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return _zero_one_noise(surrogate) if loss.mistakes_cost_one else None

@@ -31,8 +31,7 @@ from consistruct.calibration.proofs.base import down, log_down, log_up, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores import EffectiveClasses
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import EffectiveClasses, Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -142,7 +141,7 @@ class Method(ABC):
     name: str
     log_scale: float = 0.0
     scale: Fraction | None = None  # exp(log_scale), where that is a rational
-    cheap_pieces: bool = False  # whether `pieces` answers in well under a second
+    cheap_pieces: bool = False  # whether `pieces` are known, or answered in well under a second
     most_values: int = 512  # evaluations that an envelope may take for each ε in question
     only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 
@@ -235,7 +234,7 @@ class CalibrationFunction:
     def __init__(
         self,
         loss: Loss,
-        scores: BaseScoreSpace,
+        scores: Structure,
         method: Method,
         refusals: tuple[str, ...],
         surrogate: str = "quadratic",
@@ -313,7 +312,7 @@ class CalibrationFunction:
     def certificate(self, eps: float) -> Certificate:
         """The proof of H(ε): pair, distribution, scores, multipliers, what covers other pairs."""
         if not 0 < eps <= self._method.max_eps:
-            raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:g}], got {eps}")
+            raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:.17g}], got {eps}")
         return self._method.certificate(float(eps))
 
     # --- the whole curve ---
@@ -388,8 +387,9 @@ class CalibrationFunction:
     ) -> Envelope:
         """The largest convex function below H, exact where H is known by pieces.
 
-        Where H is known by values only the envelope is that of the steps between them, with the
-        bound of Theorem 7 taken in; `Envelope.gap` says how far it may be off.
+        That is so for closed forms, for up to four listed labels, and wherever `pieces` was asked
+        for before. Where H is known by values only the envelope is that of the steps between them,
+        with the bound of Theorem 7 taken in; `Envelope.gap` says how far it may be off.
 
         Parameters
         ----------
@@ -472,9 +472,13 @@ class CalibrationFunction:
                 break
         return eps
 
-    @cached_property
+    @property
     def _envelope(self) -> Envelope:
-        return self.envelope()
+        """The envelope for `inverse`: kept, but not beyond the moment when pieces are known."""
+        found = self.__dict__.get("_known_envelope")
+        if found is None or (found.source == "values" and self._method.cheap_pieces):
+            found = self.__dict__["_known_envelope"] = self.envelope()
+        return found
 
     def plot(self, ax: Axes | None = None, *, n_grid: int = 201) -> Axes:
         """Draw the certified band, Theorem 7 and the convex envelope."""

@@ -37,19 +37,23 @@ from consistruct.calibration.problem.distributions import Distributions, parse_d
 from consistruct.calibration.problem.listed import explicit_problem
 from consistruct.calibration.proofs.provers.mixed import MixedProver
 from consistruct.calibration.proofs.provers.oracle import oracle_prover
-from consistruct.decoding.oracles import Oracle
 from consistruct.exceptions import ConsistructError, FamilyError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, as_loss
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
-from consistruct.scores import Decisions, Dense, Full
-from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.predictable import predictable_rows
+from consistruct.structures import Decisions, Dense, Full, Oracle, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
+from consistruct.structures.operators import predictable_rows
 from consistruct.surrogates import SURROGATES, BaseSurrogate, SurrogateLike, make_surrogate
 from consistruct.surrogates.registry import analysed_class
 
-__all__ = ["METHODS", "LabelOrderWarning", "calibration_function", "choose_method"]
+__all__ = [
+    "METHODS",
+    "LabelOrderWarning",
+    "RankWarning",
+    "calibration_function",
+    "choose_method",
+]
 
 FAST_FROM = 20  # labels; compiling the fast route takes some seconds on first use
 SET_LIMIT = 12  # labels of F-beta: hundreds of programs with hundreds of rows
@@ -62,9 +66,13 @@ class LabelOrderWarning(UserWarning):
     """The result depends on the order of labels that the scores cannot tell apart."""
 
 
+class RankWarning(UserWarning):
+    """Floats cannot tell how many directions a score matrix has."""
+
+
 def calibration_function(
     loss: Loss | str,
-    scores: BaseScoreSpace | str | Any = None,
+    scores: Structure | str | Any = None,
     surrogate: SurrogateLike = "quadratic",
     decoding: str = "argmax",
     *,
@@ -110,7 +118,8 @@ def calibration_function(
     >>> H = cs.calibration_function(cs.losses.Hamming(1000))
     >>> round(H(0.5), 8), H.effective_classes, H.consistency_level   # ε²/8T
     (3.125e-05, 2000.0, 0.0)
-    >>> H = cs.calibration_function(cs.losses.Mixed((2, 2, 2), 0.2), cs.scores.Blocks((2, 2, 2)))
+    >>> blocks = cs.structures.Blocks((2, 2, 2))
+    >>> H = cs.calibration_function(cs.losses.Mixed((2, 2, 2), 0.2), blocks)
     >>> H.consistency_level, H.approximation_error
     (0.1, 0.2)
     >>> H = cs.calibration_function(cs.losses.ZeroOne(3), distributions="noise:0.2")
@@ -153,6 +162,7 @@ def calibration_function(
             f"scores are over {space.predictions.size} predictions, the loss over {loss.n_labels}"
         )
     _warn_of_label_order(loss, space)
+    _warn_of_rank(space)
     if other:
         built = make_surrogate(surrogate, loss, None if scores is None else space)
         method, refusals = choose(built, decoding)
@@ -193,8 +203,8 @@ def _of_decisions(
     )
 
 
-def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:
-    if isinstance(scores, BaseScoreSpace):
+def _as_space(loss: Loss, scores: Any) -> Structure:
+    if isinstance(scores, Structure):
         return scores
     if isinstance(scores, str):
         if scores == "full":
@@ -203,7 +213,7 @@ def _as_space(loss: Loss, scores: Any) -> BaseScoreSpace:
     return Dense(np.asarray(scores), over=loss.predictions)
 
 
-def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
+def _warn_of_label_order(loss: Loss, space: Structure) -> None:
     """Name the labels that only their place in the order keeps in or out of pred(F).
 
     Where the scores express the loss it does not matter: a label that ties with others whenever it
@@ -250,6 +260,29 @@ def _warn_of_label_order(loss: Loss, space: BaseScoreSpace) -> None:
         )
 
 
+def _warn_of_rank(space: Structure) -> None:
+    """Say where the exact rank of a score matrix is not what floats make of it, or not known."""
+    if not getattr(space, "rank_is_exact", True):
+        warnings.warn(
+            f"the rank of {_shape(space)} is an estimate, {space.rank}: there are too many for "
+            "exact arithmetic; the result is numerical, not certified; omit dependent columns",
+            RankWarning,
+            stacklevel=3,
+        )
+    elif lost := getattr(space, "lost_directions", 0):
+        warnings.warn(
+            f"{_shape(space)} have rank {space.rank} exactly, but floats tell only "
+            f"{space.rank - lost} directions apart; the result is about the numbers exactly as "
+            "given; if these are rounded, omit dependent columns",
+            RankWarning,
+            stacklevel=3,
+        )
+
+
+def _shape(space: Structure) -> str:
+    return f"scores with {space.width} columns for {space.predictions.size} labels"
+
+
 def _some(loss: Loss, labels: Sequence[Any]) -> str:
     """The first few labels or groups of labels, by name where they have names."""
     names = getattr(loss.predictions, "names", None)
@@ -265,7 +298,7 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
 # --- which method answers ---
 
 
-def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
     structured = loss.block_mixture is not None or loss.wrong_parts is not None
     form = closed_form(loss, space) if structured else None
     if form is None:
@@ -278,7 +311,7 @@ def _try_closed_form(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.wrong_parts)))
 
 
-def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_orbits(loss: Loss, space: Structure, jobs: int) -> Choice:
     mixed = loss.block_mixture
     if mixed is None:
         return "the loss is not made of blocks"
@@ -288,13 +321,13 @@ def _try_orbits(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return MixedMethod(MixedProver(partition, Fraction(eta), "full"))
 
 
-def _try_hamming_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_hamming_full(loss: Loss, space: Structure, jobs: int) -> Choice:
     if loss.wrong_parts is None or not space.one_per_label:
         return "the formula is for the Hamming loss with full scores"
     return HammingMethod(HammingFull(Hamming(*loss.wrong_parts)))
 
 
-def _try_chain(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_chain(loss: Loss, space: Structure, jobs: int) -> Choice:
     if loss.wrong_parts is None or space.linked_states is None:
         return "flows along a chain are for the Hamming loss with chain scores"
     T, n_states = loss.wrong_parts
@@ -303,7 +336,7 @@ def _try_chain(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return ChainMethod(T)
 
 
-def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_sets(loss: Loss, space: Structure, jobs: int) -> Choice:
     if not isinstance(loss, FBeta) or space != loss.score_space:
         return "orbits of label sets are for F-beta with its own scores"
     if loss.sizes is not None or loss.empty == 0:
@@ -313,7 +346,7 @@ def _try_sets(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return SetMethod(loss)
 
 
-def _try_block_level(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_block_level(loss: Loss, space: Structure, jobs: int) -> Choice:
     mixed = loss.block_mixture
     if mixed is None or space.partition != mixed[0]:
         return "the scores are not those of the blocks of the loss"
@@ -332,7 +365,7 @@ def _too_many(loss: Loss) -> str | None:
     return None
 
 
-def _try_explicit_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_explicit_full(loss: Loss, space: Structure, jobs: int) -> Choice:
     if not space.one_per_label:
         return "the fast route for listed labels is for full scores"
     if space.width < FAST_FROM:
@@ -340,7 +373,7 @@ def _try_explicit_full(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return _too_many(loss) or ExplicitFullMethod(loss, space, jobs)
 
 
-def _try_pool(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_pool(loss: Loss, space: Structure, jobs: int) -> Choice:
     reason = _too_many(loss)
     if reason is not None:
         return reason
@@ -349,7 +382,7 @@ def _try_pool(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return PoolMethod(loss, space, explicit_problem(loss, space))
 
 
-def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_oracle(loss: Loss, space: Structure, jobs: int) -> Choice:
     try:
         if not expresses(loss, space):
             return "the oracles need scores that express the loss"
@@ -364,13 +397,13 @@ def _try_oracle(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
     return OracleMethod(loss, space, guesses, prover)
 
 
-def _try_bounds(loss: Loss, space: BaseScoreSpace, jobs: int) -> Choice:
+def _try_bounds(loss: Loss, space: Structure, jobs: int) -> Choice:
     if not expresses(loss, space):
         return "Theorem 7 needs scores that express the loss"
     return BoundsMethod(loss, space)
 
 
-METHODS: tuple[Callable[[Loss, BaseScoreSpace, int], Choice], ...] = (
+METHODS: tuple[Callable[[Loss, Structure, int], Choice], ...] = (
     _try_closed_form,
     _try_orbits,
     _try_hamming_full,
@@ -384,9 +417,7 @@ METHODS: tuple[Callable[[Loss, BaseScoreSpace, int], Choice], ...] = (
 )
 
 
-def choose_method(
-    loss: Loss, space: BaseScoreSpace, jobs: int = 1
-) -> tuple[Method, tuple[str, ...]]:
+def choose_method(loss: Loss, space: Structure, jobs: int = 1) -> tuple[Method, tuple[str, ...]]:
     """The first method that accepts, and why the earlier ones did not."""
     refusals: list[str] = []
     for tries in METHODS:
@@ -401,7 +432,7 @@ def choose_method(
 
 
 def restricted_method(
-    loss: Loss, space: BaseScoreSpace, distributions: Distributions | str, jobs: int
+    loss: Loss, space: Structure, distributions: Distributions | str, jobs: int
 ) -> RestrictedMethod:
     """Over some distributions of the truth; raises, in one line, where labels are not listed."""
     if isinstance(distributions, str):

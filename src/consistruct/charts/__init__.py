@@ -1,7 +1,7 @@
 """One chart model for every picture: described as data, drawn by matplotlib or Plotly.
 
-This room knows nothing of the rest of the package: reports, figures of the paper and `H.plot`
-describe what they show as a `Chart`, and the drawing is done here.
+This room knows nothing of the rest of the package: reports and `H.plot` describe what
+they show as a `Chart`, and the drawing is done here.
 """
 
 from consistruct.charts.model import Chart, HeatMap, Mark, Series

@@ -16,7 +16,7 @@ from consistruct.exceptions import ConsistructError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["KINDS", "chart_picture", "draw_chart", "grid_picture", "picture_kind"]
+__all__ = ["KINDS", "chart_picture", "draw_chart", "picture_kind"]
 
 KINDS = ("png", "svg", "pdf")
 DASHES: tuple[Any, ...] = ("-", ":", "--", "-.", (0, (6, 2)), (0, (3, 2)))
@@ -26,7 +26,7 @@ PLAIN: dict[str, Any] = {"parse_math": False}  # a dollar sign in a name starts 
 
 
 def picture_kind(path: str) -> str:
-    """The kind of picture that a file name asks for.
+    """The kind of picture that a file name asks for, which can be drawn here.
 
     >>> picture_kind("curve.PNG")
     'png'
@@ -34,15 +34,27 @@ def picture_kind(path: str) -> str:
     kind = path.rpartition(".")[2].lower()
     if kind not in KINDS:
         raise ConsistructError(f"--plot writes .png, .svg or .pdf files, got {path!r}")
+    _matplotlib()  # before the work, not after it
     return kind
+
+
+def _matplotlib() -> tuple[Any, Any, Any]:
+    """Matplotlib, its figure and its canvas; settings of the user's can keep it from starting."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ValueError as error:
+        reason = str(error).partition(";")[0]
+        raise ConsistructError(
+            f"matplotlib does not start: {reason}; correct MPLBACKEND or the file matplotlibrc"
+        ) from None
+    return mpl, Figure, FigureCanvasAgg
 
 
 def chart_picture(charts: Chart | HeatMap | Sequence[Chart | HeatMap], kind: str) -> bytes:
     """One chart, or several side by side, as ``png``, ``svg`` or ``pdf``."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    mpl, Figure, FigureCanvasAgg = _matplotlib()
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     panels = [charts] if isinstance(charts, Chart | HeatMap) else list(charts)
@@ -66,33 +78,6 @@ def chart_picture(charts: Chart | HeatMap | Sequence[Chart | HeatMap], kind: str
         # no date: the same report gives the same bytes
         metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
         figure.savefig(stream, format=kind, dpi=150, metadata=metadata)
-    return stream.getvalue()
-
-
-def grid_picture(rows: Sequence[Sequence[Chart]], kind: str, title: str) -> bytes:
-    """Charts in rows that share their axes, with one legend for all."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    n_columns = max(map(len, rows))
-    size = (SMALL_PANEL[0] * n_columns + 0.4, SMALL_PANEL[1] * len(rows) + 0.8)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(title, **PLAIN)
-    axes = figure.subplots(len(rows), n_columns, squeeze=False, sharey="row", sharex="col")
-    for number, charts in enumerate(rows):
-        for column, chart in enumerate(charts):
-            ax = axes[number, column]
-            _draw(ax, chart)
-            ax.set_title(chart.title, fontsize="medium", **PLAIN)
-            if column:
-                ax.set_ylabel("")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False
-    )
-    stream = io.BytesIO()
-    figure.savefig(stream, format=kind, dpi=150)
     return stream.getvalue()
 
 

@@ -16,26 +16,25 @@ import typer
 from consistruct.cli.commands import (
     advise,
     analyze,
-    audit,
     check,
     demo,
     doctor,
     evaluate,
     explore,
-    figures,
     learning,
     plan,
     report,
-    simulate,
 )
 from consistruct.cli.failures import (
     BAD_INPUT,
     INTERRUPTED,
     Commands,
+    check_output,
     end_output,
     one_line,
     tell,
 )
+from consistruct.exceptions import ConsistructError
 
 __all__ = ["app", "main"]
 
@@ -74,9 +73,6 @@ demo.register(app)
 analyze.register(app)
 plan.register(app)
 advise.register(app)
-simulate.register(app)
-figures.register(app)
-audit.register(app)
 check.register(app)
 learning.register(app)
 evaluate.register(app)
@@ -84,10 +80,30 @@ report.register(app)
 explore.register(app)
 doctor.register(app)
 
+MOVED = ("audit", "figures", "simulate")  # commands of 0.1 that are about the paper
+
+
+def _moved(context: typer.Context) -> None:
+    name = context.info_name
+    raise ConsistructError(
+        f"{name} is not part of the package any more: in a clone of the repository, run make paper "
+        f"(everything) or python -m paper {name}"
+    )
+
+
+for command in MOVED:
+    app.command(
+        command,
+        hidden=True,
+        add_help_option=False,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(_moved)
+
 
 def main() -> None:
     """Entry point. `Commands` reports failures; bad usage, Ctrl-C and a full disk end here."""
     warnings.showwarning = _show_warning
+    check_output()
     logging.lastResort = _WarningHandler(logging.WARNING)  # there is no other handler
     try:
         code = app(standalone_mode=False)

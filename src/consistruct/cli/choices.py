@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consistruct._validation import read_integer
-from consistruct.cli.output import check_writable
+from consistruct._validation import check_settings, read_integer
 from consistruct.cli.progress import activity
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
@@ -32,9 +31,10 @@ def choose_loss(spec: str, rows: str | None) -> Any:
     """A cost file is read here, because only the command line knows its orientation."""
     if rows not in (None, "pred", "true"):
         raise ValueError(f"--rows must be pred or true, got {rows!r}")
-    if spec.partition(":")[0].strip().lower() == "cost":
-        from consistruct.losses import parse_loss
+    from consistruct.losses import parse_loss
+    from consistruct.losses.registry import names_cost_file
 
+    if names_cost_file(spec):
         return parse_loss(spec, rows=rows)  # type: ignore[arg-type]
     if rows is not None:
         raise ValueError(
@@ -140,7 +140,9 @@ def choose_model(
         )
     if epochs is not None or checkpoint is not None:
         given["solver"] = _stochastic(learner, given, epochs, checkpoint)
-    return model.set_params(**given)
+    model.set_params(**given)
+    check_settings(model)  # before the data are read
+    return model
 
 
 def column_kinds(given: list[str] | None) -> dict[str, str]:
@@ -162,8 +164,8 @@ def prepared_for(model: Any, examples: DataSet) -> Any:
     "auto" prepares the table for each of its models by itself.
     """
     X = examples.X
-    if not isinstance(X, np.ndarray) or model == "auto":
-        return model
+    if not isinstance(X, np.ndarray) or model == "auto" or "rows" not in model.kinds:
+        return model  # learners of queries read tables by themselves
     if X.dtype != object and not np.isnan(X.sum()):
         return model
     from consistruct.learning.models.prepared import Prepared
@@ -178,9 +180,21 @@ def _setting(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise ValueError(f"--set takes name=value, for example --set alpha=0.1, got {text!r}")
     try:
-        return name, json.loads(value)
+        return name, json.loads(value, parse_int=_whole_number)
+    except RecursionError:
+        raise ValueError(f"--set {name}: lists within lists are not nested so deeply") from None
+    except OverflowError as error:
+        raise ValueError(f"--set {name}: {error}") from None
     except ValueError:
         return name, value
+
+
+def _whole_number(text: str) -> int:
+    """Of 64 bits: compiled loops and generators take no longer ones."""
+    try:
+        return read_integer(text)
+    except ValueError as error:
+        raise OverflowError(str(error)) from None
 
 
 def _stochastic(
@@ -195,8 +209,6 @@ def _stochastic(
         )
     from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 
-    if checkpoint is not None:
-        check_writable(checkpoint)
     options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
     return AveragedSGD(checkpoint=None if checkpoint is None else str(checkpoint), **options)
 

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 70 a bug of ours, 13
 
 from __future__ import annotations
 
+import io
 import linecache
 import os
 import sys
@@ -25,10 +26,12 @@ __all__ = [
     "BUG",
     "INTERRUPTED",
     "Commands",
+    "check_output",
     "end_output",
     "is_for_users",
     "is_usage",
     "one_line",
+    "show_exactly",
     "tell",
 ]
 
@@ -103,7 +106,7 @@ def is_for_users(error: Exception) -> bool:
     """Whether an error speaks to the user: a `raise` made it, not a call that failed."""
     if isinstance(error, ConsistructError):
         return True
-    if not isinstance(error, ValueError | TypeError):
+    if not isinstance(error, ValueError | TypeError | ImportError):  # an extra may be missing
         return False
     trace = error.__traceback__
     if trace is None:
@@ -117,6 +120,41 @@ def is_for_users(error: Exception) -> bool:
     if not Path(code.co_filename).is_relative_to(PACKAGE):
         return False
     return linecache.getline(code.co_filename, trace.tb_lineno).lstrip().startswith("raise ")
+
+
+def check_output() -> None:
+    """Refuse a closed standard output, and let any encoding show any text.
+
+    A closed descriptor would be the next file that is opened, and whatever a library prints would
+    go into it: so all three are opened first.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(  # noqa: SIM115
+        2, "w", encoding="utf-8", errors="backslashreplace", closefd=False
+    )
+    if sys.stdout is None:
+        tell("standard output is closed; send it to a file or to /dev/null", BAD_INPUT)
+        sys.exit(BAD_INPUT)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # ε as \u03b5 in ASCII
+
+
+def show_exactly(text: str) -> None:
+    """Print data, which nothing may replace characters of."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"standard output takes {encoding}, which cannot write {text[error.start]!a}; name a "
+            "file with --out, or set PYTHONIOENCODING=utf-8"
+        ) from None
+    typer.echo(text, nl=False)
 
 
 def end_output(code: int) -> int:

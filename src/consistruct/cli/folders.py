@@ -12,8 +12,8 @@ import typer
 
 from consistruct._atomic import atomic_write
 from consistruct.cli.choices import choose_loss, choose_model
+from consistruct.cli.file_checks import folder_checkpoint
 from consistruct.cli.model_data import layout_of
-from consistruct.cli.output import check_distinct, check_writable, loss_file
 from consistruct.cli.progress import byte_bar
 from consistruct.cli.sequences import refuse_options
 
@@ -62,11 +62,12 @@ FIT_OPTIONS = (
     "checkpoint",
     "seed",
     "ignore",
+    "drop_missing_target",
     "as_json",
     *FOLDER_ONLY,
 )
 PREDICT_OPTIONS = ("model", "data", "out", "expected_loss", "as_json")
-EVALUATE_OPTIONS = ("model", "data", "target", "at_most", "as_json")
+EVALUATE_OPTIONS = ("model", "data", "target", "at_most", "drop_missing_target", "as_json")
 REASON = "does not apply to a folder"
 
 
@@ -89,10 +90,12 @@ def fit_folder(
     passes: int,
     n_features: int | None,
     hash_bits: int | None,
+    drop_missing_target: bool,
 ) -> dict[str, Any]:
     """Fit in one pass, with checkpoints; what `fit` prints."""
     from consistruct.distributed import Folder
     from consistruct.distributed import fit_folder as fit
+    from consistruct.learning.encoding.frames import Column, InputColumns
     from consistruct.learning.files.persistence import save
 
     refuse_options(context, FIT_OPTIONS, REASON)
@@ -102,21 +105,17 @@ def fit_folder(
         raise ValueError(
             "--checkpoint and --resume store the sums over a folder, which solver=sgd does not use"
         )
-    kept = None if by_steps else checkpoint or model.with_name(f"{model.name}.checkpoint")
-    check_distinct(model=model, checkpoint=kept)
-    check_writable(model, loss=loss_file(loss))
-    if kept is not None:
-        check_writable(kept, loss=loss_file(loss))
-        if kept.exists() and not resume:
-            raise ValueError(
-                f"there is a checkpoint {kept} of an interrupted fit; continue from it with "
-                "--resume, or delete it"
-            )
+    kept = None if by_steps else checkpoint or folder_checkpoint(model)
+    if kept is not None and kept.exists() and not resume:
+        raise ValueError(
+            f"there is a checkpoint {kept} of an interrupted fit; continue from it with "
+            "--resume, or delete it"
+        )
 
     def folder(**part: Any) -> Folder:
         return Folder(
             data, target=target or (), ignore=ignore or (), n_features=n_features,
-            hash_bits=hash_bits, **part,
+            hash_bits=hash_bits, drop_missing_target=drop_missing_target, **part,
         )  # fmt: skip
 
     source = folder(without=held_out)
@@ -140,6 +139,9 @@ def fit_folder(
                 f"consistruct: the sums so far are in {kept}; continue with --resume", err=True
             )
         raise
+    names = source.columns.features
+    if names is not None and source.columns.hash_bits is None:  # hashed columns have no names
+        estimator.columns_ = InputColumns(tuple(Column(name, "number") for name in names))
     save(estimator, model, notes={"layout": source.layout.as_dict()})
     if kept is not None:
         kept.unlink(missing_ok=True)
@@ -188,8 +190,6 @@ def predict_folder(
     refuse_options(context, PREDICT_OPTIONS, REASON)
     if out is None:
         raise ValueError("predictions of a folder are written to a file; name it with --out")
-    if out.resolve().is_relative_to(data.resolve()):
-        raise ValueError(f"cannot write {out}: it is in the folder that this command reads")
     layout = layout_of(stored, model)
     folder = Folder(data, like=layout, with_target=False)
     count = 0
@@ -210,14 +210,24 @@ def predict_folder(
 
 
 def evaluate_folder(
-    context: typer.Context, stored: ModelFile, model: Path, data: Path, target: list[str] | None
+    context: typer.Context,
+    stored: ModelFile,
+    model: Path,
+    data: Path,
+    target: list[str] | None,
+    drop_missing_target: bool,
 ) -> dict[str, Any]:
     """The mean task loss over all files; what `evaluate` prints."""
     from consistruct.distributed import Folder
     from consistruct.distributed import evaluate_folder as evaluate
 
     refuse_options(context, EVALUATE_OPTIONS, REASON)
-    folder = Folder(data, target=target or (), like=layout_of(stored, model))
+    folder = Folder(
+        data,
+        target=target or (),
+        like=layout_of(stored, model),
+        drop_missing_target=drop_missing_target,
+    )
     with byte_bar(f"evaluating {data.name}/") as progress:
         score = evaluate(stored.estimator, folder, progress=progress)
     return {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
 __all__ = [
     "columns_of",
     "format_of",
+    "keep_columns",
     "layout_of",
     "notes_of",
     "of_metric",
@@ -35,6 +36,7 @@ def read_like_training(
     target: list[str] | None,
     part: str | None,
     format: str | None,  # noqa: A002
+    drop_missing_target: bool = False,
 ) -> tuple[DataSet, Layout]:
     """Rows with truths, read as the model's training file was."""
     from consistruct.learning.files.data import read_data
@@ -43,7 +45,7 @@ def read_like_training(
     with activity(f"reading {data.name}"):
         examples = read_data(
             data, format=format or format_of(layout, data), target=target or (), part=part,
-            like=layout,
+            like=layout, drop_missing_target=drop_missing_target,
         )  # fmt: skip
     return examples, layout
 
@@ -73,18 +75,77 @@ def layout_of(stored: ModelFile, path: Path) -> Layout:
     """How the training file was laid out, as the model file notes it."""
     from consistruct.learning.files.data import Layout
 
+    columns = getattr(_inner(stored.estimator), "columns_", None)
     try:
-        return Layout.from_dict(stored.notes["layout"])
+        layout = Layout.from_dict(stored.notes["layout"])
     except (KeyError, TypeError, AttributeError):
-        raise ModelFileError(
-            f"{path} does not say which columns it was fitted on; it was saved from Python, "
-            f"where load(path).predict(X) takes arrays"
-        ) from None
+        if columns is None or not _reads_files(_inner(stored.estimator)):
+            raise ModelFileError(
+                f"{path} does not say which columns it was fitted on; it was saved from Python, "
+                f"where load(path).predict(X) takes arrays and frames"
+            ) from None
+        layout = _layout_of_columns(stored.estimator, columns)
+    if columns is None:
+        return layout
+    plain = set(columns.kinds) == {"number"} and layout.complete
+    return dataclasses.replace(
+        layout,
+        feature_names=columns.names if columns.named else None,
+        kinds=None if plain else columns.kinds,
+    )
+
+
+def _reads_files(estimator: Any) -> bool:
+    """Whether rows of a file can take the place of the frame that an estimator was fitted on."""
+    columns = estimator.columns_
+    rows = getattr(getattr(estimator, "kind_", None), "name", "") == "rows"
+    # steps of scikit-learn that were fitted on a frame know its columns by name and type
+    by_frame = estimator.model_.wants_frames and set(columns.kinds) != {"number"}
+    return rows and columns.named and "duration" not in columns.kinds and not by_frame
+
+
+def _layout_of_columns(estimator: Any, columns: Any) -> Layout:
+    """The layout of a model that was fitted on a frame and saved from Python."""
+    from consistruct.learning.files.data import Layout
+
+    inner = _inner(estimator)
+    # the reader finds columns by name, so that scikit-learn need not warn of arrays without names
+    vars(inner).pop("feature_names_in_", None)
+    classes = getattr(inner, "classes_", None)
+    kinds = {"b": "int", "i": "int", "u": "int", "f": "float"}
+    return Layout(
+        "csv",
+        len(columns.columns),
+        truth_kind=None if classes is None else kinds.get(classes.dtype.kind, "str"),
+        formats=tuple(c.decimal or c.date_format or "" for c in columns.columns),
+        missing=columns.missing,
+        complete=False,
+    )
+
+
+def keep_columns(estimator: Any, examples: DataSet) -> None:
+    """Store the columns of the training file in the estimator, which then takes frames by name."""
+    from consistruct.learning.encoding.frames import InputColumns
+
+    layout, inner = examples.layout, _inner(estimator)
+    if layout.feature_names is not None or layout.kinds is not None:
+        known = InputColumns.of_array(
+            examples.X, layout.feature_names, layout.kinds, layout.formats, layout.missing
+        )
+        encoded = getattr(getattr(inner, "columns_", None), "encoded", False)
+        inner.columns_ = dataclasses.replace(known, encoded=encoded)
+
+
+def _inner(estimator: Any) -> Any:
+    """The estimator that reads rows, inside one that controls its risk."""
+    return getattr(estimator, "estimator_", estimator)
 
 
 def notes_of(examples: DataSet) -> dict[str, Any]:
     """What a model file keeps of the file that the model was fitted on."""
-    notes: dict[str, Any] = {"layout": examples.layout.as_dict()}
+    complete = examples.layout.kinds is None
+    layout = dataclasses.replace(examples.layout, feature_names=None, kinds=None, complete=complete)
+    notes: dict[str, Any] = {"layout": layout.as_dict()}
     if examples.columns:
         notes["table"] = [dataclasses.asdict(note) for note in examples.columns]
     return notes

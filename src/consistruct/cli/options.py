@@ -11,6 +11,9 @@ __all__ = [
     "AsJson",
     "CostRows",
     "DataFile",
+    "DateFormat",
+    "Decimal",
+    "DropMissingTarget",
     "Figures",
     "Format",
     "Groups",
@@ -18,10 +21,12 @@ __all__ = [
     "HtmlPage",
     "Labels",
     "LabelsAt",
+    "Missing",
     "ModelPath",
     "Part",
     "QBound",
     "Radius",
+    "Seed",
     "TagScheme",
     "Target",
     "Template",
@@ -49,6 +54,22 @@ Target = Annotated[
         "header (-1 is the last column). In an .npz file: name of the member."
     ),
 ]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(help="Word for a missing cell besides NA, nan, ? and empty: --missing unknown."),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal sign of numbers where cells such as 1,862 leave it open: . or ,"),
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(help="How dates are written where 07/12/2023 leaves it open: %d/%m/%Y."),
+]
+DropMissingTarget = Annotated[
+    bool,
+    typer.Option("--drop-missing-target", help="Leave out rows without a truth."),
+]
 Labels = Annotated[
     str | None,
     typer.Option(help="ARFF: how many attributes are labels, or a Mulan label file (.xml)."),
@@ -67,7 +88,11 @@ Transitions = Annotated[
     typer.Option(help="Column file: shared, or features (each edge has its own scores)."),
 ]
 TagScheme = Annotated[
-    str | None, typer.Option(help="Column file: bio or iobes, forbids tags that break the scheme.")
+    str | None,
+    typer.Option(
+        help="Column file: bio (its variant iob1 is recognized) or iobes; forbids tags that break "
+        "the scheme."
+    ),
 ]
 HashBits = Annotated[
     int | None,
@@ -76,6 +101,7 @@ HashBits = Annotated[
 Groups = Annotated[str | None, typer.Option(help="Column with the query or group.")]
 CostRows = Annotated[str, typer.Option(help="What the rows of a cost file are: pred or true.")]
 Radius = Annotated[float, typer.Option(help="R, the largest norm of the features.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 QBound = Annotated[
     float, typer.Option(help="Q, the sum of the norms of the conditional probabilities.")
 ]

@@ -108,7 +108,7 @@ def worst_case_of(
 
     from consistruct.guarantees import default_accuracy, sample_complexity
     from consistruct.losses.metrics import asked_metric
-    from consistruct.scores.spec import parse_scores
+    from consistruct.structures import parse_scores
 
     if asked_metric(pilot.estimator.loss) is not None:
         return "a metric that is not an average over examples has none"

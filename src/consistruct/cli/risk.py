@@ -31,8 +31,9 @@ Risk = Annotated[
 Confidence = Annotated[
     float | None,
     typer.Option(
-        help="With --risk: probability that the promise holds over the choice of the rows set "
-        "aside, such as 0.9; default: it holds on average over them."
+        help="With --risk: one minus the probability, over the choice of the rows set aside, that "
+        "predictions are given whose loss exceeds it, such as 0.9; default: it holds on average "
+        "over them."
     ),
 ]
 PolicyName = Annotated[

@@ -12,7 +12,6 @@ import typer
 from consistruct._budgets import irregular_file, unreadable_table
 from consistruct._validation import read_integer
 from consistruct.cli.choices import choose_model
-from consistruct.cli.output import check_distinct, check_writable
 from consistruct.cli.progress import activity
 from consistruct.exceptions import DataFileError, ModelFileError
 
@@ -120,12 +119,9 @@ def fit_columns(
 
     text, column = _read_layout(template, target)
     assert template is not None
-    check_distinct(model=model, checkpoint=checkpoint)
-    check_writable(model, data=data, template=template)
     if learner not in ("auto", "chain"):
         raise ValueError(f"column files need --learner chain, got --learner {learner}")
     if checkpoint is not None:
-        check_writable(checkpoint, data=data, template=template)
         parameters["checkpoint"] = str(checkpoint)
     if epochs is not None:
         parameters["max_epochs"] = epochs

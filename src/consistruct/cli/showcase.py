@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from pathlib import Path
 
 import typer
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from consistruct import losses, scores
+from consistruct import losses, structures
 from consistruct.calibration import calibration_function
 from consistruct.charts import chart_picture
 from consistruct.cli.report_files import write_file
@@ -28,7 +29,7 @@ from consistruct.report import (
 )
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.learning.wording import learning_sections
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["show"]
 
@@ -43,6 +44,7 @@ INTRUSION = losses.CostMatrix(
     ],
     ("normal", "probe", "DoS", "U2R", "R2L"),
     ("normal", "probe", "DoS", "U2R", "R2L"),
+    rows="pred",
 )
 
 # what a row (the prediction) costs if a column is true
@@ -50,15 +52,16 @@ TRIAGE = losses.CostMatrix(
     [[0, 3, 8, 20], [1, 0, 3, 8], [2, 1, 0, 3], [3, 2, 1, 0]],
     ("stable", "watch", "treat", "urgent"),
     ("stable", "watch", "treat", "urgent"),
+    rows="pred",
 )
 GAPS = 0.05  # share of cells that are left out of the table
 
 # how the table calls a loss and its scores, and what they are
-CASES: tuple[tuple[str, str, Loss, BaseScoreSpace | str | None], ...] = (
+CASES: tuple[tuple[str, str, Loss, Structure | str | None], ...] = (
     ("0-1, 10 classes", "per label", losses.ZeroOne(10), None),
     ("wrong block of 4", "per block", losses.Block((25,) * 4), None),
     ("mixed, 4 blocks", "per label", losses.Mixed((5,) * 4, 0.1), None),
-    ("mixed, 4 blocks", "per block", losses.Mixed((5,) * 4, 0.1), scores.Blocks((5,) * 4)),
+    ("mixed, 4 blocks", "per block", losses.Mixed((5,) * 4, 0.1), structures.Blocks((5,) * 4)),
     ("Hamming, 1000 bits", "per bit", losses.Hamming(1000), None),
     ("Hamming, 1000 bits", "per label", losses.Hamming(1000), "full"),
     ("intrusion costs", "per label", INTRUSION, None),
@@ -130,7 +133,9 @@ def _learn(console: Console, folder: Path) -> list[Path]:
     from consistruct.learning.files.data import read_data
 
     paths = _write_patients(folder)
-    train, test = (read_data(path, target=["level"]) for path in paths)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # dropped columns: the table below has them
+        train, test = (read_data(path, target=["level"]) for path in paths)
     console.print(
         "\n[bold]A raw table: 442 patients, four levels of urgency and their costs[/bold]"
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._threads import alone
 from consistruct._validation import check_count
 from consistruct.distributed.dask import added_surveys, dask_module, partitions, tree_reduced
 from consistruct.learning.encoding.kinds import generator
@@ -119,6 +120,7 @@ def _labels_of(y: Any) -> Survey | None:
     return survey_batch(Batch(np.zeros((len(labels), 1)), labels), size=0)
 
 
+@alone()
 def _stepped(steps: Steps, seed: int | None, X: Any, y: Any, *weight: Any) -> Steps:
     """A copy that has seen one more partition; `seed` begins a shard."""
     found = copy.deepcopy(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
+from consistruct._budgets import FILES
 from consistruct.distributed.hashing import (
     BITS,
     Entries,
@@ -22,14 +24,27 @@ from consistruct.distributed.hashing import (
     hashed_words,
 )
 from consistruct.exceptions import DataFileError
-from consistruct.learning.files.data.base import Layout, Request, bad, safe_integers
+from consistruct.learning.encoding.text_columns import (
+    EXACT,
+)
+from consistruct.learning.files.data.base import (
+    Layout,
+    Request,
+    bad,
+    check_gaps,
+    safe_integers,
+    word_array,
+)
 from consistruct.learning.files.data.columns import choose_columns
+from consistruct.learning.files.data.tables import decoded_bytes, missing_rows
 
 __all__ = ["Columns", "batches_of"]
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 BLOCK_BYTES = 2**24  # of a CSV file that are parsed at a time
 READ_AHEAD = 1  # batches: more would be memory
+# how pyarrow says which cell of a CSV file is no number: its column, counted from 0, and its text
+_NO_NUMBER = re.compile(r"In CSV column #(\d+):.* error to double: invalid value '(.*?)'")
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,8 @@ class Columns:
     zero_based: bool | None = None
     kinds: tuple[str, ...] | None = None  # of the features where they are hashed
     hash_bits: int | None = None
+    whole: frozenset[str] = frozenset()  # features whose first cells are whole numbers
+    drop_missing_target: bool = False
 
     @classmethod
     def of(
@@ -54,6 +71,7 @@ class Columns:
         with_target: bool,
         n_features: int | None,
         hash_bits: int | None,
+        drop: bool = False,
     ) -> Columns:
         """Chosen by the first file; the others must have them too."""
         bits = hash_bits if like is None else like.hash_bits
@@ -73,7 +91,7 @@ class Columns:
             if target or ignore:
                 raise DataFileError("svmlight files have no named columns; omit --target")
             zero_based = False if like is None else bool(like.zero_based)
-            return cls(None, (), width, zero_based, hash_bits=bits)
+            return cls(None, (), width, zero_based, hash_bits=bits, drop_missing_target=drop)
         schema = _dataset(file, kind, None).schema
         names = schema.names
         request = Request(target=target, ignore=ignore, like=like, with_target=with_target)
@@ -81,11 +99,12 @@ class Columns:
         features = tuple(names[place] for place in found.features)
         targets = tuple(names[place] for place in found.target)
         if bits is None:
-            return cls(features, targets, len(features))
+            whole = frozenset(n for n in features if _is_whole(schema.field(n).type))
+            return cls(features, targets, len(features), whole=whole, drop_missing_target=drop)
         kinds = tuple(_kind(file, schema.field(name)) for name in features)
         if like is not None and like.kinds is not None:
             kinds = like.kinds
-        return cls(features, targets, 2**bits, None, kinds, bits)
+        return cls(features, targets, 2**bits, None, kinds, bits, drop_missing_target=drop)
 
 
 def batches_of(
@@ -110,18 +129,26 @@ def batches_of(
             batch_readahead=READ_AHEAD,
             fragment_readahead=READ_AHEAD,
         )
-        start = 0
+        start, budget = 0, FILES.inflated(file.stat().st_size)
         for batch in scanned:
-            if not batch.num_rows:
-                continue
-            if columns.hash_bits is not None and features:
-                X = _hashed(batch, columns)
-            else:
-                X = _matrix(file, batch, names if features else (), start)
-            yield X, _truths(file, batch, columns.target, start)
+            if sum(map(decoded_bytes, batch.columns)) > budget:
+                raise bad(
+                    file,
+                    f"{batch.num_rows} of its rows would take more than {budget} bytes of memory, "
+                    "the most that is read from a file of this size",
+                )
+            kept = _with_truths(file, batch, columns, start)
             start += batch.num_rows
+            if not kept.num_rows:
+                continue
+            first = start - batch.num_rows
+            if columns.hash_bits is not None and features:
+                X = _hashed(kept, columns)
+            else:
+                X = _matrix(file, kept, names if features else (), first, columns.whole)
+            yield X, _truths(file, kept, columns.target)
     except (pyarrow.ArrowException, OSError) as error:
-        raise bad(file, f"cannot be read ({str(error).splitlines()[0]})") from None
+        raise _unreadable(file, kind, columns, error) from None
 
 
 def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
@@ -129,6 +156,7 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
         import pyarrow
         import pyarrow.csv
         import pyarrow.dataset as datasets
+        import pyarrow.parquet
     except ImportError:
         raise DataFileError(
             f"{file}: folders need pyarrow; install it with: pip install 'consistruct[io]'"
@@ -137,7 +165,13 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
         if kind == "parquet":
             # pages as they are needed, not whole row groups ahead: a fraction of the memory
             lazily = datasets.ParquetFragmentScanOptions(pre_buffer=False)
-            style = datasets.ParquetFileFormat(default_fragment_scan_options=lazily)
+            # words that repeat stay a dictionary: decoded, a kilobyte of them can take gigabytes
+            schema = pyarrow.parquet.read_schema(file)
+            words = [field.name for field in schema if _is_text(field.type)]
+            style = datasets.ParquetFileFormat(
+                read_options=datasets.ParquetReadOptions(dictionary_columns=words),
+                default_fragment_scan_options=lazily,
+            )
             return datasets.dataset(str(file), format=style)
         types = {}
         if columns is not None:  # numbers where numbers must be, truths as they are written
@@ -152,11 +186,39 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
         )
         return datasets.dataset(str(file), format=style)
     except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise bad(file, f"is not a {kind} file ({reason})") from None
+        raise _unreadable(file, kind, columns, error) from None
 
 
-def _matrix(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any]:
+def _unreadable(file: Path, kind: str, columns: Columns | None, error: Exception) -> Exception:
+    """What is wrong with a file, in one line; a cell that is no number is named with its column."""
+    reason = str(error).splitlines()[0]
+    found = _NO_NUMBER.search(reason)
+    if found is None or columns is None:
+        return bad(file, f"is not a {kind} file that can be read ({reason})")
+    name = _dataset(file, kind, None).schema.names[int(found[1])]
+    return bad(
+        file,
+        f"column {name!r} must contain a number, got {found[2][:40]!r}; the columns of a folder "
+        f"are read as numbers with a decimal point: convert it, leave it out with --ignore {name}, "
+        "or hash it (--hash-bits 18 --learner ridge --set solver=sgd)",
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind))
+
+
+def _is_whole(kind: Any) -> bool:
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_integer(kind))
+
+
+def _matrix(
+    file: Path, batch: Any, names: tuple[str, ...], start: int, whole: frozenset[str]
+) -> NDArray[Any]:
     """Columns side by side, (n, d), as memory has them; float32 if all of them are."""
     import pyarrow.types as kinds
 
@@ -175,7 +237,21 @@ def _matrix(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArr
         column = batch.column(name)
         _no_nulls(file, column, name, start)
         X[:, place] = column.to_numpy(zero_copy_only=False)
+        if name in whole:
+            _refuse_long(file, name, column, X[:, place])
     return X
+
+
+def _refuse_long(file: Path, name: str, column: Any, floats: NDArray[Any]) -> None:
+    """Refuse whole numbers that floats do not hold: different ones would become equal."""
+    for row in np.flatnonzero(np.abs(floats) >= EXACT).tolist():
+        exact = column[row].as_py()  # of a CSV file a float already
+        if isinstance(exact, float) or int(floats[row]) != exact:
+            raise bad(
+                file,
+                f"column {name!r} contains {exact:.0f}, a whole number beyond 2^53, which no "
+                f"float holds exactly (an identifier?); leave it out with --ignore {name}",
+            )
 
 
 def _kind(file: Path, field: Any) -> str:
@@ -219,13 +295,23 @@ def _hashed(batch: Any, columns: Columns) -> Any:
     return hashed_rows(entries(), batch.num_rows, columns.hash_bits)
 
 
-def _truths(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArray[Any] | None:
+def _with_truths(file: Path, batch: Any, columns: Columns, start: int) -> Any:
+    """The rows whose truths are all there; others are refused unless they are to be dropped."""
+    gone = np.zeros(batch.num_rows, dtype=bool)
+    for name in columns.target:
+        here = missing_rows(batch.column(name))
+        gaps = [(start + row + 1, name) for row in np.flatnonzero(here).tolist()]
+        check_gaps(file, gaps, "row", Request(drop_missing_target=columns.drop_missing_target))
+        gone |= here
+    return batch.filter(~gone) if gone.any() else batch
+
+
+def _truths(file: Path, batch: Any, names: tuple[str, ...]) -> NDArray[Any] | None:
     import pyarrow.types as kinds
 
     found = []
     for name in names:
         column = batch.column(name)
-        _no_nulls(file, column, name, start)
         kind = column.type
         if kinds.is_dictionary(kind):
             column, kind = column.dictionary_decode(), kind.value_type
@@ -235,7 +321,7 @@ def _truths(file: Path, batch: Any, names: tuple[str, ...], start: int) -> NDArr
         elif kinds.is_floating(kind):
             found.append(values.astype(np.float64))
         elif kinds.is_string(kind) or kinds.is_large_string(kind):
-            found.append(np.char.strip(values.astype(np.str_)))
+            found.append(np.char.strip(word_array(file, values.tolist())))
         else:
             raise bad(file, f"column {name!r} has type {kind}; classes are numbers or strings")
     if not found:
@@ -252,6 +338,7 @@ def _no_nulls(file: Path, column: Any, name: str, start: int) -> None:
 
 
 def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, NDArray[Any] | None]]:
+    start = 0
     with file.open("rb") as stream:
         while lines := list(islice(stream, rows)):
             try:
@@ -262,6 +349,12 @@ def _svmlight(file: Path, columns: Columns, rows: int) -> Iterator[tuple[Any, ND
                 )
             except ValueError as error:
                 raise bad(file, f"is not an svmlight file with these columns ({error})") from None
+            gone = np.isnan(y)
+            gaps = [(start + row + 1, "label") for row in np.flatnonzero(gone).tolist()]
+            check_gaps(file, gaps, "row", Request(drop_missing_target=columns.drop_missing_target))
+            start += len(y)
+            if gone.any():
+                X, y = X[~gone], y[~gone]
             if X.shape[0]:
                 # beyond 2^53 a double is no longer one whole number
                 whole = (y == np.rint(y)).all() and (np.abs(y) < 2.0**53).all()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._threads import alone
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.encoding.kinds import generator
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
@@ -154,26 +155,24 @@ def _row_blocks(array: Any) -> list[Any]:
 
 
 def _one_row(estimator: Any) -> Any:
-    row = np.zeros((1, estimator.n_features_in_))
     if not hasattr(estimator, "feature_names_in_"):
-        return row
-    import pandas as pd
-
-    return pd.DataFrame(row, columns=list(estimator.feature_names_in_))
+        return np.zeros((1, estimator.n_features_in_))
+    return [dict.fromkeys(estimator.feature_names_in_, 0.0)]
 
 
 # --- what runs on workers ---
 
 
+@alone()
 def _survey(X: Any, y: Any, *rest: Any) -> Survey | None:
     *weight, size, seed = rest
-    batch = Batch(X, np.asarray(y), *map(np.asarray, weight))
-    return survey_batch(batch, size=size, seed=seed) if len(batch.y) else None
+    return survey_batch(Batch(X, y, *weight), size=size, seed=seed) if len(y) else None
 
 
+@alone()
 def _summarise(plan: Plan, X: Any, y: Any, *weight: Any) -> Summary | None:
     passed = plan.start()
-    rows = passed.add(Batch(X, np.asarray(y), *map(np.asarray, weight))) if len(y) else 0
+    rows = passed.add(Batch(X, y, *weight)) if len(y) else 0
     return passed.summary() if rows else None
 
 
@@ -191,6 +190,7 @@ def _added(parts: list[Any]) -> Any:
     return sum(found[1:], found[0]) if found else None
 
 
+@alone()
 def _applied(estimator: Any, method: str, X: Any) -> Any:
     if not len(X):
         return getattr(estimator, method)(_one_row(estimator))[:0]

@@ -55,6 +55,8 @@ class Folder:
         Put all features, numbers and words, into 2^hash_bits columns by a hash of their names (and
         words): for more columns or words than can be listed. For models trained by SGD.
     batch_rows : int
+    drop_missing_target : bool
+        Leave out rows without a truth, which are refused otherwise.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Folder:
         n_features: int | None = None,
         hash_bits: int | None = None,
         batch_rows: int = BATCH_ROWS,
+        drop_missing_target: bool = False,
     ) -> None:
         self.path = Path(path)
         self.files = _files(self.path, only, without)
@@ -86,7 +89,7 @@ class Folder:
         self.batch_rows = batch_rows
         self.columns = Columns.of(
             self.files[0], self.format, tuple(target), tuple(ignore), like, with_target,
-            n_features, hash_bits,
+            n_features, hash_bits, drop_missing_target,
         )  # fmt: skip
         self.truth_kind: str | None = None if like is None else like.truth_kind
 

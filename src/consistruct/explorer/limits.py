@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from consistruct._budgets import SPECS
+from consistruct._threads import cores
 
 __all__ = ["Limits"]
 
@@ -54,7 +55,7 @@ class Limits:
     log2_labels: int = 4096
     seconds: float = 120.0
     memory_bytes: int = 4 * 2**30
-    workers: int = 3
+    workers: int = field(default_factory=lambda: min(3, cores()))
     waiting: int = 16
     matrices: int = 64
     results: int = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -41,8 +42,8 @@ class Upload:
         table = self.matrix()
         if not metric:
             return table
-        costs = parse_metric(metric).linearised(table.M)
-        return CostMatrix(costs.M, table.pred_names, table.true_names)
+        costs = parse_metric(metric).linearised(table.M, rows="pred")
+        return dataclasses.replace(table, M=costs.M, rows="pred")
 
 
 class Matrices:

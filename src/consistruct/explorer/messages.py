@@ -59,9 +59,9 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
         lambda m: f"ε must be at most {m[1]}, the largest excess risk of this loss, got {m[2]}",
     ),
     (
-        r"not symmetric and does not say whether its rows",
-        "the costs are not symmetric and the file does not say whether its rows are predictions "
-        "or truths; choose one in the menu “Its rows are”",
+        r"and does not say whether its rows are",
+        "the costs are not symmetric in their names and the file does not say whether its rows are "
+        "predictions or truths; choose one in the menu “Its rows are”",
     ),
     (
         r"unknown loss '([^']*)' in the spec '[^']*'(; did you mean [\w-]+\?)?",

@@ -25,7 +25,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from consistruct._threads import at_most
-from consistruct.calibration import CalibrationFunction, LabelOrderWarning, calibration_function
+from consistruct.calibration import (
+    CalibrationFunction,
+    LabelOrderWarning,
+    RankWarning,
+    calibration_function,
+)
 from consistruct.exceptions import ConsistructError, describe_count
 from consistruct.explorer.files import render
 from consistruct.explorer.matrices import Upload
@@ -37,7 +42,7 @@ from consistruct.report import CalibrationReport, Section, calibration_report
 from consistruct.report.calibration.charts import calibration_figures
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.formats import label_text, log_text
-from consistruct.scores.spec import parse_scores
+from consistruct.structures import parse_scores
 
 __all__ = ["Analyst", "main"]
 
@@ -107,7 +112,8 @@ class Analyst:
         # own scores are those that the surrogate is trained with
         scores = None if setting.scores == "own" else parse_scores(setting.scores, loss)
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", LabelOrderWarning)
+            for kind in (LabelOrderWarning, RankWarning):
+                warnings.simplefilter("always", kind)
             curve = calibration_function(loss, scores, setting.surrogate, setting.decoding)
         return curve, [str(warning.message) for warning in caught]
 

@@ -10,21 +10,7 @@ from consistruct.guarantees.constants import Accuracy, default_accuracy
 from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.data_constants import optimum_norm
 from consistruct.guarantees.families import low_rank_truncations
-from consistruct.guarantees.figure import Figure, Line, Panel
-from consistruct.guarantees.figure_data import FIGURES, figure_data
 from consistruct.guarantees.plan_table import PlanRow, plan_table
-from consistruct.guarantees.simulation import (
-    VARIANTS,
-    HardnessFit,
-    HardnessRow,
-    HardnessStudy,
-    LearningCurve,
-    LearningPoint,
-    SyntheticProblem,
-    hardness_study,
-    learning_curve,
-    synthetic_problem,
-)
 from consistruct.guarantees.surrogate_choice import (
     SurrogateAdvice,
     SurrogateGuarantee,
@@ -35,41 +21,26 @@ if _TYPE_CHECKING:
     from consistruct.guarantees.forecasts import Forecast, PowerLaw, RowsNeeded, forecast
 
 __all__ = [
-    "FIGURES",
-    "VARIANTS",
     "Accuracy",
     "Advice",
     "FamilyGuarantee",
-    "Figure",
     "Forecast",
     "GuaranteeColumn",
-    "HardnessFit",
-    "HardnessRow",
-    "HardnessStudy",
-    "LearningCurve",
-    "LearningPoint",
-    "Line",
-    "Panel",
     "PlanRow",
     "PowerLaw",
     "RowsNeeded",
     "SampleComplexity",
     "SurrogateAdvice",
     "SurrogateGuarantee",
-    "SyntheticProblem",
     "advise",
     "choose_surrogate",
     "crossing_point",
     "default_accuracy",
-    "figure_data",
     "forecast",
-    "hardness_study",
-    "learning_curve",
     "low_rank_truncations",
     "optimum_norm",
     "plan_table",
     "sample_complexity",
-    "synthetic_problem",
 ]
 
 _REFITTING = ("Forecast", "PowerLaw", "RowsNeeded", "forecast")

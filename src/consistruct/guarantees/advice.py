@@ -17,7 +17,7 @@ from consistruct.guarantees.crossing import crossing_point
 from consistruct.guarantees.families import Family, score_families
 from consistruct.guarantees.surrogate_choice import SurrogateAdvice, choose_surrogate
 from consistruct.losses.base import Loss, as_loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["Advice", "FamilyGuarantee", "advise"]
 
@@ -46,7 +46,7 @@ class FamilyGuarantee:
     """
 
     name: str
-    scores: BaseScoreSpace
+    scores: Structure
     rank: int
     n_predictable: int
     consistency_level: float
@@ -100,7 +100,7 @@ def advise(
     *,
     n_samples: int | None = None,
     eps: float | None = None,
-    candidates: Sequence[BaseScoreSpace] = (),
+    candidates: Sequence[Structure] = (),
     radius: float = 1.0,
     q_bound: float = 1.0,
     total: bool = False,

@@ -19,7 +19,7 @@ from consistruct.guarantees.constants import (
 )
 from consistruct.guarantees.data_constants import read_data_constants
 from consistruct.losses.base import Loss, as_loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = [
     "GuaranteeColumn",
@@ -103,7 +103,7 @@ class SampleComplexity:
     """
 
     loss: Loss
-    scores: BaseScoreSpace
+    scores: Structure
     eps: float
     eps_reason: str
     radius: float
@@ -120,7 +120,7 @@ class SampleComplexity:
 
 def sample_complexity(
     loss: Loss | str,
-    scores: BaseScoreSpace | str | ArrayLike | None = None,
+    scores: Structure | str | ArrayLike | None = None,
     *,
     eps: float | None = None,
     radius: float = 1.0,

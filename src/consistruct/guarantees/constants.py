@@ -28,13 +28,13 @@ from numpy.typing import ArrayLike
 
 from consistruct.calibration import Envelope
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.proofs.base import short_text
 from consistruct.exceptions import ConsistructError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores import Orthonormalised
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Orthonormalized, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = [
     "Accuracy",
@@ -96,9 +96,7 @@ class DataConstants:
         return "" if self.radius is None else ", the largest norm among the given features"
 
 
-def paper_constants(
-    loss: Loss, space: BaseScoreSpace, *, radius: float, q_bound: float
-) -> Constants:
+def paper_constants(loss: Loss, space: Structure, *, radius: float, q_bound: float) -> Constants:
     """D = √r·Lmax·Q/√λ_min(Ḡ), M = λ_max(Ḡ)·D·R² + √λ_max(Ḡ)·Lmax·R, factor 2.
 
     λ_min is the smallest non-zero eigenvalue: the paper's σ_min²/k, of which it forgets "non-zero".
@@ -122,7 +120,7 @@ def paper_constants(
 
 
 def sharp_constants(
-    loss: Loss, space: BaseScoreSpace, *, radius: float, q_bound: float, data: DataConstants
+    loss: Loss, space: Structure, *, radius: float, q_bound: float, data: DataConstants
 ) -> Constants:
     """D = B·Q, M = D·R² + B·R in an orthonormal centred basis, from W = 0.
 
@@ -173,7 +171,7 @@ def samples_gap(envelope: Envelope, eps: ArrayLike) -> Any:
     return (1 + envelope.gap(eps)) ** 2 - 1
 
 
-def log_gram_range(space: BaseScoreSpace) -> tuple[float, float]:
+def log_gram_range(space: Structure) -> tuple[float, float]:
     """log of the smallest non-zero and of the largest eigenvalue of Ḡ."""
     if space.one_per_label and space.measure == "uniform":
         log_share = -math.log(space.width)
@@ -185,7 +183,7 @@ def log_gram_range(space: BaseScoreSpace) -> tuple[float, float]:
     return math.log(values[-1]), math.log(values[0])
 
 
-def _paper_basis(loss: Loss, space: BaseScoreSpace) -> tuple[float, float, str]:
+def _paper_basis(loss: Loss, space: Structure) -> tuple[float, float, str]:
     """log λ_min, log λ_max and a word on the basis F that the paper uses for these scores."""
     if loss.wrong_parts is not None and space.separate_states == 2:
         # F = [½·1, h^(1) … h^(T)]: 4Ḡ has λ_min·λ_max = 1 and λ_min + λ_max = T + 2
@@ -228,7 +226,7 @@ class TargetNorm:
         return self.log_square / 2
 
 
-def target_norm(loss: Loss, space: BaseScoreSpace) -> TargetNorm:
+def target_norm(loss: Loss, space: Structure) -> TargetNorm:
     """B = max_y ‖u_y‖ in the centred orthonormal basis of the scores.
 
     Exact for 0-1, block, mixed and Hamming losses of any size and for every listed loss; otherwise
@@ -261,7 +259,7 @@ def target_norm(loss: Loss, space: BaseScoreSpace) -> TargetNorm:
     return TargetNorm(log_square, False, f"B² ≤ {share:g}·Lmax², too many labels to list")
 
 
-def squared_target_norms(loss: Loss, space: BaseScoreSpace, true: ArrayLike) -> FloatArray:
+def squared_target_norms(loss: Loss, space: Structure, true: ArrayLike) -> FloatArray:
     """‖u_y‖² of given truths, (n,): no enumeration where the scores express the loss."""
     if not expresses(loss, space):
         return _listed(loss, space)[loss.truths.index(true).astype(np.int64)]
@@ -272,7 +270,7 @@ def squared_target_norms(loss: Loss, space: BaseScoreSpace, true: ArrayLike) -> 
     return np.asarray(np.maximum(square, 0.0), dtype=np.float64)
 
 
-def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
+def _structured(loss: Loss, space: Structure) -> float | None:
     """log B² without listing anything, or None."""
     if isinstance(loss, Combination) and len(loss.terms) == 1:
         weight, inner = loss.terms[0]
@@ -313,14 +311,14 @@ def _structured(loss: Loss, space: BaseScoreSpace) -> float | None:
     return _log_fraction(max(variance(s) for s in set(partition.block_sizes)))
 
 
-def _listed(loss: Loss, space: BaseScoreSpace) -> FloatArray:
+def _listed(loss: Loss, space: Structure) -> FloatArray:
     """‖u_y‖² of every truth, (m,), from the loss matrix."""
     L = loss.matrix()
     weights = space.predictions.weights()
     mean = weights @ L
     if space.one_per_label:
         return np.asarray(weights @ (L - mean) ** 2, dtype=np.float64)
-    basis = Orthonormalised(space).matrix()
+    basis = Orthonormalized(space).matrix()
     if space.contains_constant:
         L = L - mean
     return np.asarray(((basis.T @ (weights[:, None] * L)) ** 2).sum(axis=0), dtype=np.float64)
@@ -389,7 +387,7 @@ def default_accuracy(
         reason = f"a tenth of {price:.3g}, what the best constant prediction loses {where}"
     if level > 0:
         eps += level
-        reason += f", above the consistency level {level:g} of these scores"
+        reason += f", above the consistency level {short_text(level)} of these scores"
     if eps > max_eps:
         return Accuracy(max_eps, "the largest possible excess risk")
     return Accuracy(eps, reason)
@@ -414,7 +412,7 @@ def _best_constant(loss: Loss, truths: LabelArray) -> LabelArray:
     """decode(−mean target), or the best of some predictions where nothing decodes."""
     try:
         mean = dense_target(loss.target(truths)).mean(axis=0)
-        return np.asarray(loss.score_space.decoder()(-mean[None])[0])
+        return np.asarray(loss.score_space.decode(-mean[None])[0])
     except ConsistructError:  # more labels than can be listed, and no structure
         tried = loss.predictions.sample(TRIED, np.random.default_rng(1))
         prices = [loss(_repeated(one, len(truths)), truths).mean() for one in tried]

@@ -21,7 +21,7 @@ def crossing_point(
     --------
     >>> import consistruct as cs
     >>> loss = cs.losses.Mixed((5,) * 20, 0.1)
-    >>> blocks = cs.calibration_function(loss, cs.scores.Blocks((5,) * 20))
+    >>> blocks = cs.calibration_function(loss, cs.structures.Blocks((5,) * 20))
     >>> round(crossing_point(cs.calibration_function(loss), blocks), 4)
     0.0929
     """

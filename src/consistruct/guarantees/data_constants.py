@@ -11,14 +11,14 @@ from consistruct._validation import check_number
 from consistruct.guarantees.constants import DataConstants, squared_target_norms
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["optimum_norm", "read_data_constants"]
 
 
 def read_data_constants(
     loss: Loss,
-    space: BaseScoreSpace,
+    space: Structure,
     *,
     features: ArrayLike | None,
     true: ArrayLike | None,
@@ -53,7 +53,7 @@ def read_data_constants(
     return DataConstants(math.sqrt(square.max()), optimum_norm, gradient_second_moment, sample)
 
 
-def optimum_norm(space: BaseScoreSpace, weights: ArrayLike) -> float:
+def optimum_norm(space: Structure, weights: ArrayLike) -> float:
     """‖W‖_HS in the orthonormal centred basis of the scores: D of a fitted model.
 
     Parameters
@@ -65,7 +65,7 @@ def optimum_norm(space: BaseScoreSpace, weights: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from consistruct.scores import Full
+    >>> from consistruct.structures import Full
     >>> float(optimum_norm(Full(2), [[3.0, 1.0]]))   # constants count for nothing: ±1 is left
     1.0
     """

@@ -9,11 +9,10 @@ import numpy as np
 import scipy  # its submodules are imported on use
 from numpy.typing import NDArray
 
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.scores import Blocks, Dense, Full
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Blocks, Dense, Full, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["Family", "block_merges", "low_rank_truncations", "score_families"]
 
@@ -26,10 +25,10 @@ class Family:
     """A score space and where it comes from."""
 
     name: str
-    scores: BaseScoreSpace
+    scores: Structure
 
 
-def score_families(loss: Loss, candidates: Iterable[BaseScoreSpace] = ()) -> tuple[Family, ...]:
+def score_families(loss: Loss, candidates: Iterable[Structure] = ()) -> tuple[Family, ...]:
     """All families worth comparing, equal ones once; listed losses only have the searched ones."""
     own = "full scores (own span)" if loss.score_space.one_per_label else "own span"
     found = [Family(own, loss.score_space), Family("full scores", Full(loss))]
@@ -37,7 +36,7 @@ def score_families(loss: Loss, candidates: Iterable[BaseScoreSpace] = ()) -> tup
     if all(size is not None and size <= ENUMERATION_LIMIT for size in sizes):
         found += block_merges(loss) + low_rank_truncations(loss)
     found += [Family(f"candidate {n}", space) for n, space in enumerate(candidates)]
-    unique: dict[BaseScoreSpace, Family] = {}
+    unique: dict[Structure, Family] = {}
     for family in found:
         unique.setdefault(family.scores, family)
     return tuple(unique.values())
@@ -67,7 +66,7 @@ def low_rank_truncations(loss: Loss, *, limit: int | None = MAX_PER_KIND) -> lis
     return [Family(f"rank {m + 1}", _space(loss, basis[:, :m])) for m in sorted(cuts[:limit])]
 
 
-def _space(loss: Loss, contrasts: FloatArray) -> BaseScoreSpace:
+def _space(loss: Loss, contrasts: FloatArray) -> Structure:
     """Scores [1, contrasts], with rows equal up to rounding made exactly equal."""
     tree = scipy.cluster.hierarchy.linkage(
         scipy.spatial.distance.pdist(contrasts), method="complete"

@@ -108,7 +108,8 @@ def _evaluate(
         )
     if eps > function.max_eps:
         raise ConsistructError(
-            f"no excess risk is above {function.max_eps:g}, so there is nothing to prove at {eps:g}"
+            f"no excess risk is above {function.max_eps:.17g}, so there is nothing to prove at "
+            f"{eps}"
         )
     curve = compare_surrogates(loss, ((surrogate, decoding),), [eps]).curves[0]
     point, draws = curve.points[0], curve.draws[0]

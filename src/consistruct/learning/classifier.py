@@ -10,14 +10,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
+from consistruct._threads import within_cores
 from consistruct._validation import on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.costs import (
     CostLabels,
     cost_tensor,
     example_costs,
-    loss_with_rows,
 )
+from consistruct.learning.encoding.fitted_classes import class_columns, encode_again
+from consistruct.learning.encoding.frames import as_array, label_names, labels_by_name
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -25,7 +27,15 @@ from consistruct.learning.encoding.kinds import (
     combined_weight,
     table_inputs,
 )
-from consistruct.learning.encoding.labels import encode_again, order_of, over_parts, prepare_labels
+from consistruct.learning.encoding.labels import (
+    UNSEEN,
+    ClassLabels,
+    lookup_codes,
+    order_of,
+    over_parts,
+    prepare_labels,
+)
+from consistruct.learning.encoding.missing import refuse_missing_truths
 from consistruct.learning.estimator import TargetEstimator, has_probabilities, lazily, streams
 from consistruct.learning.example_costs import ExampleCosts
 from consistruct.learning.models.base import TargetModel
@@ -64,7 +74,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         metric needs them, no recalibration for other models.
     class_weight : dict or "balanced", optional
     time_limit : float, optional
-        Seconds after which model="auto" starts no further model.
+        Seconds that model="auto" may take; its first, fastest model is always fitted.
     random_state : int, RandomState or Generator, optional
     n_jobs : int, optional
         Fits that run at a time; the answer does not depend on it.
@@ -72,15 +82,16 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         1 shows progress through `logging`, 2 details. Whatever it is, fits of more than two seconds
         show a bar in terminals and notebooks.
     rows : "pred" or "true", optional
-        What the rows of a table of costs are, where it does not say so itself: in `CostMatrix` rows
-        are predictions, in scikit-learn's confusion matrices truths.
+        What the rows of a table of costs are, or of ``costs=`` of shape (n, k, k). Required unless
+        it is symmetric or says so itself. scikit-learn's confusion matrices have truths as rows.
 
     Attributes
     ----------
     classes_ : array
-        Class labels (for label matrices: 0..T−1, the columns).
+        Class labels, sorted, whatever the order of the names of the loss is (for label matrices:
+        0..T−1, the columns).
     loss_ : Loss
-        With the sizes found in y.
+        With the sizes found in y; its classes are in its own order.
     model_ : fitted model
     statistic_ : Statistic
         What the model estimates the mean of.
@@ -93,7 +104,8 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     metric_ : Metric
         With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
-        What each decision costs: rows are predictions, columns truths, in units of the metric.
+        What each decision costs: rows are predictions, columns truths, both in the order of
+        `classes_`, in units of the metric.
         (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart
         or a rule is drawn at random.
     metric_estimate_ : float
@@ -109,7 +121,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     >>> import consistruct as cs
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> costs = cs.losses.CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]])
+    >>> costs = cs.losses.CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]], rows="pred")
     >>> model = cs.TaskLossClassifier(costs, cs.models.Ridge()).fit(X, y)
     >>> model.predict(X[:2])
     array([0, 0])
@@ -144,6 +156,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         tags.target_tags.multi_output = over_parts(self.loss)
         return tags
 
+    @within_cores
     def fit(
         self,
         X: Any,
@@ -204,14 +217,15 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         loss, metric = self.loss, self._metric()
         if metric is not None:
             loss = loss_to_fit(metric, y)
-        elif self.rows is not None:
-            loss = loss_with_rows(loss, self.rows)
+        elif self.rows is not None and costs is None:
+            loss = self.loss_as_given()
         if costs is not None:
             self._refuse_two_losses()
             classes = np.unique(y)
-            tensor = cost_tensor(costs, len(y), len(classes))
+            tensor = cost_tensor(costs, len(y), len(classes), self.rows)
             mean = tensor.mean(axis=0)
-            loss = CostMatrix(mean - mean.min(axis=0))  # gains are negative costs
+            gains_too = mean - mean.min(axis=0)  # gains are negative costs
+            loss = CostMatrix(gains_too, rows="pred")
             self.example_costs_ = True
         found, encoding, codes = prepare_labels(
             loss, y, structured=False, order=order, asked=metric
@@ -221,6 +235,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         return Examples(Rows(found, encoding), X, codes, weight, checked_groups(groups, len(codes)))
 
     @streams  # type: ignore[untyped-decorator]
+    @within_cores
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass of averaged SGD over a batch; features are chosen on the first batch.
 
@@ -249,7 +264,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         y = self._checked_labels(X, y)
         if first:
             loss, encoding, codes = prepare_labels(
-                loss_with_rows(self.loss, self.rows),
+                self.loss_as_given(),
                 y,
                 classes=classes if y.ndim == 1 else None,
                 structured=False,
@@ -264,13 +279,16 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         return self
 
     def _checked_labels(self, X: Any, y: Any) -> Any:
-        y = on_host(y)
+        if not hasattr(self, "label_columns_"):  # the first batch
+            self.label_columns_ = label_names(y)
+        y = as_array(on_host(labels_by_name(self, y)))
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         if not hasattr(y, "todense"):
             _refuse_lists(y)
+            refuse_missing_truths(y)
             y = _check_y(y, multi_output=True)
         _refuse_odd_labels(y)
         check_classification_targets(y)
@@ -313,9 +331,15 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         Returns
         -------
         probabilities : (n, classes) array
+            Columns in the order of `classes_`.
         """
         expected = self.recalibration_.for_reports(self.model_.expected(self._read(X)))
-        return self.statistic_.project(expected)
+        probabilities = self.statistic_.project(expected)
+        if not isinstance(self.label_encoding_, ClassLabels):
+            return probabilities
+        columns = class_columns(self.label_encoding_)
+        ordered = np.array_equal(columns, np.arange(len(columns)))
+        return probabilities if ordered else probabilities[:, columns]
 
     def task_losses(self, X: Any, y: Any = None, costs: Any = None) -> FloatArray:
         """Task loss of each row, (n,); a truth never seen in training counts as wrong.
@@ -337,9 +361,10 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         labels = self.label_encoding_
         if np.ndim(costs) == 3:
             chosen = self._prices(X, costs).argmin(axis=1)
-            codes = labels.encode(y, self.loss_)
-            tensor = cost_tensor(costs, len(chosen), len(self.classes_))
-            return tensor[np.arange(len(chosen)), chosen, codes]
+            codes = lookup_codes(as_array(y), self.classes_)
+            tensor = cost_tensor(costs, len(chosen), len(self.classes_), self.rows)
+            seen = tensor[np.arange(len(chosen)), chosen, codes]
+            return np.where(codes == UNSEEN, tensor.max(axis=(1, 2)), seen)
         if not isinstance(labels, CostLabels):
             raise ValueError("costs= is only for models fitted with costs=; pass y instead")
         return super().task_losses(X, example_costs(costs, None, labels.predictions)[0])
@@ -375,9 +400,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         Returns
         -------
         scores : array
-            Minus the expected loss as decisions use it: (n, k), one column per prediction; (n,)
-            for two classes, positive for the second; (n, T) for label matrices judged part by
-            part, positive where the label is predicted.
+            Minus the expected loss as decisions use it: (n, k), one column per class in the order
+            of `classes_`; (n,) for two classes, positive for the second; (n, T) for label matrices
+            judged part by part, positive where the label is predicted.
         """
         inputs = self._read(X)
         self._require_estimates("decision_function")
@@ -394,7 +419,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
                 "decision_function",
                 "expected_target returns what its decisions are based on",
             )
-        scores = -self.statistic_.expected_losses(expected)[:, : len(self.classes_)]
+        scores = -self._prediction_losses(expected)[:, : len(self.classes_)]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 

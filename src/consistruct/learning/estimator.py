@@ -19,8 +19,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._progress import showing
+from consistruct._threads import libraries_for, within_cores
 from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.fitted_classes import prediction_columns
+from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_truths
 from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.models import make_model
@@ -83,7 +86,8 @@ def lazily(method: Answer) -> Answer:
     def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         engine = _engine_of(X)
         if engine is None:
-            return method(self, X, *args, **options)
+            with libraries_for(X):
+                return method(self, X, *args, **options)
         given = {f"argument {place}": value for place, value in enumerate(args, 2)}
         _refuse_without_engine(**given, **options)
         return engine.predict(self, X, method.__name__)
@@ -219,7 +223,7 @@ class TargetEstimator(LossParameters):
     ) -> None:
         """Learn from left-out estimates: the model's own, or those of `cv` folds."""
         self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
-        if examples.kind.name != "rows" or not self.model_.estimates:
+        if examples.kind.name == "queries" or not self.model_.estimates:
             return
         if self._asked_to_recalibrate():
             left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
@@ -229,14 +233,18 @@ class TargetEstimator(LossParameters):
             except CapabilityError:  # nothing is known of rows that the model did not see
                 return
         values = self.statistic_.values(examples.truths)
-        mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
+        if examples.kind.name == "sequences":
+            mean = values.values.mean(axis=0)
+        else:
+            mean = np.asarray(values.T @ examples.weight).ravel() / examples.weight.sum()
         self.recalibration_, compared = recalibrate(
             self.statistic_,
             left.expected,
             take_truths(examples.truths, left.rows),
             examples.weight[left.rows],
             mean,
-            # probabilities of classifiers, and means of several, are right as they are
+            codes=left.codes,
+            # what a Stack averages has been corrected one by one
             powers=self.model_.shrinks or self._asked_to_recalibrate(),
         )
         self.path_.update(compared)
@@ -373,6 +381,7 @@ class TargetEstimator(LossParameters):
         inputs = self._read(X, groups)
         return self.kind_.present(inputs, self._codes(inputs))
 
+    @within_cores
     def expected_target(self, X: Any, groups: Any = None) -> Any:
         """ū(x) = E[target(y) | x], (n, width of the loss's scores): all that a decision needs.
 
@@ -389,9 +398,10 @@ class TargetEstimator(LossParameters):
 
     @lazily
     def expected_losses(self, X: Any) -> FloatArray:
-        """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
+        """Expected loss of every prediction, (n, k): the sorted classes, then other predictions.
 
-        Estimated by the model, recalibrated on left-out rows, never outside the range of the loss.
+        Other predictions, such as abstaining, are in the order of the loss. Estimated by the model,
+        recalibrated on out-of-fold predictions, never outside the range of the loss.
         Predictions are those of the least price, unless left-out rows proved a contrast better
         (`recalibration_`): prices are told without it.
 
@@ -408,9 +418,15 @@ class TargetEstimator(LossParameters):
 
         def answer(part: Any) -> FloatArray:
             expected = self.recalibration_.for_reports(self.model_.expected(part))
-            return self._in_range(self.statistic_.expected_losses(expected))
+            return self._in_range(self._prediction_losses(expected))
 
         return np.asarray(self._in_chunks(inputs, answer))
+
+    def _prediction_losses(self, expected: Any) -> FloatArray:
+        """Expected losses by the order of `classes_`, whatever the order of the loss is."""
+        losses = self.statistic_.expected_losses(expected)
+        columns = prediction_columns(self.kind_.labels)
+        return losses if columns is None else losses[:, columns]
 
     @lazily
     def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:
@@ -442,6 +458,7 @@ class TargetEstimator(LossParameters):
         low, high = self.loss_.value_range
         return np.clip(losses, low, high)
 
+    @within_cores
     def task_losses(self, X: Any, y: Any, groups: Any = None) -> FloatArray:
         """Task loss of each example, (n,); a truth never seen in training counts as wrong.
 
@@ -456,7 +473,7 @@ class TargetEstimator(LossParameters):
             One per row, sequence or query.
         """
         inputs = self._read(X, groups)
-        return self.kind_.losses(inputs, self._codes(inputs), y)
+        return self.kind_.losses(inputs, self._codes(inputs), labels_by_name(self, y))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
         """Minus the mean task loss: greater is better, 0 is perfect.

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from consistruct._validation import check_loss_matrix
 from consistruct.learning.encoding.costs import CostLabels, cost_tensor, example_costs
+from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -28,6 +29,7 @@ class ExampleCosts:
 
     loss: Any
     class_weight: Any
+    rows: Any
     classes_: Any
     predict_proba: Any
 
@@ -36,7 +38,7 @@ class ExampleCosts:
     ) -> Examples:
         self._refuse_two_losses()
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(as_array(y), warn=True)
             check_consistent_length(X, y)
         elif self.class_weight is not None:
             raise ValueError("class_weight needs y, the classes of the rows, got y=None")
@@ -71,5 +73,5 @@ class ExampleCosts:
         """Σ_t p(t | x) costs[c, t] of every row, (n, k)."""
         self._require_costs(costs, "predict(X, costs=…)")
         probabilities = self.predict_proba(X)
-        tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1])
+        tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1], self.rows)
         return np.einsum("nkm,nm->nk", tensor, probabilities)

@@ -9,7 +9,8 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
-from consistruct.learning.encoding.costs import cost_table, is_cost_table
+from consistruct.learning.encoding.costs import loss_with_rows
+from consistruct.learning.encoding.frames import label_names, labels_in_order
 from consistruct.learning.encoding.labels import (
     ClassLabels,
     LabelEncoding,
@@ -67,7 +68,9 @@ __all__ = [
 ]
 
 
-def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> FloatArray:
+def task_losses(
+    y_true: Any, y_pred: Any, *, loss: Any, rows: str | None = None, groups: Any = None
+) -> FloatArray:
     """Loss of each example, or of each query, (n,).
 
     Parameters
@@ -77,6 +80,8 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
         best) of all items with `groups`, or lists with an array per query.
     loss : Loss, str or table of costs
         A spec takes its sizes from both label arrays together.
+    rows : "pred" or "true", optional
+        What the rows of a table of costs are, where it does not say so itself.
     groups : (N,) array, optional
         The query of each item, or the size of each query, for ranking losses.
 
@@ -92,6 +97,8 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
     >>> task_losses([1, 0, 0, 0, 1], [2, 1, 3, 1, 2], loss="precision_at::1", groups=[3, 2])
     array([1., 1.])
     """
+    loss = loss_with_rows(loss, rows)
+    y_pred = labels_in_order(y_pred, label_names(y_true), "y_pred")
     if takes_queries(loss, y_pred, y_true, groups) or _are_queries(loss, y_pred):
         return query_losses(y_true, y_pred, loss, groups)
     if len(y_true) != len(y_pred):
@@ -120,7 +127,13 @@ def task_losses(y_true: Any, y_pred: Any, *, loss: Any, groups: Any = None) -> F
 
 
 def task_loss(
-    y_true: Any, y_pred: Any, *, loss: Any, sample_weight: Any = None, groups: Any = None
+    y_true: Any,
+    y_pred: Any,
+    *,
+    loss: Any,
+    rows: str | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
 ) -> float:
     """Mean loss.
 
@@ -128,6 +141,8 @@ def task_loss(
     ----------
     y_true, y_pred : (n,) or (n, …) arrays, or lists
     loss : Loss, str or table of costs
+    rows : "pred" or "true", optional
+        What the rows of a table of costs are, where it does not say so itself.
     sample_weight : (n,) array, optional
         Of the examples or queries.
     groups : (N,) array, optional
@@ -143,7 +158,7 @@ def task_loss(
     >>> task_loss([0, 1, 4], [0, 2, 1], loss="ordinal:5")
     1.3333333333333333
     """
-    values = task_losses(y_true, y_pred, loss=loss, groups=groups)
+    values = task_losses(y_true, y_pred, loss=loss, rows=rows, groups=groups)
     return float(np.average(values, weights=sample_weight))
 
 
@@ -167,11 +182,12 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     --------
     >>> from consistruct.learning.metrics import metric_value
     >>> metric_value(["a", "b", "b", "c"], ["a", "b", "c", "c"], metric="macro-f1")
-    0.7777777777777777
+    0.7777777777777778
     """
     found = asked_metric(metric)
     if found is None:
         raise ValueError(f"{metric!r} is not a metric; use task_loss for losses")
+    y_pred = labels_in_order(y_pred, label_names(y_true), "y_pred")
     true, pred = np.asarray(y_true), np.asarray(y_pred)
     if true.shape != pred.shape:
         raise ValueError(
@@ -230,6 +246,8 @@ class TaskLossScorer(Member):
     ----------
     loss : Loss, str or table of costs
         Or a metric such as "macro-f1", whose value is the score.
+    rows : "pred" or "true", optional
+        What the rows of a table of costs are, where it does not say so itself.
 
     Examples
     --------
@@ -243,6 +261,7 @@ class TaskLossScorer(Member):
     """
 
     loss: Any
+    rows: str | None = None
 
     def __call__(
         self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
@@ -254,36 +273,35 @@ class TaskLossScorer(Member):
         return -float(np.average(values, weights=sample_weight))
 
     def _losses(self, estimator: Any, X: Any, y: Any, groups: Any) -> FloatArray:
+        loss = loss_with_rows(self.loss, self.rows)
         kind = getattr(getattr(estimator, "kind_", None), "name", "")
         if kind == "sequences":  # judged by the Hamming family, whatever its number of states
             return np.asarray(estimator.task_losses(X, y, groups))
         if kind == "queries":
             if groups is None and not is_query_list(X):
                 groups = np.zeros(len(y), dtype=np.int64)  # one query
-            return query_losses(y, estimator.predict(X, groups), self.loss, groups)
+            return query_losses(y, estimator.predict(X, groups), loss, groups)
         if groups is not None:
-            return losses_of_scores(y, estimator.predict(X), self.loss, groups)
+            return losses_of_scores(y, estimator.predict(X), loss, groups)
         pred = estimator.predict(X)
         encoding = getattr(estimator, "label_encoding_", None)
         if encoding is None:
-            return task_losses(y, pred, loss=self.loss)
-        loss = self.loss
+            return task_losses(y, pred, loss=loss)
         if isinstance(encoding, SetLabels):
             return task_losses(y, pred, loss=loss)
-        if isinstance(loss, str):
+        classes = getattr(encoding, "classes", None)
+        if isinstance(encoding, ClassLabels):
+            # the names of the loss may be in another order than those that the model was fitted for
+            loss, encoding, _ = prepare_labels(loss, classes, structured=False, order=classes)
+        elif isinstance(loss, str):
             known = _known_labels(encoding, estimator, y)
-            order = getattr(encoding, "classes", None)
-            loss = prepare_labels(loss, known, structured=np.ndim(known) != 1, order=order)[0]
-        elif is_cost_table(loss):
-            loss = cost_table(loss)
+            loss = prepare_labels(loss, known, structured=np.ndim(known) != 1, order=classes)[0]
         codes = _prediction_codes(encoding, np.asarray(pred), loss)
         return encoding.losses(loss, codes, y)
 
 
 def _known_labels(encoding: LabelEncoding, estimator: Any, y: Any) -> Any:
     """Labels that tell the sizes of a loss spec as the estimator saw them."""
-    if isinstance(encoding, ClassLabels):
-        return encoding.classes
     if isinstance(encoding, CandidateLabels):
         return [[label] for label in encoding.classes.tolist()]
     if isinstance(encoding, OrderLabels):

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._members import Member
 from consistruct.learning.encoding.costs import loss_with_rows
+from consistruct.learning.encoding.fitted_classes import loss_in_code_order
 from consistruct.learning.encoding.kinds import Kind
-from consistruct.learning.encoding.labels import check_same_classes
 from consistruct.learning.recalibration import Recalibration
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import parse_loss
@@ -72,10 +72,16 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
     def stored_parameters(self) -> dict[str, Any]:
         """Parameters as a model file keeps them: a table of costs becomes a loss."""
         params: dict[str, Any] = super().get_params(deep=False)
-        params["loss"] = loss_with_rows(params["loss"], params.get("rows"))
+        if hasattr(self, "example_costs_"):
+            return params  # rows are those of the costs that come with new examples
+        params["loss"] = self.loss_as_given()
         if "rows" in params:
             params["rows"] = None  # the loss has its rows where they belong
         return params
+
+    def loss_as_given(self) -> Any:
+        """Return the parameter `loss`; a table of costs, or a file of them, is read by `rows`."""
+        return loss_with_rows(self.loss, getattr(self, "rows", None))
 
     def set_loss(self, loss: Any, *, rows: Any = None) -> Self:
         """Judge and decide by another loss from now on, without fitting again.
@@ -86,6 +92,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         Parameters
         ----------
         loss : Loss, str or table of costs
+            Matched with `classes_` by the names of its classes; without names, in that order.
         rows : "pred" or "true", optional
             What the rows of a table of costs are, where it does not say so itself.
 
@@ -103,7 +110,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if isinstance(loss, str):
             size = self.loss_.truths.size
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
-        check_same_classes(loss, self.kind_.labels)
+        loss = loss_in_code_order(loss, self.kind_.labels)
         statistic, kind = self.statistic_.with_loss(loss), self.kind_.with_loss(loss)
         self.loss = self.loss_ = loss
         self.statistic_, self.kind_ = statistic, kind

@@ -17,13 +17,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from consistruct.exceptions import ConsistructError
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
 from consistruct.losses.metrics import Metric, asked_metric
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import Ragged
 
 __all__ = ["Refits", "nested_refits"]
 

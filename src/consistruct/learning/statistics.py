@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 from consistruct._members import Member
 from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.surrogates import QuadraticSurrogate
 
 __all__ = [
@@ -77,7 +77,7 @@ class Statistic(Member, ABC):
     # --- with a default ---
 
     @property
-    def score_space(self) -> BaseScoreSpace | None:
+    def score_space(self) -> Structure | None:
         """The scores in whose coordinates τ is written; None for what is no target."""
         return None
 
@@ -95,7 +95,7 @@ class Statistic(Member, ABC):
 
     def decode(self, expected: FloatArray) -> LabelArray:
         """The prediction of least expected loss, (n, *label shape)."""
-        return self.loss.score_space.decoder()(-self.target(self.project(expected)))
+        return self.loss.score_space.decode(-self.target(self.project(expected)))
 
     def expected_loss(self, expected: FloatArray, pred: LabelArray) -> FloatArray:
         """E[L(ŷ, y) | x] of given predictions, (n,)."""
@@ -146,7 +146,7 @@ class TargetValues(Statistic):
     """
 
     loss: Loss
-    scores: BaseScoreSpace | None = None
+    scores: Structure | None = None
 
     @cached_property
     def surrogate(self) -> QuadraticSurrogate:
@@ -154,7 +154,7 @@ class TargetValues(Statistic):
         return QuadraticSurrogate(self.loss, self.scores)
 
     @property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self.surrogate.score_space
 
     @cached_property
@@ -208,7 +208,7 @@ class TargetValues(Statistic):
         return np.full(len(expected), self.constant_offset)
 
     def decode(self, expected: FloatArray) -> LabelArray:
-        return self.score_space.decoder()(-self.scores_part(expected))
+        return self.score_space.decode(-self.scores_part(expected))
 
     def part_scores(self, expected: FloatArray) -> FloatArray | None:
         if self.score_space.separate_states != 2:
@@ -248,7 +248,7 @@ class ClassProbabilities(Statistic):
     --------
     >>> import numpy as np
     >>> from consistruct.losses import CostMatrix
-    >>> statistic = ClassProbabilities(CostMatrix([[0, 10], [1, 0]]))
+    >>> statistic = ClassProbabilities(CostMatrix([[0, 10], [1, 0]], rows="pred"))
     >>> statistic.decode(np.array([[0.8, 0.2]])), statistic.expected_losses(np.array([[0.8, 0.2]]))
     (array([1]), array([[2. , 0.8]]))
     """

@@ -8,7 +8,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from consistruct._threads import within_cores
 from consistruct._validation import on_host
+from consistruct.learning.encoding.fitted_classes import encode_again
+from consistruct.learning.encoding.frames import as_array, label_names, labels_by_name
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -18,12 +21,12 @@ from consistruct.learning.encoding.kinds import (
     table_inputs,
 )
 from consistruct.learning.encoding.labels import (
-    encode_again,
     order_of,
     over_classes,
     prepare_labels,
     takes_any_labels,
 )
+from consistruct.learning.encoding.missing import refuse_missing_truths
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
 from consistruct.learning.encoding.sequences import (
     read_batch,
@@ -112,6 +115,7 @@ class StructuredPredictor(TargetEstimator):
         tags.target_tags.multi_output = True
         return tags
 
+    @within_cores
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn from inputs and structured labels.
 
@@ -236,22 +240,27 @@ class StructuredPredictor(TargetEstimator):
     def predict_marginals(self, X: Any, groups: Any = None) -> Any:
         """P(tag of each token), a list of (T_i, s) arrays; flat with `groups`. Needs log loss.
 
+        Recalibrated on left-out sequences.
+
         Parameters
         ----------
         X, groups
             As in `fit`.
         """
         inputs = self._read(X, groups)
-        marginals = self.model_.marginals(inputs)
+        marginals = self.recalibration_.for_reports(self.model_.marginals(inputs))
         return marginals.values if groups is not None else list(marginals)
 
     def _checked_labels(self, X: Any, y: Any) -> Any:
-        y = on_host(y)
+        if not hasattr(self, "label_columns_"):  # the first batch
+            self.label_columns_ = label_names(y)
+        y = as_array(on_host(labels_by_name(self, y)), complete=not takes_any_labels(self.loss))
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         if not takes_any_labels(self.loss):
+            refuse_missing_truths(y)
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
             )

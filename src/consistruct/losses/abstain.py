@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import frozen_array
 from consistruct._validation import check_count, check_number
-from consistruct.labels import Classes
 from consistruct.losses.base import Sizes
 from consistruct.losses.matrix import MatrixLoss, require_listable
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.structures import Classes
 
 __all__ = ["Abstain"]
 

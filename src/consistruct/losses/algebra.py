@@ -17,11 +17,10 @@ from consistruct.exceptions import (
     NotInSpanError,
     TooManyLabelsError,
 )
-from consistruct.labels import Ragged
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.matrix import span_of
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, LinearMap, Target
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Ragged, Structure
 
 __all__ = ["Combination", "mixture"]
 
@@ -79,7 +78,7 @@ class Combination(Loss):
         return " + ".join(f"{weight!r} * {loss!r}" for weight, loss in self.terms)
 
     @cached_property
-    def _joint(self) -> tuple[BaseScoreSpace, list[LinearMap] | None, FloatArray | None]:
+    def _joint(self) -> tuple[Structure, list[LinearMap] | None, FloatArray | None]:
         """Common space, and either the map of every term into it or the targets of all truths."""
         for candidate in dict.fromkeys(loss.score_space for _, loss in self.terms):
             try:
@@ -97,7 +96,7 @@ class Combination(Loss):
         return space, None, targets
 
     @property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self._joint[0]
 
     @property

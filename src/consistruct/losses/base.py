@@ -13,15 +13,14 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, LossSpecError
-from consistruct.labels import Ragged
-from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.labels.partition import Partition
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Ragged, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
+from consistruct.structures.classes import Partition
 
 if TYPE_CHECKING:
-    from consistruct.decoding.oracles import Oracle
     from consistruct.losses.algebra import Combination
+    from consistruct.structures import Oracle
 
 __all__ = ["Loss", "Sizes", "as_loss", "dense_target", "minus_one_hot"]
 
@@ -58,7 +57,7 @@ class Loss(Member, ABC):
 
     @property
     @abstractmethod
-    def score_space(self) -> BaseScoreSpace: ...
+    def score_space(self) -> Structure: ...
 
     @property
     @abstractmethod
@@ -257,7 +256,7 @@ def as_loss(loss: Loss | str) -> Loss:
     if not isinstance(loss, Loss):
         raise TypeError(
             f"loss must be a consistruct loss or a spec such as 'zero-one:3', got "
-            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix"
+            f"{type(loss).__name__}; wrap a matrix in losses.CostMatrix(M, rows='pred' or 'true')"
         )
     return loss
 

@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike
 from consistruct._members import ArrayField
 from consistruct._validation import check_number
 from consistruct.exceptions import LossSpecError
-from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, number_field
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
-from consistruct.scores import Blocks, Full
-from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.spec import block_sizes
+from consistruct.structures import Blocks, Full, Structure
+from consistruct.structures.classes import Partition, block_sizes
 
 __all__ = ["Block", "Mixed"]
 
@@ -141,7 +139,7 @@ class Mixed(Loss):
         return self.block.partition
 
     @cached_property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self.block.score_space if self.eta == 0 else self._full
 
     @cached_property

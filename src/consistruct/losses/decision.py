@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
-from consistruct.decoding.oracles import ORACLES, Custom, Feasible, Oracle
 from consistruct.exceptions import CapabilityError, LossSpecError
-from consistruct.labels import CostVectorSet
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores.decisions import Decisions
+from consistruct.structures import ORACLES, CostVectorSet, Decisions, Feasible, Oracle
+from consistruct.structures.decisions import Custom
 
 __all__ = ["Decision"]
 
@@ -39,7 +38,7 @@ class Decision(Loss):
     Parameters
     ----------
     oracle : Oracle or callable
-        One of `consistruct.oracles`, or a function (n, d) costs -> (n, d) decisions.
+        One of `consistruct.structures`, or a function (n, d) costs -> (n, d) decisions.
     n_costs : int, optional
         d; the ready-made oracles know it.
     sense : {"min", "max"}
@@ -68,7 +67,7 @@ class Decision(Loss):
     --------
     >>> import numpy as np
     >>> from consistruct.losses import Decision
-    >>> from consistruct.oracles import GridPath, Knapsack
+    >>> from consistruct.structures import GridPath, Knapsack
     >>> loss = Decision(GridPath(2, 2))        # columns: right, down, down, right
     >>> loss([[1, 0, 1, 0]], [[1.0, 2.0, 2.0, 0.5]])
     array([0.5])

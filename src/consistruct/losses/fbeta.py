@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
-from consistruct.labels import Ragged, Subsets
-from consistruct.labels.subsets import check_set_sizes
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
-from consistruct.scores import SetSizes
+from consistruct.structures import Ragged, SetSizes, Subsets
+from consistruct.structures.sets import check_set_sizes
 
 __all__ = ["FBeta"]
 

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count
 from consistruct.exceptions import CapabilityError, FamilyError, LossSpecError
-from consistruct.labels import Product, Ragged
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, check_most, count_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
-from consistruct.scores import Separable
+from consistruct.structures import Product, Ragged, Separable
 
 __all__ = ["Hamming"]
 

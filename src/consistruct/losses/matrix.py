@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -15,15 +15,31 @@ from numpy.typing import ArrayLike
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_loss_matrix
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Classes
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
-from consistruct.scores import Dense, Full
-from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.gram import dense_limit
+from consistruct.structures import Classes, Dense, Full, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
+from consistruct.structures.operators import dense_limit
 
-__all__ = ["CostMatrix", "MatrixLoss", "corner", "lookup", "orient", "require_listable", "span_of"]
+__all__ = [
+    "Axis",
+    "CostMatrix",
+    "MatrixLoss",
+    "corner",
+    "lookup",
+    "orient",
+    "require_listable",
+    "rows_as_predictions",
+    "span_of",
+]
+
+# truths whose largest costs differ by more than this are put on one scale before the span is found:
+# a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
+ALIKE = 2.0**20
+
+# truths whose largest costs differ by more than this are put on one scale before the span is found:
+# a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
+ALIKE = 2.0**20
 
 Axis = Literal["pred", "true"]
 AXIS_WORDS: dict[str, Axis] = {
@@ -52,11 +68,11 @@ class MatrixLoss(Loss):
     def truths(self) -> LabelSet: ...
 
     @cached_property
-    def _span(self) -> tuple[BaseScoreSpace, FloatArray, float]:
+    def _span(self) -> tuple[Structure, FloatArray, float]:
         return span_of(self._columns, self._prediction_set)
 
     @property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self._span[0]
 
     @property
@@ -76,7 +92,7 @@ class MatrixLoss(Loss):
         return self._span[1][self.truths.check(true, "true")]
 
 
-def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[BaseScoreSpace, FloatArray, float]:
+def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, FloatArray, float]:
     """Smallest space with the constant and all columns of L; targets (m, width); tolerance.
 
     A rank-revealing singular value decomposition of the centred matrix over the *distinct* rows
@@ -88,16 +104,20 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[BaseScoreSpace, 
     weights = np.bincount(inverse, weights=predictions.weights(limit=len(matrix)))
     root = np.sqrt(weights)[:, None]
     mean = weights @ rows  # (m,)
-    left, singular, right = np.linalg.svd(root * (rows - mean), full_matrices=False)
+    largest = np.abs(rows).max(axis=0)
+    some = largest > 0
+    apart = largest.max() > ALIKE * largest.min(initial=np.inf, where=some)
+    unit = np.where(some & apart, largest, 1.0)
+    left, singular, right = np.linalg.svd(root * ((rows - mean) / unit), full_matrices=False)
     # relative to L itself: a constant matrix leaves only rounding noise after centring
-    scale = max(float(np.abs(root * rows).max()), float(singular[0]))
+    scale = max(float(np.abs(root * rows / unit).max()), float(singular[0]))
     tolerance = max(matrix.shape) * float(np.finfo(np.float64).eps) * scale
     kept = singular > tolerance
     if 1 + int(kept.sum()) == len(matrix):
         return Full(predictions), np.ascontiguousarray(matrix.T), tolerance
     contrasts = left[:, kept] / root
     F = np.column_stack([np.ones(len(rows)), contrasts])[inverse]
-    targets = np.column_stack([mean, (singular[kept, None] * right[kept]).T])
+    targets = np.column_stack([mean, (singular[kept, None] * right[kept]).T * unit[:, None]])
     space = Dense(F, over=predictions)
     return space, targets, tolerance
 
@@ -122,40 +142,52 @@ def lookup(matrix: FloatArray, pred: LabelArray, true: LabelArray) -> FloatArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostMatrix(MatrixLoss):
-    """Costs M[ŷ, y] of predicting ŷ when y is true: rows are predictions, columns truths.
+    """Costs of predicting ŷ when y is true, one for each pair of labels.
 
     Formula: L(ŷ, y) = M[ŷ, y]. Scores: span of the columns and the constant, found by a
     rank-revealing factorisation at the tolerance `rank_tolerance`. Decoder: argmax, O(k·rank).
 
     Parameters
     ----------
-    M : (k, m) array
-        Finite, non-negative costs.
+    M : (k, m) array, or (m, k) with ``rows="true"``
+        Finite, non-negative costs. The attribute `M` has predictions as rows, whichever was given.
+    rows : "pred" or "true"
+        What the rows of `M` stand for. May be omitted only if `M` is symmetric, where it does not
+        matter. scikit-learn's confusion matrices have truths as rows.
     pred_names, true_names : sequence of str, optional
-        Names of the rows and of the columns.
+        Names of the predictions and of the truths.
 
     Examples
     --------
     >>> from consistruct.losses import CostMatrix
-    >>> loss = CostMatrix([[0, 5], [1, 0]])
+    >>> loss = CostMatrix([[0, 5], [1, 0]], rows="pred")
     >>> loss([0, 1], [1, 0])
     array([5., 1.])
+    >>> CostMatrix([[0, 1], [5, 0]], rows="true") == loss
+    True
     """
 
     M: ArrayField
+    rows: Axis | None = field(default=None, kw_only=True)
     pred_names: tuple[str, ...] | None = None
     true_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _refuse_named_axes(self.M)
-        matrix = check_loss_matrix(self.M)
+        matrix = rows_as_predictions(check_loss_matrix(self.M), self.rows)
         names = [
             _check_names(given, size, axis)
             for given, size, axis in zip(
                 (self.pred_names, self.true_names), matrix.shape, ("pred", "true"), strict=True
             )
         ]
-        self._set(M=frozen_array(matrix), pred_names=names[0], true_names=names[1])
+        self._set(
+            M=frozen_array(matrix),
+            # as `M` is kept: equal losses print alike, and what they print makes them again
+            rows=None if _is_symmetric(matrix) else "pred",
+            pred_names=names[0],
+            true_names=names[1],
+        )
 
     @classmethod
     def from_frame(cls, frame: Any, *, rows: Axis | None = None) -> Self:
@@ -168,7 +200,7 @@ class CostMatrix(MatrixLoss):
         if not all(hasattr(frame, part) for part in ("to_numpy", "index", "columns")):
             raise TypeError(
                 f"from_frame takes a pandas DataFrame, got {type(frame).__name__}; "
-                f"CostMatrix(M) takes a plain matrix whose rows are predictions"
+                f"CostMatrix(M, rows='pred' or 'true') takes a plain matrix"
             )
         row_axis, column_axis = corner(frame.index.name)
         matrix, pred_names, true_names = orient(
@@ -179,7 +211,7 @@ class CostMatrix(MatrixLoss):
             column_axis=frame.columns.name if column_axis is None else column_axis,
             rows=rows,
         )
-        return cls(matrix, pred_names, true_names)
+        return cls(matrix, pred_names, true_names, rows="pred")
 
     @property
     def _columns(self) -> FloatArray:
@@ -213,14 +245,47 @@ class CostMatrix(MatrixLoss):
 
 def _refuse_named_axes(table: Any) -> None:
     """A table with names must not lose them: its rows may be in any order, or be the truths."""
-    if not all(hasattr(table, part) for part in ("index", "columns")):
+    if not hasattr(table, "columns"):
         return
-    for axis, size in zip((table.index, table.columns), table.shape, strict=True):
+    axes = (getattr(table, "index", range(table.shape[0])), table.columns)
+    for axis, size in zip(axes, table.shape, strict=True):
         if [*axis] != [*range(size)]:
             raise TypeError(
-                "CostMatrix(M) takes a plain matrix, got a DataFrame with names; "
-                "CostMatrix.from_frame(M) keeps them"
+                "CostMatrix(M) takes a plain matrix, got a data frame with names; "
+                "CostMatrix.from_frame(M) keeps those of a pandas DataFrame"
             )
+
+
+def rows_as_predictions(
+    costs: FloatArray, rows: object, *, interchangeable: bool = True, what: str = "cost matrix"
+) -> FloatArray:
+    """Return costs (…, k, m) whose rows are predictions; every matrix of costs passes here.
+
+    Nothing is guessed: `rows` may be None only where it cannot matter, that is where all matrices
+    are symmetric and the names of both axes are `interchangeable`.
+
+    >>> rows_as_predictions(np.array([[0.0, 1.0], [5.0, 0.0]]), "true")
+    array([[0., 5.],
+           [1., 0.]])
+    """
+    _check_rows(rows)
+    if rows is None and not (interchangeable and _is_symmetric(costs)):
+        fault = "is not symmetric" if interchangeable else "has other names in rows than in columns"
+        raise ValueError(
+            f"the {what} of shape {costs.shape} {fault} and does not say whether its rows are "
+            "predictions or truths; pass rows='pred' or rows='true' (--rows on the command line), "
+            "or name the index of a DataFrame 'pred' or 'true'"
+        )
+    return np.swapaxes(costs, -1, -2) if rows == "true" else costs
+
+
+def _check_rows(rows: object) -> None:
+    if rows not in (None, "pred", "true"):
+        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
+
+
+def _is_symmetric(costs: FloatArray) -> bool:
+    return np.array_equal(costs, np.swapaxes(costs, -1, -2))
 
 
 def orient(
@@ -237,8 +302,7 @@ def orient(
     Raises ValueError where what the axes are called and `rows` disagree, and where nothing tells
     and it would matter. If both axes hold the same names, columns are put in the order of the rows.
     """
-    if rows not in (None, "pred", "true"):
-        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
+    _check_rows(rows)
     costs = check_loss_matrix(matrix)
     _check_names(row_names, costs.shape[0], "row")
     _check_names(column_names, costs.shape[1], "column")
@@ -252,14 +316,10 @@ def orient(
     if same_names:
         costs = costs[:, [list(column_names).index(name) for name in row_names]]
         column_names = row_names
-    if not stated and not (same_names and np.array_equal(costs, costs.T)):
-        raise ValueError(
-            "the cost matrix is not symmetric and does not say whether its rows are predictions "
-            "or truths; pass rows='pred' or rows='true' (--rows on the command line), or name the "
-            "index of a DataFrame 'pred' or 'true'"
-        )
-    if stated == {"true"}:
-        costs, row_names, column_names = costs.T, column_names, row_names
+    stated_rows = next(iter(stated), None)
+    costs = rows_as_predictions(costs, stated_rows, interchangeable=same_names)
+    if stated_rows == "true":
+        row_names, column_names = column_names, row_names
     return np.ascontiguousarray(costs), tuple(row_names), tuple(column_names)
 
 

@@ -11,13 +11,11 @@ import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct.exceptions import CapabilityError, LossSpecError, TooManyLabelsError
-from consistruct.labels import Ragged, Subsets
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.matrix import span_of
+from consistruct.losses.matrix import Axis, span_of
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
-from consistruct.scores import Full
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Full, Ragged, Structure, Subsets
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["PartialLabels"]
 
@@ -50,7 +48,7 @@ class PartialLabels(Loss):
 
     Examples
     --------
-    >>> from consistruct.labels import Ragged
+    >>> from consistruct.structures import Ragged
     >>> from consistruct.losses import PartialLabels, ZeroOne
     >>> loss = PartialLabels(ZeroOne(3))
     >>> loss([0, 2], [[1, 1, 0], [1, 1, 0]])
@@ -139,11 +137,11 @@ class PartialLabels(Loss):
     # --- offset + ⟨embed, target⟩ ---
 
     @cached_property
-    def _explicit(self) -> tuple[BaseScoreSpace, FloatArray]:
+    def _explicit(self) -> tuple[Structure, FloatArray]:
         """Space of the infimum or supremum, and L of the base with rows of predictions."""
         self._require_listed()
         base = self.loss.matrix()
-        space: BaseScoreSpace = Full(self.loss.predictions)
+        space: Structure = Full(self.loss.predictions)
         if self.truths.n_items <= LISTED_CANDIDATES:
             columns = self._columns(base, self.truths.enumerate())
             space = span_of(columns, self.loss.predictions)[0]
@@ -168,7 +166,7 @@ class PartialLabels(Loss):
         return columns
 
     @property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self.loss.score_space if self.reduce == "average" else self._explicit[0]
 
     @property
@@ -237,7 +235,7 @@ class PartialLabels(Loss):
         return alone, rows, 1.0 / counts[rows]
 
     @classmethod
-    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes, rows: Axis | None = None) -> Self:
         from consistruct.losses.registry import parse_loss
 
         if len(arguments) < 2 or arguments[0] not in REDUCTIONS:
@@ -246,4 +244,4 @@ class PartialLabels(Loss):
                 "example partial-labels:infimum:zero-one:5"
             )
         reduce: Literal["infimum", "average", "supremum"] = arguments[0]  # type: ignore[assignment]
-        return cls(parse_loss(":".join(arguments[1:]), sizes=sizes), reduce)
+        return cls(parse_loss(":".join(arguments[1:]), sizes=sizes, rows=rows), reduce)

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from consistruct._budgets import SPECS
-from consistruct.decoding.oracles import ORACLES, GridPath, Knapsack, TopK, Tour
 from consistruct.exceptions import LossSpecError, describe_count
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.base import Loss, Sizes
@@ -33,6 +32,7 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
+from consistruct.structures import ORACLES, GridPath, Knapsack, TopK, Tour
 
 __all__ = [
     "ALIASES",
@@ -41,6 +41,7 @@ __all__ = [
     "LossEntry",
     "Offer",
     "loss_name",
+    "names_cost_file",
     "parse_loss",
     "unknown_loss",
 ]
@@ -137,7 +138,7 @@ LOSSES: dict[str, LossEntry] = {
     "label-costs": LossEntry(LabelCosts, "label-costs:10:2", (LabelCosts([2.0], [1.0]), LabelCosts([1.0, 4.0, 0.0], [1.0, 0.5, 2.0])), LabelCosts([2.0] * 300, [1.0] * 300), title=lambda loss: f'costs of missed and spurious labels, of {len(loss.miss)}', offer=Offer('Label costs: a missed label costs more than a false one', 'label-costs:{}:{}', (Field('labels', '10'), Field('cost of a missed label', '2', 'number')))),
     "ordinal": LossEntry(Ordinal, "ordinal:5 or ordinal:5:2", (Ordinal(1), Ordinal(5), Ordinal(6, 2.0), Ordinal(4, 0.5)), Ordinal(2**300), title=lambda loss: f'distance between {describe_count(loss.k)} ordered classes' + ('' if loss.power == 1 else f', to the power {loss.power:g}'), offer=Offer('Ordinal: distance between levels', 'ordinal:{}:{}', (Field('levels', '5'), Field('power', '1', 'number')))),
     "abstain": LossEntry(Abstain, "abstain:5:0.3", (Abstain(1, 0.2), Abstain(4, 0.3), Abstain(4, 0.75)), Abstain(2**300, 0.3), title=lambda loss: f'errors over {describe_count(loss.k)} classes; no answer costs {loss.cost:g}', offer=Offer("Abstain: an answer “don't know”", 'abstain:{}:{}', (Field('classes', '5'), Field('cost of abstaining', '0.3', 'number')))),
-    "cost": LossEntry(CostMatrix, "cost:FILE.csv", (CostMatrix(_KDD), CostMatrix([[0, 1, 2]]), CostMatrix([[0], [1], [0]]), CostMatrix([[1, 1], [1, 1]]), CostMatrix([[0, 1], [1, 0], [0, 1], [0.3, 0.4]]))),
+    "cost": LossEntry(CostMatrix, "cost:FILE.csv", (CostMatrix(_KDD, rows="pred"), CostMatrix([[0, 1, 2]], rows="pred"), CostMatrix([[0], [1], [0]], rows="pred"), CostMatrix([[1, 1], [1, 1]]), CostMatrix([[0, 1], [1, 0], [0, 1], [0.3, 0.4]], rows="pred"))),
     "cost-vectors": LossEntry(CostVectors, "cost-vectors:5", (CostVectors(1), CostVectors(4, 2.0)), CostVectors(2**300), title=lambda loss: f'costs of each example for {describe_count(loss.k)} decisions'),
     "decision": LossEntry(Decision, "decision:path:5x5 or decision:top-k:10:3", (Decision(GridPath(2, 3)), Decision(Knapsack([2, 3, 4, 1], 5), sense="max"), Decision(TopK(4, 2)), Decision(Tour(4), name="round trips")), title=lambda loss: f'regret of {loss.name}' if loss.name else 'regret of decisions'),
     "fbeta": LossEntry(FBeta, "fbeta:14 or fbeta:14:2", (FBeta(1), FBeta(2, 2.0), FBeta(3), FBeta(4), FBeta(3, empty=0.0), FBeta(3, 0.5, empty=0.5), FBeta(4, sizes=(1, 2)), FBeta(4, sizes=(0, 3)), FBeta(1, sizes=(1,), empty=0.0)), FBeta(300, sizes=(0, 1, 3, 10)), title=lambda loss: f'1 − F{loss.beta:g} of sets of {describe_count(loss.T)} labels', offer=Offer('F-beta on label sets', 'fbeta:{}:{}', (Field('labels', '4'), Field('beta', '1', 'number')))),
@@ -150,7 +151,7 @@ LOSSES: dict[str, LossEntry] = {
     "footrule": LossEntry(SpearmanFootrule, "footrule:6", (SpearmanFootrule(1), SpearmanFootrule(2), SpearmanFootrule(3), SpearmanFootrule(4)), SpearmanFootrule(48), title=lambda loss: _top(loss, "Spearman's footrule"), offer=Offer("Spearman's footrule", 'footrule:{}', (Field('items', '3'),))),
     "spearman-rho": LossEntry(SpearmanRho, "spearman-rho:6", (SpearmanRho(1), SpearmanRho(2), SpearmanRho(4)), SpearmanRho(60), title=lambda loss: _top(loss, "Spearman's squared distance"), offer=Offer("Spearman's rho", 'spearman-rho:{}', (Field('items', '3'),))),
     "matching": LossEntry(Matching, "matching:5", (Matching(1), Matching(2), Matching(3), Matching(4)), Matching(48), title=lambda loss: f"share of wrong pairs in a matching of {_count(loss.n, 'items')}", offer=Offer('Matching: wrong partners', 'matching:{}', (Field('pairs', '3'),))),
-    "partial-labels": LossEntry(PartialLabels, "partial-labels:infimum:zero-one:5 or partial-labels:average:hamming:3", (PartialLabels(ZeroOne(1)), PartialLabels(ZeroOne(4)), PartialLabels(ZeroOne(4), "average"), PartialLabels(Hamming(2), "supremum"), PartialLabels(Hamming(3)), PartialLabels(Hamming(3), "average"), PartialLabels(NDCG(3), "average"), PartialLabels(CostMatrix([[0, 1, 2]]), "supremum"), PartialLabels(FBeta(2))), PartialLabels(ZeroOne(2**300)), offer=Offer('Partial labels: a set of candidates', 'partial-labels:infimum:zero-one:{}', (Field('classes', '4'),))),
+    "partial-labels": LossEntry(PartialLabels, "partial-labels:infimum:zero-one:5 or partial-labels:average:hamming:3", (PartialLabels(ZeroOne(1)), PartialLabels(ZeroOne(4)), PartialLabels(ZeroOne(4), "average"), PartialLabels(Hamming(2), "supremum"), PartialLabels(Hamming(3)), PartialLabels(Hamming(3), "average"), PartialLabels(NDCG(3), "average"), PartialLabels(CostMatrix([[0, 1, 2]], rows="pred"), "supremum"), PartialLabels(FBeta(2))), PartialLabels(ZeroOne(2**300)), offer=Offer('Partial labels: a set of candidates', 'partial-labels:infimum:zero-one:{}', (Field('classes', '4'),))),
     "tree": LossEntry(Tree, "tree:FILE.csv or tree:FILE.csv:nodes", (Tree((-1, 0, 0, 1, 1, 2)), Tree((-1, 0, 0, 1, 1), predict="nodes"), Tree(_FOREST, kind="level"), Tree(_FOREST, (1.0, 0.5, 0.25), kind="level", predict="nodes"), Tree((-1, 0, 0, 1, 1), (0, 1, 2, 0, 0)), Tree((-1,))), title=_tree),
 }
 # fmt: on
@@ -199,7 +200,7 @@ def parse_loss(
         )
     if name not in LOSSES:
         raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES, *METRICS]))
-    if rows is not None and name != "cost":
+    if rows is not None and not names_cost_file(spec):
         raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
     if name == "cost":
         if not tail:
@@ -213,8 +214,9 @@ def parse_loss(
         )
     # a file name may hold colons; everything else is split at them
     arguments = (tail,) if name == "tree" else tuple(tail.split(":")) if tail else ()
+    further: Any = {} if rows is None else {"rows": rows}  # of the base loss of partial-labels
     try:
-        return LOSSES[name].cls.from_spec(arguments, sizes or Sizes())
+        return LOSSES[name].cls.from_spec(arguments, sizes or Sizes(), **further)
     except LossSpecError:
         raise
     except (TypeError, ValueError) as error:
@@ -245,6 +247,18 @@ def loss_name(head: str) -> str:
     """
     name = head.strip().lower().replace("_", "-").replace(" ", "-")
     return ALIASES.get(name, name)
+
+
+def names_cost_file(spec: str) -> bool:
+    """Return whether a spec names a file of costs, so that `rows` can say how to read it.
+
+    >>> names_cost_file("partial-labels:average:cost:c.csv"), names_cost_file("hamming:3")
+    (True, False)
+    """
+    head, _, tail = spec.partition(":")
+    if loss_name(head) == "partial-labels":  # the base loss follows the reduction
+        return names_cost_file(tail.partition(":")[2])
+    return loss_name(head) == "cost"
 
 
 def unknown_loss(head: str, spec: str, known: Iterable[str]) -> str:

@@ -14,10 +14,10 @@ from consistruct._budgets import FILES
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_counts, check_weights
 from consistruct.exceptions import LossSpecError
-from consistruct.labels import Classes
 from consistruct.losses.base import Sizes
 from consistruct.losses.matrix import MatrixLoss, require_listable
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.structures import Classes
 
 __all__ = ["Tree"]
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
-from consistruct.labels import Classes
-from consistruct.labels.partition import Partition
 from consistruct.losses.base import Loss, Sizes, minus_one_hot
 from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
-from consistruct.scores import Full
+from consistruct.structures import Classes, Full
+from consistruct.structures.classes import Partition
 
 __all__ = ["ZeroOne"]
 

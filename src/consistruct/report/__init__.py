@@ -1,9 +1,8 @@
 """Results as data: one frozen model per question, rendered as JSON, text, tables, charts or a page.
 
-The functions here are for reports; plans, advice, forecasts, simulations and figures of the paper
-have modules of their own (`report.guarantees`, `report.forecasts`, `report.simulation`,
-`report.figures`), and so have the parts of a report (`report.calibration.model`,
-`report.learning.entries`).
+The functions here are for reports; plans, advice and forecasts have modules of their own
+(`report.guarantees`, `report.forecasts`), and so have the parts of a report
+(`report.calibration.model`, `report.learning.entries`).
 """
 
 from consistruct.report.calibration.analysis import calibration_report

@@ -71,7 +71,7 @@ def _worst(worst: SampleComplexity | str) -> list[str]:
     if isinstance(worst, str):
         return [f"  none: {worst}"]
     log = worst.sharp.log_iterations
-    number = "no number of" if log == float("inf") else count_text(log)
+    number = "no number of" if log == float("inf") else count_text(log, up=True)
     return [
         f"  {number} examples keep the expected excess over the best rule below {worst.eps:g} "
         f"({worst.eps_reason}),",

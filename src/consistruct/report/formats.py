@@ -54,7 +54,7 @@ LARGEST = 308.2  # 10^308.2 is still a float
 def shown_label(labels: Any, label: Any) -> Label:
     """A label as plain data: its name if it has one, its states, or its number.
 
-    >>> from consistruct.labels import Classes
+    >>> from consistruct.structures import Classes
     >>> shown_label(Classes(2, ("ham", "spam")), 1), shown_label(Classes(2), 1)
     ('spam', 1)
     >>> shown_label(None, [0, 1, 1])
@@ -109,7 +109,8 @@ def loss_title(loss: Any) -> str:
     """The loss in a few words; a loss of the user's own by its `repr`, cut where it is long.
 
     >>> from consistruct import losses
-    >>> loss_title(losses.CostMatrix([[0, 1], [10, 0]], ("ham", "spam"), ("ham", "spam")))
+    >>> loss_title(losses.CostMatrix(
+    ...     [[0, 1], [10, 0]], ("ham", "spam"), ("ham", "spam"), rows="pred"))
     'costs of mistakes between 2 classes: ham, spam'
     >>> loss_title(losses.Ordinal(5)), loss_title(losses.Hamming(None, 23))
     ('distance between 5 ordered classes', 'share of wrong tags, of 23')
@@ -172,20 +173,25 @@ _SCORES = {
 # --- numbers for readers ---
 
 
-def count_text(log: float) -> str:
-    """A count, rounded to three digits.
+def count_text(log: float, *, up: bool = False) -> str:
+    """A count, rounded to three digits; up where fewer would not do.
 
     >>> count_text(math.log(2000)), count_text(math.log(123456)), count_text(1000 * math.log(2))
     ('2,000', '123,000', 'about 10^301')
     >>> count_text(-math.inf), count_text(math.log(2.5))
     ('0', '2.5')
+    >>> count_text(math.log(123456), up=True)
+    '124,000'
     """
     if log == -math.inf:
         return "0"
     log10 = log / math.log(10)
     if log10 >= 12:
         return f"about 10^{log10:.0f}" if log10 >= 100 else f"about 10^{log10:.1f}"
-    value = float(f"{math.exp(log):.3g}")
+    exact = math.exp(log)
+    value = float(f"{exact:.3g}")
+    if up and value < exact * (1 - 1e-12):  # the logarithm is as good as that
+        value = float(f"{value + 10.0 ** (math.floor(log10) - 2):.3g}")
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 

@@ -1,4 +1,4 @@
-"""Plans, advice and figures as plain data with a versioned schema, and as text."""
+"""Plans and advice as plain data with a versioned schema, and as text."""
 
 from __future__ import annotations
 
@@ -258,7 +258,15 @@ def advice_text(advice: Advice) -> Group:
 
 def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
     table = Table(title=f"surrogates at ε = {advice.eps:.4g}", title_justify="left")
-    for name in ("surrogate", "level", "H ≥", "H ≤", "n ≥", "n ≤", "status"):
+    for name in (
+        "surrogate",
+        "level",
+        "H from about",
+        "to about",
+        "n from about",
+        "to about",
+        "status",
+    ):
         table.add_column(name, justify="left" if name in ("surrogate", "status") else "right")
     for entry in advice.entries:
         draws = (entry.draws_least, entry.draws_most)

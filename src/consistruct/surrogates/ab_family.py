@@ -20,7 +20,7 @@ class ABSurrogate(EnumeratedSurrogate):
     """Φ(θ, y) = E_c[L(c, y)·a(f_c) + b(f_c)] with f = Fθ. Required: `a` and `b`.
 
     Consistent for full scores where ℓ·a + b is convex and bounded below for every ℓ in [0, L_max]
-    and a and b'/a' increase strictly; `calibration.check_conditions` proves or refutes this. The
+    and a and b'/a' increase strictly; `calibration_function` computes what it buys. The
     expectation is a sum over listed labels, or one label drawn from μ
     (`sampled_value_and_gradient`), which any number of labels allows.
 

@@ -17,11 +17,10 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.scores import Full
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Full, Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
 
@@ -48,7 +47,7 @@ class BaseSurrogate(Member, ABC):
     """
 
     loss: Loss
-    scores: BaseScoreSpace | None = None
+    scores: Structure | None = None
 
     name: ClassVar[str]
     smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
@@ -71,7 +70,7 @@ class BaseSurrogate(Member, ABC):
             raise TypeError(f"loss must be a Loss, got {type(self.loss).__name__}")
         if self.scores is None:
             return
-        if not isinstance(self.scores, BaseScoreSpace):
+        if not isinstance(self.scores, Structure):
             raise TypeError(f"scores must be a ScoreSpace or None, got {self.scores!r}")
         if self.scores.n_labels != self.loss.n_labels:
             raise ValueError(
@@ -80,11 +79,11 @@ class BaseSurrogate(Member, ABC):
             )
 
     @property
-    def score_space(self) -> BaseScoreSpace:
+    def score_space(self) -> Structure:
         return self._default_space if self.scores is None else self.scores
 
     @cached_property
-    def _default_space(self) -> BaseScoreSpace:
+    def _default_space(self) -> Structure:
         return self.default_scores(self.loss)
 
     @abstractmethod
@@ -96,7 +95,7 @@ class BaseSurrogate(Member, ABC):
     # --- with a default ---
 
     @classmethod
-    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+    def default_scores(cls, loss: Loss) -> Structure:
         """The scores it is trained with if none are given: those that make it consistent."""
         return loss.score_space
 
@@ -116,9 +115,9 @@ class BaseSurrogate(Member, ABC):
     def decode(self, theta: FloatArray, decoding: str = "argmax") -> LabelArray:
         """Predictions (n, *shape): the highest score, or the least expected loss ("bayes")."""
         if decoding == "argmax":
-            return self.score_space.decoder()(theta)
+            return self.score_space.decode(theta)
         if decoding == "bayes":
-            return self.loss.score_space.decoder()(-self.expected_target(theta))
+            return self.loss.score_space.decode(-self.expected_target(theta))
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
 
     def expected_target(self, theta: FloatArray) -> FloatArray:
@@ -156,7 +155,7 @@ class EnumeratedSurrogate(BaseSurrogate):
     """A surrogate that sums over all predictions, listed once within `ENUMERATION_LIMIT`."""
 
     @classmethod
-    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+    def default_scores(cls, loss: Loss) -> Structure:
         """One score per label while they can be listed; above that the loss's own scores."""
         size = loss.n_labels
         return Full(loss) if size is not None and size <= ENUMERATION_LIMIT else loss.score_space

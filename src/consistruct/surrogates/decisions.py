@@ -34,7 +34,7 @@ class _DecodingSurrogate(BaseSurrogate):
     def _best(self, target: FloatArray) -> FloatArray:
         """F of the best prediction of each truth, (n, width)."""
         space = self.score_space
-        return space.embed(space.decoder()(-target))
+        return space.embed(space.decode(-target))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ class SPOPlusSurrogate(_DecodingSurrogate):
     --------
     >>> import numpy as np
     >>> from consistruct.losses import Decision
-    >>> from consistruct.oracles import TopK
+    >>> from consistruct.structures import TopK
     >>> surrogate = SPOPlusSurrogate(Decision(TopK(2, 1)))
     >>> surrogate.value_and_gradient(np.array([[0.0, 0.0]]), [[1.0, 3.0]])
     (array([2.]), array([[-2.,  2.]]))
@@ -68,7 +68,7 @@ class SPOPlusSurrogate(_DecodingSurrogate):
         target = self._target(true)
         pushed = 2.0 * theta + target
         space = self.score_space
-        gap = space.embed(space.decoder()(pushed)) - self._best(target)
+        gap = space.embed(space.decode(pushed)) - self._best(target)
         return np.einsum("nw,nw->n", gap, pushed), 2.0 * gap
 
 
@@ -96,7 +96,7 @@ class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
     --------
     >>> import numpy as np
     >>> from consistruct.losses import Decision
-    >>> from consistruct.oracles import TopK
+    >>> from consistruct.structures import TopK
     >>> surrogate = PerturbedFenchelYoungSurrogate(Decision(TopK(2, 1)), n_samples=1000)
     >>> surrogate.value_and_gradient(np.zeros((1, 2)), [[1.0, 3.0]])[1].round(1)
     array([[-0.5,  0.5]])
@@ -128,7 +128,7 @@ class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
         values, mean = -np.einsum("nw,nw->n", best, theta), np.zeros_like(best)
         for noise in self._noise:
             moved = theta + noise
-            found = space.embed(space.decoder()(moved))
+            found = space.embed(space.decode(moved))
             values += np.einsum("nw,nw->n", found, moved) / self.n_samples
             mean += found / self.n_samples
         return values, mean - best

@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
 
 __all__ = ["LawSurrogate"]
@@ -28,7 +28,7 @@ class LawSurrogate(EnumeratedSurrogate):
     divergence: ClassVar[Literal["KL", "squares"]]  # D(q, p), the excess risk under q
 
     @classmethod
-    def default_scores(cls, loss: Loss) -> BaseScoreSpace:
+    def default_scores(cls, loss: Loss) -> Structure:
         """One score per label; for `Hamming` one per part and state, which is enough there."""
         return super().default_scores(loss) if loss.wrong_parts is None else loss.score_space
 

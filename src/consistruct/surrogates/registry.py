@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 from consistruct.surrogates.ab_family import (
     ExponentialSurrogate,
     LogisticSurrogate,
@@ -171,7 +171,7 @@ def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
 
 
 def make_surrogate(
-    surrogate: SurrogateLike, loss: Loss, scores: BaseScoreSpace | None = None
+    surrogate: SurrogateLike, loss: Loss, scores: Structure | None = None
 ) -> BaseSurrogate:
     """Build a surrogate by name, from a class of one's own, or take one that was built.
 

@@ -11,7 +11,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 from consistruct.surrogates import BaseSurrogate, make_surrogate
 from consistruct.torch.constants import autocast_off, working
 from consistruct.torch.decoders import decoder_of
@@ -23,7 +23,7 @@ __all__ = ["Decoder", "TaskLoss", "preferred_surrogate"]
 
 FEW_SETS = 256
 REDUCTIONS = ("mean", "sum", "none")
-Scores = BaseScoreSpace | Literal["logits"] | None
+Scores = Structure | Literal["logits"] | None
 
 
 class TaskLoss(nn.Module):
@@ -67,7 +67,7 @@ class TaskLoss(nn.Module):
     --------
     >>> import torch, consistruct as cs
     >>> from consistruct.torch import TaskLoss
-    >>> criterion = TaskLoss(cs.losses.CostMatrix([[0, 10], [1, 0]]))
+    >>> criterion = TaskLoss(cs.losses.CostMatrix([[0, 10], [1, 0]], rows="pred"))
     >>> scores = torch.zeros(3, criterion.width, requires_grad=True)
     >>> criterion(scores, torch.tensor([0, 1, 1])).backward()
     >>> scores.grad.shape

@@ -8,11 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from consistruct.decoding.orders import EXACT_ITEMS
-from consistruct.decoding.sets import full_set_weights, member_weights
 from consistruct.exceptions import CapabilityError
-from consistruct.labels.base import ENUMERATION_LIMIT
-from consistruct.scores import (
+from consistruct.structures import (
     Blocks,
     Chain,
     Dense,
@@ -23,8 +20,11 @@ from consistruct.scores import (
     Positions,
     Separable,
     SetSizes,
+    Structure,
 )
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures.base import ENUMERATION_LIMIT
+from consistruct.structures.pair_orders import EXACT_ITEMS
+from consistruct.structures.sets import full_set_weights, member_weights
 from consistruct.torch.assignment import best_partners
 from consistruct.torch.chain import chain_viterbi
 from consistruct.torch.constants import Constants
@@ -44,7 +44,7 @@ class ScoreDecoder(Constants):
 class Listed(ScoreDecoder):
     """The highest of listed scores Fθ; equal rows of F are scored once, the first label wins."""
 
-    def __init__(self, space: BaseScoreSpace) -> None:
+    def __init__(self, space: Structure) -> None:
         super().__init__()
         labels = space.predictions
         assert labels.size is not None
@@ -131,7 +131,7 @@ class Sorted(ScoreDecoder):
     def __init__(self, space: Positions) -> None:
         super().__init__()
         assert space.discount is not None
-        self.runs = tuple((run.start, run.stop) for run in space.decoder()._plateaus)
+        self.runs = tuple((run.start, run.stop) for run in space.plateaus)
 
     def forward(self, theta: Tensor) -> Tensor:
         order = torch.sort(theta, dim=1, descending=True, stable=True).indices
@@ -181,7 +181,7 @@ class Ordered(ScoreDecoder):
                 "decoding on the device",
                 f"the best order of {n} items",
                 f"it is exact up to {EXACT_ITEMS} items; decode on the host with "
-                "loss.score_space.decoder()",
+                "loss.score_space.decode",
             )
         first, second = np.triu_indices(n, 0 if self.discounted else 1)
         # where each (item, item before it) stands in θ, and with which factor
@@ -246,15 +246,15 @@ class OrderedByPrecision(Ordered):
 
 
 @singledispatch
-def decoder_of(space: BaseScoreSpace) -> ScoreDecoder:
-    """The decoder of a score space as a module, the same answers as `space.decoder()`."""
+def decoder_of(space: Structure) -> ScoreDecoder:
+    """The decoder of a score space as a module, the same answers as `space.decode`."""
     if (space.n_labels or 2**62) <= ENUMERATION_LIMIT:
         return Listed(space)
     raise CapabilityError(
         space,
         "decoding on the device",
         "consistruct.torch.Decoder",
-        "decode on the host with loss.score_space.decoder()",
+        "decode on the host with loss.score_space.decode",
     )
 
 
@@ -271,5 +271,5 @@ decoder_of.register(Dense, Listed)
 
 @decoder_of.register(Full)
 def _(space: Full) -> ScoreDecoder:
-    space.require_arrays("decoder")
+    space.require_arrays("decoding")
     return Listed(space)

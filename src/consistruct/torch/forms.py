@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from consistruct.protocols import Gram
-from consistruct.scores.anova import ProductGram
-from consistruct.scores.base import BaseScoreSpace
-from consistruct.scores.full import DiagonalGram
-from consistruct.scores.gram import DenseGram
-from consistruct.scores.item_gram import ItemGram
-from consistruct.scores.matchings import MatchingGram
-from consistruct.scores.pairs import PairOrderGram
+from consistruct.structures import Structure
+from consistruct.structures.matchings import MatchingGram
+from consistruct.structures.operators import DenseGram, DiagonalGram, ItemGram
+from consistruct.structures.pair_orders import PairOrderGram
+from consistruct.structures.parts import ProductGram
 from consistruct.torch.constants import Constants
 
 __all__ = ["Diagonal", "Form", "Parts", "form_of"]
@@ -133,7 +131,7 @@ class Rooted(Form):
         return (residual @ self.held("root", residual.dtype).T).square().sum(1)
 
 
-def form_of(space: BaseScoreSpace) -> Form:
+def form_of(space: Structure) -> Form:
     """The quadratic form of a score space; structured wherever its Gram operator is."""
     return _form(space.gram())
 

@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 
 from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
 from consistruct.torch.truths import SetsBySize, one_hot
 from consistruct.torch.values import Values, half_mean_square
@@ -113,7 +113,7 @@ class Separate(Values):
 class Linked(Separate):
     """The same three with chain scores: unary scores of the parts, then one matrix per edge."""
 
-    def __init__(self, loss: Loss, space: BaseScoreSpace, surrogate: str) -> None:
+    def __init__(self, loss: Loss, space: Structure, surrogate: str) -> None:
         super().__init__(loss, surrogate)
         self.space = space
 

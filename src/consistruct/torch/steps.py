@@ -1,6 +1,6 @@
 """Chains step by step over time, the whole batch at once: for the host, and where no kernel serves.
 
-Scaled linear space, as in `consistruct.decoding._chain_kernels`: with U_t = exp(u_t − max u_t) and
+Scaled linear space, as in `consistruct.structures._chain_kernels`: U_t = exp(u_t − max u_t) and
 E = exp(e − max e),
 
     α_t = (α_{t−1} E) ∘ U_t / c_t,        β_{t−1} = E (U_t ∘ β_t) / c_t,

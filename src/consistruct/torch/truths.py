@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.block import Block, Mixed
@@ -24,7 +23,8 @@ from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.scores import Full
+from consistruct.structures import Full
+from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.torch.constants import Constants, can_check, ensure
 
 __all__ = ["Truths", "class_count", "no_truths", "one_hot", "truths_of"]

@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from consistruct.exceptions import CapabilityError, NotInSpanError, TooManyLabelsError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.surrogates import BaseSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
 from consistruct.torch.constants import Constants
@@ -47,7 +47,7 @@ class Values(Constants):
         """Whether scores stand for a distribution of y: the highest is not yet a decision."""
         return False
 
-    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+    def __init__(self, loss: Loss, space: Structure) -> None:
         super().__init__()
         self.loss, self.space = loss, space
         self.truths = truths_of(loss)
@@ -105,7 +105,7 @@ class Values(Constants):
 class Quadratic(Values):
     """Least squares between scores and minus the loss, in any score space."""
 
-    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+    def __init__(self, loss: Loss, space: Structure) -> None:
         super().__init__(loss, space)
         own = loss.score_space
         self.form = form_of(space)

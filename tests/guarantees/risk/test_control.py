@@ -15,7 +15,7 @@ from consistruct.guarantees.risk import RiskControl
 from consistruct.learning import load, save
 
 RIDGE = cs.models.Ridge(features="linear", alpha=0.01)
-COSTS = cs.losses.CostMatrix([[0, 1, 4], [1, 0, 2], [2, 1, 0]])
+COSTS = cs.losses.CostMatrix([[0, 1, 4], [1, 0, 2], [2, 1, 0]], rows="pred")
 
 
 def rows(n, seed=0):

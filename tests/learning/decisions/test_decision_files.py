@@ -14,7 +14,7 @@ from consistruct.exceptions import ModelFileError
 from consistruct.learning import load, save
 from consistruct.learning.models import Costs, Regressor, Ridge
 from consistruct.losses import Decision
-from consistruct.oracles import GridPath, Intervals, Knapsack, MixedInteger, Path, TopK
+from consistruct.structures import GridPath, Intervals, Knapsack, MixedInteger, Path, TopK
 
 
 def data(d, n=60):

@@ -20,11 +20,11 @@ from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.statistics import ClassProbabilities, TargetValues
 from consistruct.losses import NDCG, CostMatrix, Hamming, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
-from consistruct.scores import Full
+from consistruct.structures import Full
 from consistruct.surrogates import SURROGATES, LogSurrogate
 
 X, Y = load_iris(return_X_y=True)
-COSTS = CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]])
+COSTS = CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]], rows="pred")
 TRAINABLE = [name for name, entry in SURROGATES.items() if entry.trainable]
 
 

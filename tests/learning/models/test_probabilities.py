@@ -23,7 +23,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels import Ragged
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.statistics import ClassProbabilities, TargetValues, finest_statistic
@@ -40,6 +39,7 @@ from consistruct.losses import (
     ZeroOne,
 )
 from consistruct.losses.base import dense_target
+from consistruct.structures import Ragged
 from tests.learning.models.cells import MEMBERS, cell_means, cells, short, truths_of
 
 
@@ -123,7 +123,12 @@ def test_a_single_class_needs_no_classifier():
 
 
 @pytest.mark.parametrize(
-    "loss", [Abstain(3, 0.2), Tree((-1, 0, 0, 1, 1, 2)), CostMatrix(np.arange(9).reshape(3, 3))]
+    "loss",
+    [
+        Abstain(3, 0.2),
+        Tree((-1, 0, 0, 1, 1, 2)),
+        CostMatrix(np.arange(9).reshape(3, 3), rows="pred"),
+    ],
 )
 def test_decisions_are_those_of_least_expected_cost(loss):
     X = np.random.default_rng(0).random((80, 2))

@@ -380,6 +380,6 @@ def test_boosters_of_other_packages(name, weighted):
 
 def test_an_asymmetric_cost_is_followed():
     X, truths = cells(400), np.random.default_rng(5).integers(0, 2, 400)
-    loss = CostMatrix([[0, 10], [1, 0]])
+    loss = CostMatrix([[0, 10], [1, 0]], rows="pred")
     model = fitted(None, X, truths, ClassProbabilities(loss))
     np.testing.assert_array_equal(model.statistic_.decode(model.expected(X)), np.ones(400))

@@ -11,13 +11,13 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from consistruct._validation import refuse_idle
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear
 from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import CostMatrix, Hamming
+from consistruct.structures import Ragged
 
 CHAIN: dict[str, Any] = {
     "surrogate": "hinge",
@@ -40,6 +40,7 @@ CHAIN: dict[str, Any] = {
     "validation_fraction": 0.2,
     "patience": 7,
     "checkpoint": "state",
+    "time_limit": 0.0,
 }
 LINEAR: dict[str, Any] = {
     "surrogate": "logistic",
@@ -77,7 +78,7 @@ def chain(**settings: Any) -> tuple[Any, Any]:
 
 def linear(**settings: Any) -> tuple[Any, Any]:
     X, y = load_iris(return_X_y=True)
-    statistic = ClassProbabilities(CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]]))
+    statistic = ClassProbabilities(CostMatrix([[0, 1, 1], [1, 0, 1], [1, 9, 0]], rows="pred"))
     model = Linear(**settings).fit(X, y, statistic, rng=np.random.default_rng(0))
     return model.coef_, model.decisions(X)
 

@@ -21,7 +21,7 @@ from consistruct.learning.selection.portfolio import Candidate
 from consistruct.models import Boosting, Probabilities, Regressor, Ridge, Stack
 
 MATRIX = np.array([[0, 1, 5], [2, 0, 1], [9, 3, 0]])  # rows are predictions
-COSTS = cs.losses.CostMatrix(MATRIX)
+COSTS = cs.losses.CostMatrix(MATRIX, rows="pred")
 
 
 class Broken(DecisionTreeClassifier):  # type: ignore[misc]
@@ -403,18 +403,20 @@ def test_auto_takes_trees_for_thresholds_and_kernels_for_smooth_functions(kind):
     assert most == ("boosting" if kind == "thresholds" else "kernel ridge"), portfolio
 
 
-def test_a_stack_of_ridge_alone_decides_as_ridge_does():
+def test_a_stack_of_ridge_alone_estimates_as_ridge_does():
     """Its probabilities are clipped by their power, not projected before: rare classes feel it."""
     X, y = load_digits(return_X_y=True)
     X, y = X[:500], y[:500]
     costs = np.random.default_rng(0).uniform(1, 50, (10, 10)) * (1 - np.eye(10))
     fitted = [
-        cs.TaskLossClassifier(cs.losses.CostMatrix(costs), model, random_state=0).fit(X, y)
+        cs.TaskLossClassifier(cs.losses.CostMatrix(costs, rows="pred"), model, random_state=0).fit(
+            X, y
+        )
         for model in (Ridge(), Stack([Ridge()]))
     ]
-    alone, stacked = (est.predict_proba(X[:100]) for est in fitted)
-    assert type(fitted[0].recalibration_).__name__ == "Temperature"
-    np.testing.assert_allclose(stacked, alone, rtol=1e-9, atol=1e-12)
+    ridge, stack = fitted
+    alone = ridge.recalibration_.for_decisions(ridge.model_.expected(X[:100]))
+    np.testing.assert_allclose(stack.model_.expected(X[:100]), alone, rtol=1e-9, atol=1e-12)
 
 
 class Wavering(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import (
     ItemTargets,
     contrast_weights,
@@ -18,8 +17,8 @@ from consistruct.losses import (
     PrecisionAt,
 )
 from consistruct.losses.base import dense_target
-from consistruct.scores import Positions
-from consistruct.scores.positions import linear_discount
+from consistruct.structures import Positions, Ragged
+from consistruct.structures.orders import linear_discount
 from consistruct.surrogates import QuadraticSurrogate
 
 ITEM_LOSSES = [

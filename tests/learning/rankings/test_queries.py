@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from consistruct._validation import to_dense
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import (
     centred,
     orders_of_ranks,
@@ -19,6 +18,7 @@ from consistruct.learning.encoding.queries import (
 )
 from consistruct.learning.encoding.rankings import Queries, read_queries, takes_queries
 from consistruct.losses import NDCG
+from consistruct.structures import Ragged
 
 rng = np.random.default_rng(0)
 IDS = rng.permutation(np.repeat(["a", "b", "c", "d"], [2, 3, 1, 4]))  # items do not stand together

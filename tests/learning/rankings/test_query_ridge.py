@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.labels import Ragged
 from consistruct.learning.models.features.approximations import NystroemFeatures
 from consistruct.learning.models.features.feature_maps import Kernel, KernelFeatures, LinearFeatures
 from consistruct.learning.models.items import query_ridge
@@ -15,6 +14,7 @@ from consistruct.learning.models.items.query_ridge import (
     left_out_scores,
 )
 from consistruct.losses import NDCG
+from consistruct.structures import Ragged
 
 rng = np.random.default_rng(0)
 LENGTHS = np.array([3, 2, 5, 4, 3, 6, 2, 3])

@@ -21,7 +21,6 @@ ODD = {
     "nullable words": pd.array([None if i % 7 == 0 else f"x{i % 2}" for i in range(N)], "string"),
     "numbers and words": [i if i % 2 else "none" for i in range(N)],
     "booleans and gaps": np.array([None if i % 7 == 0 else i % 2 == 0 for i in range(N)], object),
-    "months": pd.period_range("2020-01", periods=N, freq="M"),
     "lengths of time": pd.to_timedelta(np.arange(N), unit="h"),
     "moments with a zone": pd.date_range("2020", periods=N, tz="Europe/Paris"),
     "nothing": np.full(N, np.nan),

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from consistruct.decoding import Viterbi, chain_marginals
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning import StructuredPredictor, TaskLossScorer
 from consistruct.learning.encoding.sequences import read_sequences
@@ -29,6 +28,7 @@ from consistruct.learning.sequence_metrics import (
     token_error,
 )
 from consistruct.losses import Hamming, ZeroOne
+from consistruct.structures import chain_marginals, viterbi
 
 TAGS = np.array(["ant", "bee", "cat"])
 
@@ -517,8 +517,7 @@ def test_viterbi_decides_though_probabilities_price() -> None:
     scores = by_sequence.model_.scores(
         PackedTokens(np.concatenate(X_NEW).astype(np.float32), offsets(X_NEW))
     )
-    viterbi = Viterbi(None, 3).decode_packed(scores)
-    np.testing.assert_array_equal(np.concatenate(states), viterbi.values)
+    np.testing.assert_array_equal(np.concatenate(states), viterbi(scores).values)
     assert (np.concatenate(states) != np.concatenate(marginals).argmax(axis=1)).any()
     priced = [
         np.mean(1 - law[np.arange(len(s)), s]) for law, s in zip(marginals, states, strict=True)

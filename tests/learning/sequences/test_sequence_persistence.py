@@ -121,7 +121,7 @@ def test_tag_scheme(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     "tags",
-    [(0, 1), (True, False), (0.5, 2.5), ("a", 1), (("x", 1), ("y", 2)), (None, "ü\n"), (1, (2,))],
+    [(0, 1), (True, False), (0.5, 2.5), ("a", 1), (("x", 1), ("y", 2)), ("a\t", "ü\n"), (1, (2,))],
 )
 def test_tags_of_any_type(tags: Any, tmp_path) -> None:
     y = [[tags[int(token[0] > 0)] for token in row] for row in DENSE]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.risk import ChainRisk, minimise
@@ -22,6 +21,7 @@ from consistruct.learning.models.chain.sgd import (
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.lbfgs import LBFGS
+from consistruct.structures import Ragged
 from consistruct.surrogates import SURROGATES, chain_surrogate
 from consistruct.surrogates.chain import ChainLogLoss, ChainQuadratic
 

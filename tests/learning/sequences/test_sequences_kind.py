@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import ConsistructError
-from consistruct.labels import Ragged
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.encoding.sequences import TokenStates, takes_sequences
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
@@ -17,6 +16,7 @@ from consistruct.learning.models.linear import Linear
 from consistruct.learning.sequence_metrics import token_error
 from consistruct.losses import Hamming, ZeroOne
 from consistruct.losses.base import dense_target
+from consistruct.structures import Ragged
 
 ROWS = [np.eye(3)[[0, 1, 2]], np.eye(3)[[2, 2]], np.eye(3)[[1, 0, 1, 2]]] * 10
 TAGS = [[("a", "b", "c")[i] for i in row.argmax(axis=1)] for row in ROWS]

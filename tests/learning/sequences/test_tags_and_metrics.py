@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.tags import TagSet, pack_tags, scheme_transitions
 from consistruct.learning.sequence_metrics import (
     chunk_f1,
@@ -18,6 +17,7 @@ from consistruct.learning.sequence_metrics import (
     sequence_error,
     token_error,
 )
+from consistruct.structures import Ragged
 
 OFFSETS = np.array([0, 2, 3])
 
@@ -47,7 +47,7 @@ def test_lengths_that_differ_name_the_sequence() -> None:
 
 
 @pytest.mark.parametrize(
-    "tags", [["x", "y"], [3, 1, 2], [True, False], [1.5, 2.5], [("a", 1), ("a", 2)], ["a", 1, None]]
+    "tags", [["x", "y"], [3, 1, 2], [True, False], [1.5, 2.5], [("a", 1), ("a", 2)], ["a", 1, (2,)]]
 )
 def test_tags_of_any_type_come_back(tags: list[Any]) -> None:
     tag_set = TagSet(tags)
@@ -124,7 +124,7 @@ def test_what_a_scheme_forbids() -> None:
         (a, b) for a in outside for b in ("B-X", "O", "S-X")
     }
     assert [tags[i] for i in np.flatnonzero(np.isneginf(end))] == ["B-X", "I-X"]
-    with pytest.raises(ValueError, match="scheme must be 'bio' or 'iobes'"):
+    with pytest.raises(ValueError, match="scheme must be 'bio', 'iob1' or 'iobes'"):
         scheme_transitions(tags, "bilou")
     with pytest.raises(ValueError, match="tag 'E-X' does not follow the scheme 'bio'"):
         scheme_transitions(tags, "bio")

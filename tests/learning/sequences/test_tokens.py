@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction import DictVectorizer
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.tokens import (
     FeatureHash,
     FeatureIndex,
@@ -19,6 +18,7 @@ from consistruct.learning.encoding.tokens import (
     pack_tokens,
 )
 from consistruct.learning.models.chain.token_maps import MEDIAN_SHARE, TokenMap, window_features
+from consistruct.structures import Ragged
 
 RNG = np.random.default_rng(0)
 ROWS = [RNG.normal(size=(length, 4)).astype(np.float32) for length in (3, 1, 2)]

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._exact import exact_text
 from consistruct._validation import check_number
 from consistruct.exceptions import ConsistructError
 
@@ -45,13 +46,14 @@ class Polytope:
     name: str
     vertices: tuple[Vertex, ...]
 
-    def columns(self, L: np.ndarray) -> np.ndarray:
-        """L·q of every vertex q, (k, n): exact sums of the entries of L, rounded once."""
+    def columns(self, L: np.ndarray) -> list[list[Fraction]]:
+        """L·q of every vertex q, (k, n), exactly: rounded, they would be another loss."""
         exact = [[Fraction(value) for value in row] for row in L.tolist()]
         support = [[(t, p) for t, p in enumerate(vertex) if p] for vertex in self.vertices]
-        return np.array(
-            [[float(sum(row[t] * p for t, p in vertex)) for vertex in support] for row in exact]
-        ).reshape(len(exact), len(support))
+        return [
+            [sum((row[t] * p for t, p in vertex), Fraction(0)) for vertex in support]
+            for row in exact
+        ]
 
     def matrix(self) -> np.ndarray:
         """(m, n): the vertices as columns."""
@@ -77,7 +79,12 @@ class Distributions(ABC):
     @property
     @abstractmethod
     def meaning(self) -> str:
-        """In words, to follow "if"."""
+        """In words, to follow "if"; numbers as short as floats are written."""
+
+    @property
+    @abstractmethod
+    def exact_meaning(self) -> str:
+        """In words with the exact numbers, to follow "where"."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +106,22 @@ class Capped(Distributions):
 
     @property
     def spec(self) -> str:
-        return f"cap:{self.delta:g}"
+        return f"cap:{self.delta!r}"
 
     @property
     def meaning(self) -> str:
-        return f"no truth has a probability above {1 - self.delta:g}"
+        return f"no truth has a probability above 1 − {self.delta!r}"
+
+    @property
+    def exact_meaning(self) -> str:
+        return f"no truth has a probability above {exact_text(1 - Fraction(self.delta))}"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         cap = 1 - Fraction(self.delta)
         if cap * n_truths < 1:
             raise ConsistructError(
                 f"no distribution over {n_truths} truths keeps them all at or below "
-                f"{float(cap):g}; choose a smaller delta"
+                f"{float(cap)!r}; choose a smaller delta"
             )
         full = math.floor(1 / cap)
         rest = 1 - full * cap
@@ -145,11 +156,16 @@ class WithMargin(Distributions):
 
     @property
     def spec(self) -> str:
-        return f"margin:{self.gamma:g}"
+        return f"margin:{self.gamma!r}"
 
     @property
     def meaning(self) -> str:
-        return f"the most probable truth leads the second by at least {self.gamma:g}"
+        return f"the most probable truth leads the second by at least {self.gamma!r}"
+
+    @property
+    def exact_meaning(self) -> str:
+        lead = exact_text(Fraction(self.gamma))
+        return f"the most probable truth leads the second by at least {lead}"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         gamma = Fraction(self.gamma)
@@ -185,11 +201,15 @@ class Noisy(Distributions):
 
     @property
     def spec(self) -> str:
-        return f"noise:{self.eta:g}"
+        return f"noise:{self.eta!r}"
 
     @property
     def meaning(self) -> str:
-        return f"every label is certain apart from noise at rate {self.eta:g}"
+        return f"every label is certain apart from noise at rate {self.eta!r}"
+
+    @property
+    def exact_meaning(self) -> str:
+        return f"every label is certain apart from noise at rate {exact_text(Fraction(self.eta))}"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         eta = Fraction(self.eta)
@@ -246,6 +266,10 @@ class Constrained(Distributions):
     @property
     def meaning(self) -> str:
         return f"the probabilities satisfy {len(self.rows)} linear constraints"
+
+    @property
+    def exact_meaning(self) -> str:
+        return f"{self.meaning} that the file lists"
 
     def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
         for row in self.rows:

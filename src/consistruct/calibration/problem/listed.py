@@ -22,14 +22,16 @@ from math import frexp, log
 import numpy as np
 import scipy  # its submodules are imported on use
 
+from consistruct._exact import independent_columns, integer_columns
 from consistruct.exceptions import TooManyLabelsError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.scores import Orthonormalised
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
+from consistruct.structures.base import ENUMERATION_LIMIT
 
-__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem", "expresses_listed"]
+__all__ = ["ExplicitProblem", "PairProblem", "explicit_problem", "expresses_listed", "own_basis"]
+
+MOST_OWN = 100_000  # entries of a loss whose own scores get an exact basis: well under a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class PairProblem:
 
 
 def explicit_problem(
-    loss: Loss, space: BaseScoreSpace, *, limit: int = ENUMERATION_LIMIT
+    loss: Loss, space: Structure, *, limit: int = ENUMERATION_LIMIT
 ) -> ExplicitProblem:
     """List predictions and truths; raises TooManyLabelsError above `limit`."""
     size = loss.n_labels
@@ -152,7 +154,7 @@ def explicit_problem(
     )
 
 
-def expresses_listed(loss: Loss, space: BaseScoreSpace, *, limit: int = ENUMERATION_LIMIT) -> bool:
+def expresses_listed(loss: Loss, space: Structure, *, limit: int = ENUMERATION_LIMIT) -> bool:
     """Whether each column of the loss equals its projection on the scores up to a constant."""
     L = loss.matrix(limit=limit)
     L = L / _unit(L)
@@ -160,9 +162,26 @@ def expresses_listed(loss: Loss, space: BaseScoreSpace, *, limit: int = ENUMERAT
     return _is_constant_by_column(L, embedding @ targets)
 
 
-def _project(L: FloatArray, space: BaseScoreSpace, limit: int) -> tuple[FloatArray, FloatArray]:
+def own_basis(loss: Loss, space: Structure) -> FloatArray:
+    """Return columns whose span the scores are, (k, r) or more.
+
+    A loss's own scores are the span of the constant and its columns. A basis made of these is
+    exact; the one that models are trained with is rounded, and expresses the loss not quite.
+    """
+    F = space.matrix()
+    if space != loss.score_space or loss.truths.size is None or F.size > MOST_OWN:
+        return F
+    span = np.column_stack([np.ones(len(F)), loss.matrix()])
+    if span.size > MOST_OWN:
+        return F
+    kept = independent_columns(integer_columns(span.tolist()))
+    # a larger rank comes from rounded losses: the scores leave out what only rounding tells apart
+    return span[:, kept] if len(kept) == space.rank else F
+
+
+def _project(L: FloatArray, space: Structure, limit: int) -> tuple[FloatArray, FloatArray]:
     """F̃ (k, r) and U = E_c F̃_c L_c (r, m)."""
-    embedding = Orthonormalised(space).matrix(limit=limit)
+    embedding = space.orthonormal(limit=limit)
     weights = space.predictions.weights(limit=limit)
     return embedding, embedding.T @ (weights[:, None] * L)
 
@@ -170,7 +189,7 @@ def _project(L: FloatArray, space: BaseScoreSpace, limit: int) -> tuple[FloatArr
 def _is_constant_by_column(L: FloatArray, projected: FloatArray) -> bool:
     residual = L - projected
     spread = residual.max(axis=0) - residual.min(axis=0)
-    return bool(spread.max() <= 1e-9 * max(1.0, float(np.abs(L).max())))
+    return bool((spread <= 1e-9 * np.abs(L).max(axis=0)).all())
 
 
 def _unit(values: FloatArray) -> float:

@@ -16,11 +16,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from consistruct._exact import fraction_text
 from consistruct._plain_data import dump, load
 from consistruct.calibration.proofs.checkers import listed
+from consistruct.calibration.proofs.statement import Statement, check_space
 from consistruct.exceptions import CertificateError, ConsistructError
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.structures import Structure
 
 __all__ = [
     "REFUSALS",
@@ -36,14 +39,14 @@ __all__ = [
     "log_up",
     "plain",
     "probabilities",
+    "short_text",
     "up",
 ]
 
 Exact = int | float | str | Fraction  # a number without rounding: strings are "p/q"
 
-SCHEMA = 1
+SCHEMA = 2
 LOG_ERROR = 8 * 2.0**-52  # of math.log of an integer ratio, relative to |log| + 1
-DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python reads at any length
 # raised by a checker, or by Python on data of the wrong form
 REFUSALS = (
     listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError,
@@ -136,14 +139,67 @@ class PlainCertificate(ABC):
     def verify(document: dict[str, Any]) -> None:
         """Raise `Refused` unless the data prove the claim."""
 
-    def check(self) -> None:
-        """Recompute both ends exactly; raise CertificateError unless they are proved."""
+    @property
+    def exact_eps(self) -> Fraction:
+        """ε without rounding."""
+        return listed.number(self.eps)
+
+    @property
+    def exact_interval(self) -> tuple[Fraction, Fraction]:
+        """H(ε) is between these, without rounding."""
+        return listed.number(self.lower) * self.scale, listed.number(self.upper) * self.scale
+
+    @property
+    @abstractmethod
+    def statement(self) -> Statement:
+        """The problem that the claim is about, in words and as a hash."""
+
+    @abstractmethod
+    def different_loss(self, loss: Loss) -> str | None:
+        """How the loss of the claim differs from another one; None where it does not."""
+
+    @abstractmethod
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        """How the scores of the claim differ from others on a loss; None where they do not."""
+
+    def check(self, loss: Loss | str | None = None, scores: Structure | str | None = None) -> None:
+        """Recompute both ends exactly; raise CertificateError unless they are proved.
+
+        Parameters
+        ----------
+        loss : Loss or str, optional
+            The loss that the claim should be about: another one is refused.
+        scores : ScoreSpace or str, optional
+            Its scores, such as "own" or "full"; they need the loss.
+        """
+        self._check_problem(loss, scores)
         try:
             self.verify({"kind": self.kind, **self.document()})
+            # two proved ends cannot cross: where they do, a checker is wrong, whatever it said
+            if listed.number(self.lower) > listed.number(self.upper):
+                raise listed.Refused("its lower end is above its upper end")
         except REFUSALS as reason:
             refused = type(reason).__name__ == "Refused"  # every checker has its own
             said = str(reason) if refused else f"malformed: {reason!r}"
             raise CertificateError(f"this certificate proves nothing: {said}") from None
+
+    def _check_problem(self, loss: Loss | str | None, scores: Structure | str | None) -> None:
+        """Refuse a claim about something else than the loss and the scores that a user names."""
+        if loss is None:
+            if scores is not None:
+                raise ConsistructError("to compare the scores, pass the loss that they are for too")
+            return
+        own = as_loss(loss)
+        try:
+            different = self.different_loss(own)
+            if different is None and scores is not None:
+                different = self.different_scores(own, check_space(own, scores))
+        except REFUSALS as reason:
+            raise CertificateError(
+                f"this certificate could not be compared with {own!r}: {reason}"
+            ) from None
+        if different is not None:
+            raise CertificateError(f"this certificate is about another problem: {different}")
 
     def to_json(self) -> str:
         """One JSON object: everything that a check needs, nothing else."""
@@ -183,10 +239,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, Fraction):
         if value.denominator == 1 and abs(value.numerator) < 2**53:
             return value.numerator
-        top, bottom = value.numerator, value.denominator
-        if max(top.bit_length(), bottom.bit_length()) > DECIMAL_BITS:
-            return f"{top:#x}/{bottom:#x}"
-        return f"{top}/{bottom}"
+        return fraction_text(value)
     if value is None or isinstance(value, int | float | str):
         return value
     raise TypeError(f"a certificate contains plain data, not {type(value).__name__}")
@@ -247,3 +300,13 @@ def log_up(x: Fraction) -> float:
         return -math.inf
     value = _log(x)
     return value + LOG_ERROR * (abs(value) + 1)
+
+
+def short_text(x: float) -> str:
+    """Return six digits of a number, marked where they are not all of it.
+
+    >>> short_text(0.1), short_text(1 / 3), short_text(0.30000000000000004)
+    ('0.1', '≈ 0.333333', '0.3')
+    """
+    text = f"{x:g}"
+    return text if abs(float(text) - x) <= 4 * math.ulp(x) else f"≈ {text}"

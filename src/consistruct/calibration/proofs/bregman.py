@@ -6,8 +6,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from consistruct._exact import exact_text
 from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import bregman
+from consistruct.calibration.proofs.checkers.listed import number
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+    measure_words,
+    scores_words,
+)
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["BregmanCertificate"]
 
@@ -42,6 +55,27 @@ class BregmanCertificate(LawCertificate):
     @property
     def scale(self) -> Fraction:
         return Fraction(1, len(self.loss))
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=scores_words(None),
+            surrogate=f"{self.surrogate} for losses up to {exact_text(number(self.largest))}",
+            measure=measure_words(None),
+            distributions=ALL,
+            data={
+                "surrogate": self.surrogate,
+                "largest": self.largest,
+                "loss": self.loss,
+            },
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(None, None, loss, space)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

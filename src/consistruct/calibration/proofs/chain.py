@@ -18,7 +18,14 @@ import numpy as np
 from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds
 from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import chain as checker
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    measure_words,
+    same_parts,
+)
 from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["ChainCertificate"]
 
@@ -59,6 +66,10 @@ class ChainCertificate(PlainCertificate):
         return float(Fraction(self.fraction))
 
     @property
+    def exact_eps(self) -> Fraction:
+        return Fraction(self.fraction)
+
+    @property
     def pair(self) -> tuple[Truth, Truth]:
         """(i, j): j is all zeros, as labels of the loss, and i is one where they differ."""
         return tuple(int(differ) for differ in self.differs), (0,) * self.T
@@ -82,6 +93,25 @@ class ChainCertificate(PlainCertificate):
     def worst_law(self, loss: Loss) -> WorstLaw:
         truths, law = zip(*self.law, strict=True)
         return WorstLaw(self.pair, np.array(truths), np.array(law))
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=f"the share of wrong parts, of {self.T} with 2 states each",
+            scores="one free score per part and state, and per pair of neighbouring states",
+            surrogate="quadratic",
+            measure=measure_words(None),
+            distributions=ALL,
+            data={"T": self.T, "n_states": 2, "scores": "chain"},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return same_parts(self.T, 2, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        if space.linked_states == 2 and space.measure == "uniform":
+            return None
+        return f"its scores are those of a chain, with the uniform measure, not {space!r}"
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

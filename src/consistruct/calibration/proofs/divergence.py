@@ -7,6 +7,16 @@ from typing import Any, Literal
 
 from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import divergence
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    NO_MEASURE,
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+)
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["DivergenceCertificate"]
 
@@ -39,6 +49,31 @@ class DivergenceCertificate(LawCertificate):
     inner: list[Exact]
     pairs: list[dict[str, Any]]
     excluded: list[dict[str, Any]]
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=(
+                "one free score per truth, argmax decoding"
+                if self.decoding == "argmax"
+                else "one free score per truth, decoding by the least expected loss"
+            ),
+            surrogate=f"{self.surrogate} loss",
+            measure=NO_MEASURE,
+            distributions=ALL,
+            data={
+                "surrogate": self.surrogate,
+                "decoding": self.decoding,
+                "loss": self.loss,
+            },
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(None, None, loss, space)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -4,6 +4,10 @@ Exact integers settle every pair, but slowly. Here the loss, its projection and 
 rounded once (relative error u per entry) and each bound is lowered by what rounding can have
 added to it. A sum of n products in any order is wrong by at most n·2u times the sum of absolute
 values; constants are rounded up generously. What the filter leaves open goes to the integers.
+
+All this is true of normal floats only: a subnormal number is rounded by an absolute error that no
+factor covers. So nothing is proved unless the numbers that go in are in SAFE (products of three of
+them, times a unit of rounding, are still normal), and quotients below LEAST count as zero.
 """
 
 from __future__ import annotations
@@ -13,20 +17,25 @@ from fractions import Fraction
 
 import numpy as np
 
+from consistruct.calibration.proofs.base import up
 from consistruct.calibration.proofs.checkers.listed import Problem
 from consistruct.protocols import FloatArray
 
-__all__ = ["FloatView"]
+__all__ = ["FloatView", "is_safe", "safe_eps"]
 
 UNIT = 2.0**-52  # twice the unit roundoff
+# magnitudes of what goes in, zero apart: w·K·w and its rounding are then within 2^(±900 ± 52)
+SAFE = (Fraction(1, 2**300), Fraction(2**300))
+LEAST = 2.0**-1000  # of a quotient and of its square: smaller ones may have been subnormal
 MOST_KNOWN = 100_000  # dual points whose numbers are kept
 
 Point = tuple[dict[int, Fraction], Fraction]
 Line = tuple[float, float, float]
+NO_LINE: Line = (0.0, 0.0, 0.0)  # a bound of zero
 
 
 class FloatView:
-    """A listed problem in floats. Bounds are on H; tiny numbers underflow to zero, not above."""
+    """A listed problem in floats. Bounds are on H; use it only where `is_safe`."""
 
     def __init__(self, problem: Problem) -> None:
         self.k = problem.k
@@ -74,8 +83,16 @@ class FloatView:
         """
         w, nu = point
         known = self.known.get((i, j, id(w)))
-        if known is not None:
-            return known[1]
+        if known is None:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            safe = all(_safe(x, 1) for x in (nu, *w.values()))
+            # w is kept, so that its id is its own
+            known = self.known[i, j, id(w)] = w, self._new_line(i, j, point) if safe else NO_LINE
+        return known[1]
+
+    def _new_line(self, i: int, j: int, point: Point) -> Line:
+        w, nu = point
         slope, rest, norm = float(nu), 0.0, 0.0
         labels = [c for c, weight in w.items() if weight and c != j]
         if labels:
@@ -92,9 +109,6 @@ class FloatView:
             spread = np.abs(direction)
             norm = float(direction @ kernel @ direction)
             norm += 4 * terms * UNIT * float(spread @ np.abs(kernel) @ spread)
-        if len(self.known) >= MOST_KNOWN:
-            self.known.clear()
-        self.known[i, j, id(w)] = w, (slope, rest, norm)  # w is kept, so that its id is its own
         return slope, rest, norm
 
     def proved(
@@ -104,11 +118,13 @@ class FloatView:
         points: dict[tuple[int, int], list[Point]],
         rows: Iterable[int],
     ) -> set[tuple[int, int]]:
-        """Pairs of `rows` that are surely infeasible or above `lower`."""
+        """Pairs of `rows` that are surely infeasible or above `lower`; none where ε is not safe."""
+        if not safe_eps(eps):
+            return set()
         kept = np.zeros(self.k, dtype=np.bool_)
         kept[list(rows)] = True
         at = float(eps)
-        claimed = float(lower) * (1 + UNIT)
+        claimed = up(lower)
         good = self.infeasible(at * (1 - UNIT)) | (self.start(at * (1 - UNIT)) >= claimed)
         good[~kept] = True
         good[:, ~kept] = True
@@ -117,6 +133,30 @@ class FloatView:
             found = points.get((i, j))
             good[i, j] = found is not None and self.lines(i, j, found, at * (1 - UNIT)) >= claimed
         return {(i, j) for i, j in np.argwhere(good).tolist()}
+
+
+def is_safe(problem: Problem) -> bool:
+    """Whether all magnitudes of a problem are those for which `FloatView` counts its errors."""
+    kernel = [problem.inverse] if problem.full else problem.kernel
+    return all(
+        _safe(x, unit)
+        for rows, unit in (
+            (problem.loss, problem.unit), (problem.projected, problem.unit), (kernel, problem.scale)
+        )
+        for row in rows
+        for x in row
+    )  # fmt: skip
+
+
+def safe_eps(eps: Fraction) -> bool:
+    """Whether ε is of a magnitude for which `FloatView` counts its errors."""
+    return _safe(eps, 1)
+
+
+def _safe(top: int | Fraction, bottom: int) -> bool:
+    """Whether top/bottom is zero or has a magnitude within SAFE."""
+    size = abs(Fraction(top))
+    return size == 0 or SAFE[0] * bottom <= size <= SAFE[1] * bottom
 
 
 def _floats(rows: Sequence[Sequence[int]], unit: int) -> FloatArray:
@@ -128,5 +168,7 @@ def _quotient(height: FloatArray, norm: FloatArray) -> FloatArray:
     """(height₊)²/2norm, lowered for its own rounding; zero where the norm is not positive."""
     positive = np.maximum(height, 0.0)
     with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
-        found = positive / norm * positive * (0.5 * (1 - 16 * UNIT))
-    return np.asarray(np.where((norm > 0) & np.isfinite(found), found, 0.0))
+        share = positive / norm
+        found = share * positive * (0.5 * (1 - 16 * UNIT))
+    normal = (norm > 0) & (share >= LEAST) & (found >= LEAST) & np.isfinite(found)
+    return np.asarray(np.where(normal, found, 0.0))

@@ -10,7 +10,15 @@ import numpy as np
 
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import hamming
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    measure_words,
+    same_parts,
+    scores_words,
+)
 from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["HammingCertificate"]
 
@@ -54,6 +62,28 @@ class HammingCertificate(PlainCertificate):
 
     def worst_law(self, loss: Loss) -> WorstLaw:
         return WorstLaw(self.pair, np.array(self.pair), np.array(self.law))
+
+    @property
+    def statement(self) -> Statement:
+        full = self.scores == "full"
+        return Statement(
+            loss=f"the share of wrong parts, of {self.T} with {self.n_states} states each",
+            scores=scores_words(None) if full else "one free score per part and state",
+            surrogate="quadratic",
+            measure=measure_words(None),
+            distributions=ALL,
+            data={"T": self.T, "n_states": self.n_states, "scores": self.scores},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return same_parts(self.T, self.n_states, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        full = self.scores == "full"
+        same = space.one_per_label if full else space.separate_states == self.n_states
+        if same and space.measure == "uniform":
+            return None
+        return f"its scores are {self.scores}, with the uniform measure, not {space!r}"
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

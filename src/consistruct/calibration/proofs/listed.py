@@ -12,7 +12,18 @@ from consistruct.calibration.proofs.base import (
     LawCertificate,
 )
 from consistruct.calibration.proofs.checkers import listed
-from consistruct.calibration.proofs.filters import FloatView
+from consistruct.calibration.proofs.filters import FloatView, is_safe
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+    measure_words,
+    scores_words,
+)
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["ListedCertificate"]
 
@@ -90,6 +101,23 @@ class ListedCertificate(LawCertificate):
             for row in self.scores
         ]
 
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=scores_words(self.scores),
+            surrogate="quadratic",
+            measure=measure_words(self.measure),
+            distributions=ALL,
+            data={"loss": self.loss, "scores": self.scores, "measure": self.measure},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(self.scores, self.measure, loss, space)
+
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         few = len(document["loss"]) < FILTER_FROM
@@ -103,4 +131,4 @@ def _filtered(
     points: dict[tuple[int, int], list[tuple[dict[int, Fraction], Fraction]]],
     rows: list[int],
 ) -> set[tuple[int, int]]:
-    return FloatView(problem).proved(eps, lower, points, rows)
+    return FloatView(problem).proved(eps, lower, points, rows) if is_safe(problem) else set()

@@ -8,12 +8,24 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from consistruct._exact import exact_text
 from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
 from consistruct.calibration.proofs.checkers import mixed
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    different_matrix,
+    measure_words,
+    scores_words,
+)
 from consistruct.losses.base import Loss
+from consistruct.structures import Structure
+from consistruct.structures.classes import Partition
 
 __all__ = ["MixedCertificate"]
+
+MOST_LISTED = 256  # labels of a loss that is compared entry by entry
 
 Points = dict[str, tuple[list[Exact], Exact]]  # {orbit: (w, ν)}
 
@@ -98,9 +110,87 @@ class MixedCertificate(PlainCertificate):
             found.append(words.get(name) or f"{_others(size, 'in')} {name}")
         return found
 
+    @property
+    def statement(self) -> Statement:
+        eta, blocks = mixed.number(self.eta), len(self.sizes)
+        if eta == 1 or max(self.sizes) == 1:
+            words = f"the 0-1 loss of {sum(self.sizes)} labels"
+        else:
+            words = (
+                f"{exact_text(eta)} times the 0-1 loss of {sum(self.sizes)} labels, the rest of "
+                f"one times whether the block is wrong, with {blocks} blocks of "
+                f"{min(self.sizes)} to {max(self.sizes)} labels"
+            )
+        return Statement(
+            loss=words,
+            scores=scores_words(None) if self.scores == "full" else "one free score per block",
+            surrogate="quadratic",
+            measure=measure_words(None),
+            distributions=ALL,
+            data={
+                "sizes": self.sizes,
+                "assignment": self.assignment,
+                "eta": self.eta,
+                "scores": self.scores,
+            },
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        sizes, blocks = list(self.sizes), self._blocks
+        own = loss.block_mixture
+        if own is None:
+            return different_matrix(self._rows(), loss) if sum(sizes) <= MOST_LISTED else (
+                f"its loss is made of blocks, {loss!r} is not"
+            )  # fmt: skip
+        partition, eta = own
+        mine = partition.block_sizes
+        if sorted(mine) != sorted(sizes) or not self._same_blocks(partition, blocks):
+            return f"its blocks have the sizes {_short(sizes)}, those of {loss!r} differ"
+        if max(sizes) > 1 and mixed.number(self.eta) != Fraction(eta):
+            given = exact_text(mixed.number(self.eta))
+            return f"its η is {given}, that of {loss!r} is {exact_text(Fraction(eta))}"
+        return None
+
+    @property
+    def _blocks(self) -> list[int] | None:
+        """The block of each label; None where blocks are consecutive."""
+        return self.assignment
+
+    def _same_blocks(self, partition: Partition, blocks: list[int] | None) -> bool:
+        """Whether labels are in one block here iff they are in one block there."""
+        if blocks is None and partition.assignment is None:
+            return tuple(self.sizes) == tuple(partition.block_sizes)
+        labels = np.arange(sum(self.sizes))
+        here = np.repeat(np.arange(len(self.sizes)), self.sizes) if blocks is None else blocks
+        both = set(zip(here, partition.block_of(labels).tolist(), strict=True))
+        return len(both) == len(self.sizes) == partition.n_blocks
+
+    def _rows(self) -> list[list[Fraction]]:
+        """The loss as a matrix."""
+        eta, blocks = mixed.number(self.eta), self._blocks
+        where = np.repeat(np.arange(len(self.sizes)), self.sizes) if blocks is None else blocks
+        return [
+            [Fraction(0) if c == y else eta if a == b else Fraction(1) for y, b in enumerate(where)]
+            for c, a in enumerate(where)
+        ]
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        if self.scores == "full":
+            same = space.one_per_label or space.rank == sum(self.sizes)
+        else:
+            same = space.partition is not None and self._same_blocks(space.partition, self._blocks)
+        if same and space.measure == "uniform":
+            return None
+        return f"its scores are those of {self.scores}, with the uniform measure, not {space!r}"
+
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         mixed.verify(document)
+
+
+def _short(sizes: list[int]) -> str:
+    """Some numbers, the first few."""
+    return ", ".join(map(str, sizes[:5])) + (", …" if len(sizes) > 5 else "")
 
 
 def _others(size: int, where: str) -> str:

@@ -6,6 +6,7 @@ scored pair by pair, sequences with chain scores, label sets judged by F-beta.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,17 @@ import numpy as np
 
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
 from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    Statement,
+    fbeta_statement,
+    measure_words,
+    order_words,
+    same_data,
+    same_parts,
+)
 from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = [
     "ORACLE_KINDS",
@@ -23,6 +34,8 @@ __all__ = [
     "SetSizeCertificate",
     "StatesCertificate",
 ]
+
+ORDER_SCORES = ("one free score per item", "one free score per item and place")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +56,23 @@ class OracleCertificate(PlainCertificate):
     truths: list[Any]
     law: list[float]
     theta: list[float]
+
+    def different_loss(self, loss: Loss) -> str | None:
+        from consistruct.calibration.proofs.provers.oracle import problem_of  # it imports these
+
+        own = problem_of(loss)
+        stated = self.kind, {name: self.document()[name] for name in self._fields}
+        if own is not None and same_data(own[1], stated[1]) and own[0] == stated[0]:
+            return None
+        return f"its loss is {self.statement.loss}, which {loss!r} is not"
+
+    @property
+    @abstractmethod
+    def _fields(self) -> tuple[str, ...]:
+        """The fields that are the loss."""
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return None if space == loss.score_space else f"its scores are its own, not {space!r}"
 
     def worst_law(self, loss: Loss) -> WorstLaw:
         # column generation may hold a truth twice
@@ -65,6 +95,21 @@ class OrderCertificate(OracleCertificate):
 
     loss: dict[str, Any]
 
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return ("loss",)
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=order_words(self.loss),
+            scores=ORDER_SCORES[self.loss["name"] in ("matching", "footrule")],
+            surrogate="quadratic",
+            measure="uniform on the orders",
+            distributions=ALL,
+            data={"loss": self.loss},
+        )
+
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         orders.verify(document)
@@ -83,6 +128,21 @@ class PairScoreCertificate(OracleCertificate):
 
     loss: dict[str, Any]
 
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return ("loss",)
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=order_words(self.loss),
+            scores="one free score per pair of items",
+            surrogate="quadratic",
+            measure="uniform on the orders",
+            distributions=ALL,
+            data={"loss": self.loss},
+        )
+
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
         pairs.verify(document)
@@ -96,6 +156,29 @@ class StatesCertificate(OracleCertificate):
 
     T: int
     n_states: int
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return ("T", "n_states")
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=f"the share of wrong parts, of {self.T} with {self.n_states} states each",
+            scores="one free score per part and state, and per pair of neighbouring states",
+            surrogate="quadratic",
+            measure=measure_words(None),
+            distributions=ALL,
+            data={"T": self.T, "n_states": self.n_states, "scores": "chain"},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return same_parts(self.T, self.n_states, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        if space.linked_states == self.n_states and space.measure == "uniform":
+            return None
+        return f"its scores are those of a chain, with the uniform measure, not {space!r}"
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
@@ -112,6 +195,14 @@ class SetSizeCertificate(OracleCertificate):
     beta: float
     empty: float
     sizes: list[int]
+
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        return ("T", "beta", "empty", "sizes")
+
+    @property
+    def statement(self) -> Statement:
+        return fbeta_statement(self.T, self.beta, self.empty, self.sizes)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

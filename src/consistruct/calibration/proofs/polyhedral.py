@@ -14,6 +14,17 @@ from consistruct.calibration.proofs.base import (
     up,
 )
 from consistruct.calibration.proofs.checkers import polyhedral
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    NO_MEASURE,
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+    scores_words,
+)
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 if TYPE_CHECKING:
     from consistruct.calibration.methods.nonquadratic.polyhedral.cuts import Node, PairSearch
@@ -76,6 +87,27 @@ class PolyhedralCertificate(LawCertificate):
             pairs=[_exported(search) for search in searches] if lower else [],
             symmetries=symmetries if lower else [],
         )  # fmt: skip
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=scores_words(None),
+            surrogate=(
+                "hinge of Crammer and Singer with the costs as margins"
+                if self.surrogate == "hinge"
+                else "max-min margin"
+            ),
+            measure=NO_MEASURE,
+            distributions=ALL,
+            data={"surrogate": self.surrogate, "loss": self.loss},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(None, None, loss, space)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

@@ -13,7 +13,17 @@ from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import restricted
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.listed import ListedCertificate
+from consistruct.calibration.proofs.statement import (
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+    measure_words,
+    scores_words,
+)
 from consistruct.exceptions import CertificateError
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["RestrictedCertificate"]
 
@@ -61,6 +71,29 @@ class RestrictedCertificate(LawCertificate):
         shares = np.array([float(number(x)) for x in self._won.law])
         found: list[float] = (polytope.matrix() @ (shares / shares.sum())).tolist()
         return found
+
+    @property
+    def statement(self) -> Statement:
+        won = self._won
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=scores_words(won.scores),
+            surrogate="quadratic",
+            measure=measure_words(won.measure),
+            distributions=f"only those where {self.distributions.exact_meaning}",
+            data={
+                "loss": self.loss,
+                "scores": won.scores,
+                "measure": won.measure,
+                "distributions": self.distributions.document(),
+            },
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(self._won.scores, self._won.measure, loss, space)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

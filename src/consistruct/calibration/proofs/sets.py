@@ -15,7 +15,9 @@ import numpy as np
 
 from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
 from consistruct.calibration.proofs.checkers import sets
+from consistruct.calibration.proofs.statement import Statement, fbeta_statement, same_data
 from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["SetCertificate"]
 
@@ -71,6 +73,21 @@ class SetCertificate(PlainCertificate):
             if size
         ]
         return "a set with " + ", ".join(parts)
+
+    @property
+    def statement(self) -> Statement:
+        return fbeta_statement(self.T, self.beta, self.empty, list(range(self.T + 1)))
+
+    def different_loss(self, loss: Loss) -> str | None:
+        from consistruct.calibration.proofs.provers.oracle import problem_of  # it imports this
+
+        own, stated = problem_of(loss), self.statement
+        if own is not None and own[0] == "sizes" and same_data(own[1], stated.data):
+            return None
+        return f"its loss is {stated.loss}, which {loss!r} is not"
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return None if space == loss.score_space else f"its scores are its own, not {space!r}"
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

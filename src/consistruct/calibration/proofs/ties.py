@@ -5,8 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from consistruct._exact import exact_text
 from consistruct.calibration.proofs.base import Exact, LawCertificate
 from consistruct.calibration.proofs.checkers import ties
+from consistruct.calibration.proofs.checkers.listed import number
+from consistruct.calibration.proofs.statement import (
+    ALL,
+    NO_MEASURE,
+    Statement,
+    different_matrix,
+    different_scores,
+    matrix_words,
+    scores_words,
+)
+from consistruct.losses.base import Loss
+from consistruct.structures import Structure
 
 __all__ = ["TiesCertificate"]
 
@@ -36,6 +49,23 @@ class TiesCertificate(LawCertificate):
     tied: list[int]
     threshold: Exact
     pairs: list[dict[str, Any]]
+
+    @property
+    def statement(self) -> Statement:
+        return Statement(
+            loss=matrix_words(self.loss),
+            scores=scores_words(None),
+            surrogate=f"linear regret with κ = {exact_text(number(self.kappa))}",
+            measure=NO_MEASURE,
+            distributions=ALL,
+            data={"surrogate": "linear-regret", "kappa": self.kappa, "loss": self.loss},
+        )
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(None, None, loss, space)
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:

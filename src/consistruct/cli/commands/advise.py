@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from consistruct.cli.commands.plan import read_loss, show
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.options import AsJson, CostRows, QBound, Radius
 from consistruct.cli.progress import progress_bar
 
@@ -13,7 +14,7 @@ __all__ = ["advise", "register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(advise)
+    app.command(cls=FileCommand)(advise)
 
 
 def advise(
@@ -36,7 +37,7 @@ def advise(
     """
     from consistruct.guarantees import advise as find_advice
     from consistruct.report.guarantees import advice_dict, advice_text
-    from consistruct.scores.spec import parse_scores
+    from consistruct.structures import parse_scores
 
     task = read_loss(loss, rows)
     with progress_bar("score families") as step:

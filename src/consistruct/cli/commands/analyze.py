@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import warnings
 from pathlib import Path
@@ -13,9 +14,9 @@ import typer
 from consistruct._budgets import SPECS
 from consistruct._validation import read_number
 from consistruct.cli.commands.plan import read_loss
-from consistruct.cli.output import loss_file
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.progress import progress_bar
-from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.cli.report_files import write_file, write_tables
 from consistruct.exceptions import ConsistructError, LossSpecError
 
 # imported inside the functions: other commands must not wait for losses and the engine
@@ -32,7 +33,7 @@ POINTS_OF_A_FORMULA = 101  # for pictures: jumps and bends are seen, and cost no
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(analyze)
+    app.command(cls=FileCommand)(analyze)
 
 
 def analyze(
@@ -96,7 +97,6 @@ def analyze(
         calibration_text,
     )
 
-    check_targets(html=html, plot=plot, csv=csv, loss=loss_file(loss) or confusion)
     task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
     curve, messages = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
@@ -129,7 +129,7 @@ def analyze(
 
 def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
     """The cost matrix that a metric is, to first order, at a confusion."""
-    from consistruct.losses import CostMatrix, parse_metric, read_cost_csv
+    from consistruct.losses import parse_metric, read_cost_csv
 
     if rows not in ("", "pred", "true"):
         raise LossSpecError(f"--rows must be pred or true, got {rows!r}")
@@ -137,8 +137,8 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
         table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
     except ConsistructError as error:
         raise LossSpecError(str(error).replace("cost matrix", "confusion matrix")) from None
-    costs = parse_metric(spec).linearised(table.M)
-    return CostMatrix(costs.M, table.pred_names, table.true_names)
+    costs = parse_metric(spec).linearised(table.M, rows="pred")
+    return dataclasses.replace(table, M=costs.M, rows="pred")
 
 
 def _curve(
@@ -148,12 +148,13 @@ def _curve(
 
     Own scores are those that the surrogate is trained with.
     """
-    from consistruct.calibration import LabelOrderWarning, calibration_function
-    from consistruct.scores.spec import parse_scores
+    from consistruct.calibration import LabelOrderWarning, RankWarning, calibration_function
+    from consistruct.structures import parse_scores
 
     space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", LabelOrderWarning)
+        for kind in (LabelOrderWarning, RankWarning):
+            warnings.simplefilter("always", kind)
         curve = calibration_function(
             task, space, surrogate, decoding, distributions=distributions or None, jobs=jobs
         )

@@ -1,15 +1,16 @@
-"""``consistruct check``: does a certificate prove what it claims?"""
+"""``consistruct check``: does a certificate prove what it claims, and about what?"""
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from consistruct.cli.options import AsJson
+from consistruct.cli.commands.plan import read_loss
+from consistruct.cli.file_checks import FileCommand
+from consistruct.cli.options import AsJson, CostRows
 from consistruct.cli.output import show
 
 __all__ = ["check", "register"]
@@ -17,56 +18,80 @@ __all__ = ["check", "register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(check)
+    app.command(cls=FileCommand)(check)
 
 
 def check(
     certificate: Path = typer.Argument(help="A file that certificate.to_json() wrote."),
+    loss: str = typer.Option(
+        "", help="Your own loss, e.g. ordinal:4 or cost:FILE.csv: a claim about another is refused."
+    ),
+    scores: str = typer.Option(
+        "",
+        help="Your own scores (own, full, matrix:FILE.csv, …), with --loss: a claim about others "
+        "is refused.",
+    ),
+    rows: CostRows = "",
     json_output: AsJson = False,
 ) -> None:
     """Does this certificate prove its claim? Exact arithmetic, no solver, no tolerance.
 
     Exit code 0: proved; 1: refused, with the reason; 2: not a certificate.
 
-    Example: consistruct check certificate.json
+    Example: consistruct check certificate.json --loss ordinal:4 --scores full
     """
-    from consistruct.calibration.proofs import KINDS, from_json
+    from consistruct._exact import decimal_text, exact_text, fraction_text
     from consistruct.calibration.proofs.base import down, up
-    from consistruct.calibration.proofs.checkers.listed import number
+    from consistruct.calibration.proofs.files import from_document, read_document
+    from consistruct.calibration.proofs.statement import check_space
     from consistruct.exceptions import CertificateError
 
+    if scores and not loss:
+        raise ValueError("--scores are compared on a loss: pass --loss too")
     try:
-        text = certificate.read_text(encoding="utf-8")
-        document = json.loads(text)
-    except ValueError as error:  # not UTF-8, or not JSON
+        document = read_document(certificate.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
         raise ValueError(f"{certificate} is not JSON: {error}") from None
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(
-            f"{certificate} is not a certificate: its kind must be one of "
-            f"{', '.join(sorted(KINDS))}, got {kind!r}"
-        )
-    result: dict[str, Any] = {"command": "check", "kind": kind, "verdict": "proved", "reason": None}
+    except CertificateError as error:
+        raise ValueError(f"{certificate}: {error}") from None
+    own = read_loss(loss, rows) if loss else None
+    space = None if own is None or not scores else check_space(own, scores)
+    result: dict[str, Any] = {
+        "command": "check",
+        "kind": document["kind"],
+        "verdict": "proved",
+        "reason": None,
+    }
     try:
-        found = from_json(text)
-        found.check()
+        found = from_document(document)
+        found.check(own, space)
     except CertificateError as error:
         result.update(verdict="refused", reason=str(error))
-    else:
-        result.update(
-            eps=down(number(found.eps)),
-            log_scale=found.log_scale,
-            lower=down(number(found.lower)),
-            upper=up(number(found.upper)),  # infinite where it is beyond all floats
-        )
+        if json_output:
+            show(result, True)
+        else:
+            typer.echo(f"refused: {result['reason']}")
+        raise typer.Exit(1) from None
+    lower, upper = found.exact_interval
+    statement = found.statement
     if json_output:
-        finite = {k: None if v == math.inf else v for k, v in result.items()}  # JSON has no inf
-        show(finite, True)
-    elif result["verdict"] == "proved":
-        factor = "" if found.log_scale == 0 else f" · exp({found.log_scale:.6g})"
-        lower, upper = result["lower"], result["upper"]
-        typer.echo(f"proved: H({result['eps']:.17g}) in [{lower:.17g}, {upper:.17g}]{factor}")
-    else:
-        typer.echo(f"refused: {result['reason']}")
-    if result["verdict"] == "refused":
-        raise typer.Exit(1)
+        ends = down(lower), up(upper)  # infinite where they are beyond all floats
+        result.update(
+            eps=fraction_text(found.exact_eps),
+            lower=fraction_text(lower),
+            upper=fraction_text(upper),
+            interval=[end if math.isfinite(end) else None for end in ends],
+            **statement.words,
+            sha256=statement.sha256,
+        )
+        show(result, True)
+        return
+    typer.echo(
+        f"proved: H(ε) in [{decimal_text(lower, up=False)}, {decimal_text(upper, up=True)}] at "
+        f"ε = {exact_text(found.exact_eps)}"
+    )
+    for name, words in statement.words.items():
+        typer.echo(f"  {name:<14}{words}")
+    typer.echo(f"  {'sha-256':<14}{statement.sha256} (of this problem)")
+    if own is not None:
+        typer.echo(f"  {'compared':<14}this is {own!r}" + (f" with {space!r}" if space else ""))

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import typer
 
+from consistruct.cli.file_checks import FileCommand
+
 __all__ = ["demo", "register"]
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(demo)
+    app.command(cls=FileCommand)(demo)
 
 
 def demo(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.options import AsJson
 from consistruct.cli.output import show
 
@@ -12,7 +13,7 @@ __all__ = ["doctor", "register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(doctor)
+    app.command(cls=FileCommand)(doctor)
 
 
 def doctor(

@@ -13,8 +13,17 @@ import typer
 
 from consistruct.cli import folders, sequences
 from consistruct.cli.choices import query_arguments
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.model_data import read_like_training, shape_of, using
-from consistruct.cli.options import AsJson, DataFile, Format, ModelPath, Part, Target
+from consistruct.cli.options import (
+    AsJson,
+    DataFile,
+    DropMissingTarget,
+    Format,
+    ModelPath,
+    Part,
+    Target,
+)
 from consistruct.cli.output import show
 from consistruct.cli.progress import activity
 from consistruct.cli.risk import evaluation_result, is_controlled
@@ -27,7 +36,7 @@ __all__ = ["register"]
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    app.command()(evaluate)
+    app.command(cls=FileCommand)(evaluate)
 
 
 def evaluate(
@@ -48,6 +57,7 @@ def evaluate(
             help="Exit with code 1 if the metric that the model was trained for is below this."
         ),
     ] = None,
+    drop_missing_target: DropMissingTarget = False,
     part: Part = None,
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
@@ -67,11 +77,13 @@ def evaluate(
         name, judged = "token error", result["token_error"]
     elif data.is_dir():
         with using(model):
-            result = folders.evaluate_folder(context, stored, model, data, target)
+            result = folders.evaluate_folder(
+                context, stored, model, data, target, drop_missing_target
+            )
         name, judged = "mean loss", result["mean_loss"]
     else:
         with using(model):
-            result = _evaluate_rows(stored, model, data, target, part, format)
+            result = _evaluate_rows(stored, model, data, target, part, format, drop_missing_target)
         name, judged = "mean loss", result["mean_loss"]
     if at_least is not None and "metric_value" not in result:
         raise ValueError(
@@ -103,10 +115,11 @@ def _evaluate_rows(
     target: list[str] | None,
     part: str | None,
     format: str | None,  # noqa: A002
+    drop_missing_target: bool,
 ) -> dict[str, Any]:
     from consistruct.learning.evaluation.intervals import loss_interval
 
-    examples, _ = read_like_training(stored, model, data, target, part, format)
+    examples, _ = read_like_training(stored, model, data, target, part, format, drop_missing_target)
     with activity(f"evaluating on {shape_of(examples)}"):
         estimator = stored.estimator
         queries = query_arguments(estimator, examples)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from consistruct.cli.file_checks import FileCommand
 from consistruct.exceptions import ConsistructError
 
 __all__ = ["explore", "register"]
@@ -13,7 +14,7 @@ PORT = 8765  # explorer.DEFAULT_PORT, which needs the extra to be imported
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(explore)
+    app.command(cls=FileCommand)(explore)
 
 
 def explore(

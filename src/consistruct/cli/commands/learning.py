@@ -16,8 +16,11 @@ import typer
 from consistruct._atomic import atomic_write
 from consistruct.cli import folders, sequences
 from consistruct.cli.choices import count_or_file, estimator_for, query_arguments, read_table
+from consistruct.cli.failures import show_exactly
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.model_data import (
     format_of,
+    keep_columns,
     layout_of,
     notes_of,
     of_metric,
@@ -28,19 +31,24 @@ from consistruct.cli.model_data import (
 from consistruct.cli.options import (
     AsJson,
     DataFile,
+    DateFormat,
+    Decimal,
+    DropMissingTarget,
     Format,
     Groups,
     HashBits,
     Labels,
     LabelsAt,
+    Missing,
     ModelPath,
     Part,
+    Seed,
     TagScheme,
     Target,
     Template,
     Transitions,
 )
-from consistruct.cli.output import check_distinct, check_writable, loss_file, show
+from consistruct.cli.output import show
 from consistruct.cli.predictions import predictions_csv
 from consistruct.cli.progress import activity
 from consistruct.cli.risk import (
@@ -62,7 +70,7 @@ __all__ = ["read_like_training", "register"]
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
     for command in (fit, predict):
-        app.command()(command)
+        app.command(cls=FileCommand)(command)
 
 
 def fit(
@@ -108,9 +116,12 @@ def fit(
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Number of seconds after which --learner auto stops trying models."),
+        typer.Option(
+            help="Seconds that the fit of --learner auto may take; the first, fastest model is "
+            "always fitted."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Seed = 0,
     jobs: Annotated[int | None, typer.Option(help="Parallel work.")] = None,
     groups: Groups = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
@@ -121,6 +132,10 @@ def fit(
             "do not say so: --columns zip=category."
         ),
     ] = None,
+    missing: Missing = None,
+    decimal: Decimal = None,
+    date_format: DateFormat = None,
+    drop_missing_target: DropMissingTarget = False,
     labels: Labels = None,
     labels_at: LabelsAt = "end",
     part: Part = None,
@@ -177,7 +192,7 @@ def fit(
             context, data, model, target=target, ignore=ignore, loss=loss, rows=rows,
             learner=learner, settings=settings, checkpoint=checkpoint, seed=seed, resume=resume,
             every=every, held_out=held_out, passes=passes, n_features=n_features,
-            hash_bits=hash_bits,
+            hash_bits=hash_bits, drop_missing_target=drop_missing_target,
         )  # fmt: skip
         show(result, as_json)
         return
@@ -187,26 +202,20 @@ def fit(
     sequences.refuse_options(
         context, others, "applies only to column files (.conll, or --format conll)"
     )
-    check_distinct(model=model, checkpoint=checkpoint)
-    listed = count_or_file(labels)
-    read = {
-        "data": data,
-        "loss": loss_file(loss),
-        "list_of_labels": listed if isinstance(listed, Path) else None,
-    }
-    check_writable(model, **read)
-    if checkpoint is not None:
-        check_writable(checkpoint, **read)
     examples = read_table(
         data,
         format=format,
         target=target,
         groups=groups,
         ignore=ignore,
-        labels=listed,
+        labels=count_or_file(labels),
         labels_at=labels_at,
         part=part,
         columns=columns,
+        missing=missing or (),
+        decimal=decimal,
+        date_format=date_format,
+        drop_missing_target=drop_missing_target,
     )
     estimator = estimator_for(
         examples,
@@ -224,8 +233,9 @@ def fit(
     estimator = with_risk(estimator, risk, confidence, policy, calibrate, seed)
     start = time.perf_counter()
     with activity(f"fitting {shape_of(examples)}"):
-        estimator.fit(examples.X, examples.y, **queries)
+        estimator.fit(_table_of(examples.X, queries), examples.y, **queries)
     seconds = time.perf_counter() - start
+    keep_columns(estimator, examples)
     save(estimator, model, notes=notes_of(examples))
     losses = estimator.task_losses(examples.X, examples.y, **queries)
     promised = calibration_result(estimator) if is_controlled(estimator) else {}
@@ -248,6 +258,12 @@ def fit(
         },
         as_json,
     )
+
+
+def _table_of(X: Any, queries: dict[str, Any]) -> Any:
+    """Items with missing cells as a table, whose cells are filled; an array may have none."""
+    gaps = queries and isinstance(X, np.ndarray) and X.dtype != object and np.isnan(X).any()
+    return X.astype(object) if gaps else X
 
 
 def _what_was_learnt(estimator: Any) -> dict[str, Any]:
@@ -290,8 +306,6 @@ def predict(
     result: dict[str, Any]
     expected = None
     stored = read_model(model)
-    if out is not None:
-        check_writable(out, model=model, data=data)
     if sequences.is_sequence_model(stored, model, data, format):
         allowed, reason = sequences.PREDICT_OPTIONS, "does not apply to a sequence model"
         sequences.refuse_options(context, allowed, reason)
@@ -336,6 +350,6 @@ def predict(
                 result["expected_loss"] = expected.tolist()
         show(result, as_json)
     elif out is None:
-        typer.echo(text, nl=False)
+        show_exactly(text)
     else:
         typer.echo(f"{len(predictions)} predictions written to {out}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.options import (
     AsJson,
     CostRows,
@@ -16,6 +17,7 @@ from consistruct.cli.options import (
     Part,
     QBound,
     Radius,
+    Seed,
     Target,
     Template,
 )
@@ -42,7 +44,7 @@ WORST_CASE_OPTIONS = (
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(plan)
+    app.command(cls=FileCommand)(plan)
 
 
 def plan(
@@ -71,7 +73,7 @@ def plan(
     template: Template = None,
     part: Part = None,
     format: Format = None,  # noqa: A002
-    seed: int = typer.Option(0, help="Random seed."),
+    seed: Seed = 0,
     jobs: int | None = typer.Option(None, help="Parallel work."),
     eps: float | None = typer.Option(
         None,
@@ -132,7 +134,7 @@ def plan(
         )
     from consistruct.guarantees import plan_table, sample_complexity
     from consistruct.report.guarantees import plan_dict, plan_table_dict, plan_table_text, plan_text
-    from consistruct.scores.spec import parse_scores
+    from consistruct.structures import parse_scores
 
     if table:
         if eps is None:

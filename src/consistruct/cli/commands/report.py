@@ -10,19 +10,22 @@ import typer
 
 from consistruct.cli import sequences
 from consistruct.cli.choices import query_arguments
+from consistruct.cli.file_checks import FileCommand
 from consistruct.cli.model_data import columns_of, read_like_training, using
 from consistruct.cli.options import (
     AsJson,
     DataFile,
+    DropMissingTarget,
     Figures,
     Format,
     HtmlPage,
     ModelPath,
     Part,
+    Seed,
     Target,
 )
 from consistruct.cli.progress import progress_bar
-from consistruct.cli.report_files import check_targets, write_file, write_tables
+from consistruct.cli.report_files import write_file, write_tables
 from consistruct.cli.risk import is_controlled
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
@@ -33,7 +36,7 @@ __all__ = ["register", "report"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(report)
+    app.command(cls=FileCommand)(report)
 
 
 def report(
@@ -47,6 +50,7 @@ def report(
         ),
     ] = None,
     target: Target = None,
+    drop_missing_target: DropMissingTarget = False,
     html: HtmlPage = None,
     plot: Figures = None,
     csv: Annotated[
@@ -60,7 +64,7 @@ def report(
             help="Skip everything that needs refits: the learning curve and the bandwidths.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Random seed of the learning curve.")] = 0,
+    seed: Seed = 0,
     part: Part = None,
     train_part: Annotated[
         str | None, typer.Option(help="NPZ with several parts: which one to use for --train.")
@@ -87,7 +91,6 @@ def report(
         learning_text,
     )
 
-    check_targets(html=html, plot=plot, csv=csv, model=model, data=data, training_data=train)
     stored = read_model(model)
     if is_controlled(stored.estimator):
         raise ValueError(
@@ -99,7 +102,9 @@ def report(
         sequences.refuse_options(context, allowed, reason)
         given = sequences.report_inputs(stored, model, data, train)
     else:
-        given = _table_inputs(stored, model, data, train, target, part, train_part, format)
+        given = _table_inputs(
+            stored, model, data, train, target, part, train_part, format, drop_missing_target
+        )
     with progress_bar("fits for the report") as step, using(model):
         found = learning_report(
             stored.estimator,
@@ -134,9 +139,10 @@ def _table_inputs(
     part: str | None,
     train_part: str | None,
     format: str | None,  # noqa: A002
+    drop: bool,
 ) -> dict[str, Any]:
     """Rows of a table, or items of queries, held out and, if given, trained on."""
-    examples, layout = read_like_training(stored, model, data, target, part, format)
+    examples, layout = read_like_training(stored, model, data, target, part, format, drop)
     queries = query_arguments(stored.estimator, examples)
     found = {
         "X": examples.X,
@@ -146,7 +152,7 @@ def _table_inputs(
         **queries,
     }
     if train is not None:
-        rows, _ = read_like_training(stored, model, train, target, train_part, format)
+        rows, _ = read_like_training(stored, model, train, target, train_part, format, drop)
         found |= {"X_train": rows.X, "y_train": rows.y}
         if queries:
             found["groups_train"] = rows.groups

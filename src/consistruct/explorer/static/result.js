@@ -94,7 +94,7 @@ export class ResultView {
     scroll.setAttribute("aria-label", "The curve in numbers");
     const table = element("table");
     const head = element("tr");
-    for (const name of ["ε", "H ≥", "H ≤", "status", "better", "predicted"]) {
+    for (const name of ["ε", "H from about", "to about", "status", "better", "predicted"]) {
       const cell = element("th", "", name);
       cell.scope = "col";
       head.append(cell);

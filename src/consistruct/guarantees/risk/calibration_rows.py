@@ -13,6 +13,7 @@ from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import Policy
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.views import View, take_labels
+from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.queries import is_query_list, pack_queries
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.protocols import FloatArray, IntArray
@@ -44,7 +45,7 @@ class Calibration:
     @classmethod
     def of(cls, view: View, y: Any) -> Calibration:
         """All rows, judged by one estimator."""
-        n = len(view)
+        n, y = len(view), labels_by_name(view.estimator, y)
         if view.estimator.kind_.name == "rows" and (y is None or len(y) != n):
             raise ValueError(f"y must contain one truth for each of {n} rows")
         return cls([(view, y)], None, n, True)

@@ -23,6 +23,7 @@ from consistruct.guarantees.risk.settings import (
 )
 from consistruct.guarantees.risk.thresholds import (
     Threshold,
+    always_issued,
     by_segment,
     calibrate,
     check_rows,
@@ -55,8 +56,10 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     level : float, or dict by segment
         The risk that is not to be exceeded, in units of the loss.
     confidence : float, optional
-        None: the risk is at most the level on average over calibration sets. 0.9: it is at most
-        the level for at least 90 of 100 calibration sets.
+        None: the risk is at most the level on average over calibration sets. 0.9: at most 10 of 100
+        calibration sets give a rule whose risk exceeds the level. Sets that give no rule raise
+        `RiskLevelError`; where every set gives one, the same holds of the rules that are issued
+        (`promise_.always`), elsewhere more than 10 of 100 issued rules may exceed the level.
     policy : "auto" or a name of `POLICIES`
         What safer predictions are: "abstain", "sets" (of classes), "ancestor" (inner node of a
         tree), "grow" and "shrink" (labels that may, that surely apply), "threshold" (sets of labels
@@ -283,6 +286,11 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             n,
             proved,
             self.weighted_,
+            always_issued(
+                monotone=self._policy.monotone(self._options),
+                risk=self.risk,
+                weighted=self.weighted_,
+            ),
         )
 
     # --- predicting ---

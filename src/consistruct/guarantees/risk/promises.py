@@ -23,8 +23,8 @@ class Promise:
     level : float or dict
         The risk that is not exceeded; one per segment where there are some.
     confidence : float or None
-        Probability, over the calibration rows, that the risk is at most the level; None promises
-        the mean over them.
+        One minus the probability, over the calibration rows, that a rule is issued whose risk
+        exceeds the level; None bounds the mean risk over them, no rule counting as no loss.
     risk : "marginal" or "selective"
     policy, counts : str
         What safer predictions are, and what they count.
@@ -36,6 +36,10 @@ class Promise:
         False for cross-fitting: the model is fitted again on all rows afterwards.
     weighted : bool
         Whether new rows may come with other frequencies, as the weights say.
+    always : bool
+        Whether so many rows give a rule whatever they contain. What holds of calibration sets then
+        holds of the rules that are issued; else only a few sets may give one, and all of those few
+        exceed the level.
     """
 
     level: Any
@@ -47,6 +51,7 @@ class Promise:
     n: int
     proved: bool = True
     weighted: bool = False
+    always: bool = False
 
     def __str__(self) -> str:
         what = "mean loss of the answers" if self.risk == "selective" else "mean loss"
@@ -55,22 +60,33 @@ class Promise:
             if isinstance(self.level, dict)
             else f"{self.level:g}"
         )
-        sure = (
-            "on average over calibration sets"
-            if self.confidence is None
-            else f"with probability {self.confidence:g} over the calibration set"
-        )
         rows = (
             "rows with the frequencies that the weights describe"
             if self.weighted
             else "rows like the calibration rows"
         )
-        text = f"{what} at most {level} for {rows}, {sure} ({self.method}, {self.n} rows)"
+        text = f"{what} at most {level} for {rows}, {self._sure} ({self.method}, {self.n} rows)"
         if self.proved:
             return text
         return (
             f"{text}; cross-fitted, so not proved: it holds if the model fitted on all rows is no "
             "worse than those fitted on the folds"
+        )
+
+    @property
+    def _sure(self) -> str:
+        """What is random, and what is known of it."""
+        if self.confidence is None:
+            none = "" if self.always else ", those that give no rule counting as no loss"
+            return f"on average over calibration sets{none}"
+        if self.always:
+            return (
+                f"with probability {self.confidence:g} over the calibration set; every set gives a "
+                f"rule, so that this holds of {100 * self.confidence:g} of 100 issued rules"
+            )
+        return (
+            f"in this sense: with probability {self.confidence:g} over the calibration set no rule "
+            "is issued that exceeds it; of the rules that are issued a larger share may exceed it"
         )
 
 

@@ -1,15 +1,20 @@
 """From calibration rows to a safety: conformal risk control, or learn then test.
 
 * **Conformal** (Angelopoulos et al. 2024): the least safety s with (Σ loss_i(s) + high)/(n + 1) ≤
-  level. If losses never increase with s, the *expected* loss of the next row is at most the level.
-* **Confidence**, losses that never increase: the least s from which on all evidence suffices
-  (Bates et al. 2021). With probability `confidence` over the rows the risk is at most the level.
+  level. If losses never increase with s, the *expected* loss of the next row is at most the level,
+  rows that give no rule counting as no loss.
+* **Confidence** 1 − δ, losses that never increase: the least s from which on all evidence suffices
+  (Bates et al. 2021). P(a rule is issued and its risk exceeds the level) ≤ δ over the rows.
 * **Learn then test** (Angelopoulos et al. 2021), whatever the losses do: a fifth of the rows, the
   pilot, lists thresholds and says where to start; the others test them one after the other towards
-  less safety, until the first that fails. In expectation: δ is a tenth of the level, and the level
-  tested is lowered so that level' + δ·(high − level') is the one promised.
+  less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is a tenth
+  of the level, and the level tested is lowered so that level' + δ·(high − level') is the one
+  promised.
 
 Whether losses never increase is for the policy to prove; it is not looked up in the rows.
+
+None of this bounds P(exceeded | issued), unless a rule is always issued (`always_issued`): a level
+that no rule keeps is refused most of the time, and whatever is issued all the same exceeds it.
 """
 
 from __future__ import annotations
@@ -32,7 +37,15 @@ from consistruct.learning.evaluation.evidence import (
 )
 from consistruct.protocols import FloatArray
 
-__all__ = ["METHODS", "Threshold", "by_segment", "calibrate", "check_rows", "choose_method"]
+__all__ = [
+    "METHODS",
+    "Threshold",
+    "always_issued",
+    "by_segment",
+    "calibrate",
+    "check_rows",
+    "choose_method",
+]
 
 METHODS = ("auto", "conformal", "monotonised", *TESTS)
 PILOT = 5  # one row in so many
@@ -179,6 +192,16 @@ def check_rows(
         )
 
 
+def always_issued(*, monotone: bool, risk: str, weighted: bool) -> bool:
+    """Whether rows that pass `check_rows` give a rule whatever they contain.
+
+    The safest predictions then cost at most what `check_rows` was told, and so many rows prove that
+    to be below the level. Weights may leave too few rows that count; tests in sequence start at a
+    pilot's guess, which need not pass.
+    """
+    return monotone and risk == "marginal" and not weighted
+
+
 def calibrate(
     ladder: Ladder,
     *,
@@ -202,7 +225,8 @@ def calibrate(
     bounds : (float, float)
         Least and largest loss that can occur.
     confidence : float, optional
-        None promises the expected risk.
+        One minus the probability that a threshold is returned whose risk exceeds the level; None
+        bounds the expected risk.
     monotone : bool
         Whether it is proved that losses never increase along a ladder.
     risk : "marginal" or "selective"

@@ -12,11 +12,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct.labels import Ragged, Subsets
 from consistruct.learning.encoding.kinds import take_truths
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged, Subsets
 
 __all__ = ["View", "check_estimator", "fitted", "take_labels"]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.labels import (
     UNSEEN,
     LabelEncoding,
@@ -16,12 +15,14 @@ from consistruct.learning.encoding.labels import (
     listed,
     lookup_codes,
     shown,
+    sorted_classes,
     written_as,
 )
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.structures import Ragged
 
 __all__ = ["CandidateLabels", "candidate_sets", "distinct_candidates", "prepare_candidates"]
 
@@ -89,7 +90,7 @@ class CandidateLabels:
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes."""
-        return self.classes
+        return sorted_classes(self.classes)
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Masks (n, m)."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
+from consistruct.learning.encoding.frames import as_array, is_frame
 from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed
 from consistruct.losses import CostMatrix, parse_loss
 from consistruct.losses.base import Loss
-from consistruct.losses.registry import loss_name
+from consistruct.losses.matrix import orient, rows_as_predictions
+from consistruct.losses.registry import names_cost_file
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
@@ -26,7 +29,8 @@ __all__ = [
 
 def is_cost_table(loss: Any) -> bool:
     """Whether a loss is given as a table of costs rather than as a loss or a spec."""
-    return isinstance(loss, dict | list | tuple | np.ndarray) or _is_frame(loss)
+    plain = isinstance(loss, dict | list | tuple | np.ndarray)
+    return plain or _is_frame(loss) or is_frame(loss)
 
 
 def _is_frame(table: Any) -> bool:
@@ -36,47 +40,45 @@ def _is_frame(table: Any) -> bool:
 def cost_table(table: Any, rows: Any = None) -> CostMatrix:
     r"""The costs as a loss; names are matched with the classes of y later, in any order.
 
-    A DataFrame says on its axes which is which (``index.name`` "pred", "true" or ``true\pred``,
-    as in the corner cell of a file) unless it is symmetric. A dict is ``costs[prediction][truth]``,
-    or the other way round with ``rows="true"``; what a right decision costs may be left out. A
-    plain matrix that is not symmetric needs `rows`.
+    Unless it is symmetric, a table says what its rows are: a DataFrame on its axes (``index.name``
+    "pred", "true" or ``true\pred``, as in the corner cell of a file), any table by `rows`. The rows
+    of a dict of dicts are its outer keys; what a right decision costs may be left out of it.
 
-    >>> cost_table({"ill": {"well": 1}, "well": {"ill": 9}})([1], [0])
+    >>> cost_table({"ill": {"well": 1}, "well": {"ill": 9}}, rows="pred")([1], [0])
     array([9.])
     """
-    if rows not in (None, "pred", "true"):
-        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
+    if not _is_frame(table) and is_frame(table):  # of a library without row names: as in a file
+        table = nw.from_native(table, eager_only=True).to_pandas()
+        table = table.set_index(table.columns[0])
     if _is_frame(table):
         if table.index.is_unique and table.columns.is_unique:
             table = table.loc[_in_order(table.index), _in_order(table.columns)]
         return CostMatrix.from_frame(table, rows=rows)
     if not isinstance(table, dict):
-        plain = CostMatrix(np.asarray(table))
-        if rows is None and not np.array_equal(plain.M, plain.M.T):
-            raise ValueError(
-                "the costs are not symmetric, and a plain matrix does not say whether its rows "
-                "are predictions or truths; pass rows='pred' or rows='true', a DataFrame with "
-                "index.name 'pred' or 'true', or CostMatrix(M), whose rows are predictions"
-            )
-        return CostMatrix(plain.M.T) if rows == "true" else plain
+        return CostMatrix(np.asarray(table), rows=rows)
     if not table or not all(isinstance(row, dict) and row for row in table.values()):
         raise ValueError(
-            "a dict of costs must contain a dict for each prediction, costs[prediction][truth], "
-            f"got {str(table)[:60]}"
+            "a dict of costs must contain a dict for each prediction (rows='pred') or for each "
+            f"truth (rows='true'), got {str(table)[:60]}"
         )
-    if rows == "true":
-        table = _turned(table)
-    truths = list(dict.fromkeys(truth for row in table.values() for truth in row))
-    for prediction, row in table.items():
-        missing = [truth for truth in truths if truth not in row and truth != prediction]
+    columns = list(dict.fromkeys(label for row in table.values() for label in row))
+    for label, row in table.items():
+        missing = [other for other in columns if other not in row and other != label]
         if missing:
             raise ValueError(
-                f"the costs of predicting {prediction!r} lack the truth {missing[0]!r}; pass the "
-                "cost of every prediction for every truth"
+                f"the costs of {label!r} lack {missing[0]!r}; pass the cost of every prediction "
+                "for every truth"
             )
-    predictions, truths = _in_order(table), _in_order(truths)
-    matrix = [[table[prediction].get(truth, 0) for truth in truths] for prediction in predictions]
-    return CostMatrix(matrix, tuple(map(str, predictions)), tuple(map(str, truths)))
+    labels, columns = _in_order(table), _in_order(columns)
+    matrix, pred_names, true_names = orient(
+        [[table[label].get(other, 0) for other in columns] for label in labels],
+        [*map(str, labels)],
+        [*map(str, columns)],
+        row_axis=None,
+        column_axis=None,
+        rows=rows,
+    )
+    return CostMatrix(matrix, pred_names, true_names, rows="pred")
 
 
 def loss_of_costs(table: Any) -> CostMatrix:
@@ -95,20 +97,11 @@ def loss_with_rows(loss: Any, rows: Any) -> Any:
         return cost_table(loss, rows)
     if rows is None:
         return loss
-    if isinstance(loss, str) and loss_name(loss.partition(":")[0]) == "cost":
+    if isinstance(loss, str) and names_cost_file(loss):
         return parse_loss(loss, rows=rows)
     raise ValueError(
         f"rows says what the rows of a table of costs are, but loss is {loss!r}; omit rows"
     )
-
-
-def _turned(table: dict[Any, Any]) -> dict[Any, Any]:
-    """costs[truth][prediction] as costs[prediction][truth]."""
-    turned: dict[Any, Any] = {}
-    for truth, row in table.items():
-        for prediction, cost in row.items():
-            turned.setdefault(prediction, {})[truth] = cost
-    return turned
 
 
 def _in_order(names: Iterable[Any]) -> list[Any]:
@@ -125,17 +118,18 @@ def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, 
     The columns of a DataFrame are found by name. `y` (n,) names the classes of a plain array, or
     nothing does: they are 0..k−1 then. `classes`, of a fitted model, are kept as they are.
     """
-    values = np.asarray(costs.to_numpy() if _is_frame(costs) else costs)
+    values = np.asarray(as_array(costs, "costs"))
     if values.ndim != 2:
         raise ValueError(f"costs must have shape (n, classes), got {values.shape}")
-    if _is_frame(costs):
-        names = np.asarray(costs.columns)
+    if is_frame(costs):
+        names = np.asarray(nw.from_native(costs, eager_only=True).columns)
         wanted = np.array(_in_order(names)) if classes is None else classes
         column = {str(name): position for position, name in enumerate(names.tolist())}
         missing = [name for name in wanted.tolist() if str(name) not in column]
         if missing:
             raise ValueError(f"costs have no column {missing[0]!r}; they have {listed(names)}")
-        values = values[:, [column[str(name)] for name in wanted.tolist()]]
+        # in the order of rows, as arrays are: products then add in the same order
+        values = np.ascontiguousarray(values[:, [column[str(name)] for name in wanted.tolist()]])
         classes = wanted
     if classes is None:
         classes = np.arange(values.shape[1])
@@ -152,25 +146,22 @@ def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, 
     return values, classes
 
 
-def cost_tensor(costs: Any, n: int, n_classes: int) -> FloatArray:
-    """Costs (n, predictions, truths) of each example, checked; one matrix serves all examples.
+def cost_tensor(costs: Any, n: int, n_classes: int, rows: Any) -> FloatArray:
+    """Costs (n, predictions, truths) of each example, checked; `rows` as of one cost matrix.
 
-    >>> cost_tensor([[[0, 5], [1, 0]]], 1, 2).shape
-    (1, 2, 2)
+    >>> cost_tensor([[[0, 5], [1, 0]]], 1, 2, "true")
+    array([[[0., 1.],
+            [5., 0.]]])
     """
     values = np.asarray(costs, dtype=np.float64)
-    if values.ndim != 3 or values.shape[0] != n or values.shape[2] != n_classes:
+    if values.shape != (n, n_classes, n_classes):
         raise ValueError(
-            f"costs per example must have shape ({n}, predictions, {n_classes}): what prediction "
-            f"c costs if the truth is t; got {values.shape}"
-        )
-    if values.shape[1] != n_classes:
-        raise ValueError(
-            f"costs must cover {n_classes} predictions, one per class, got {values.shape[1]}"
+            f"costs per example must have shape ({n}, {n_classes}, {n_classes}): what each "
+            f"prediction costs for each truth; got {values.shape}"
         )
     if not np.isfinite(values).all():
         raise ValueError("costs must be finite, got NaN or infinite entries")
-    return values
+    return rows_as_predictions(values, rows)
 
 
 class CostLabels:

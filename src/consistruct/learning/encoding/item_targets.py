@@ -17,14 +17,13 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import centred, orders_of_scores
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.scores import Positions
+from consistruct.structures import Positions, Ragged
 
 __all__ = ["ItemTargets", "item_targets", "require_item_scores"]
 

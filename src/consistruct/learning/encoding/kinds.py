@@ -9,6 +9,7 @@ them.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -17,10 +18,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    check_array,
+    validate_data,
+)
 
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
-from consistruct.learning.encoding.labels import LabelEncoding, encoding_for
+from consistruct.learning.encoding.fitted_classes import encoding_for
+from consistruct.learning.encoding.frames import as_array, is_table
+from consistruct.learning.encoding.labels import LabelEncoding
+from consistruct.learning.encoding.named_inputs import named_columns, named_frame
 from consistruct.learning.statistics import Statistic, finest_statistic
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -149,10 +156,10 @@ class Rows(Kind):
 
     def truths(self, inputs: Any, y: Any) -> Any:
         read = getattr(self.labels, "known", self.labels.encode)
-        return read(np.asarray(y), self.loss)
+        return read(np.asarray(as_array(y)), self.loss)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
-        return self.labels.losses(self.loss, codes, y)
+        return self.labels.losses(self.loss, codes, as_array(y))
 
     def present(self, inputs: Any, codes: Any) -> Any:
         return self.labels.decode(codes)
@@ -174,18 +181,27 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
                 f"X.cpu(), or a model with device=, such as Ridge(device={X.device.type!r})"
             )
         X = on_host(X)
-    if model.raw_inputs and _is_table(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if is_table(X) and not hasattr(X, "sparse"):  # which pandas has if all columns are sparse
+        if model.wants_frames and not _fitted_on_arrays(estimator, reset):
+            frame = named_frame(estimator, X, model, reset=reset)
+            if frame is not None:
+                return frame
+        X, check = named_columns(estimator, X, reset=reset), check_array
+    else:
+        check = functools.partial(validate_data, estimator, reset=reset)
+    if model.raw_inputs and _is_mixed(X):
+        if check is not check_array:
+            check(X, skip_check_array=True)
         return X
     finite = "allow-nan" if model.takes_missing else not (reset and known_finite(X))
     try:
-        values = validate_data(
-            estimator,
+        values = check(
             X,
-            reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
+            order="C",  # products add in this order: equal tables give equal models, bit for bit
             ensure_all_finite=finite,
+            **({"input_name": "X", "estimator": estimator} if check is check_array else {}),
         )
     except ValueError as error:
         if "could not convert string" not in str(error):
@@ -199,10 +215,13 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
     return scaled_inputs(values, estimator.input_scale_)
 
 
-def _is_table(X: Any) -> bool:
-    """Whether X is a table with columns of several types, which only some models take."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return any(getattr(kind, "kind", "O") not in "biuf" for kind in X.dtypes)
+def _fitted_on_arrays(estimator: Any, reset: bool) -> bool:
+    """Whether a fitted estimator got arrays, of a file say, and so has steps for arrays."""
+    return not reset and not hasattr(estimator, "feature_names_in_")
+
+
+def _is_mixed(X: Any) -> bool:
+    """Whether X is an array with columns of several types, which only some models take."""
     if not isinstance(X, np.ndarray) or X.ndim != 2:
         return False
     if X.dtype.kind == "O":  # numbers alone are numbers, whatever the array is called
@@ -349,7 +368,7 @@ def checked_groups(groups: Any, n: int) -> Any:
     """Groups of the rows, (n,), or None."""
     if groups is None:
         return None
-    array = np.asarray(groups)
+    array = np.asarray(as_array(groups, "groups", complete=False))
     if array.shape != (n,):
         raise ValueError(f"groups must have shape ({n},), one per row, got {array.shape}")
     if array.dtype == object:
@@ -378,7 +397,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> FloatArray:
     """Weights (n,) of float64: finite, non-negative, not all zero; ones if None."""
     if sample_weight is None:
         return np.ones(n)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(as_array(sample_weight, "sample_weight"), dtype=np.float64)
     if weight.ndim == 0:
         weight = np.full(n, float(weight))
     if weight.ndim != 1:

@@ -7,18 +7,20 @@ have modules of their own, imported on use. Names of labels are at the end.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import narwhals as nw
 import numpy as np
 
-from consistruct.decoding.oracles import ORACLES
-from consistruct.labels import Classes
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.metrics import Metric, asked_metric
 from consistruct.losses.registry import loss_name
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.structures import ORACLES, Classes
 
 __all__ = [
     "UNSEEN",
@@ -28,10 +30,8 @@ __all__ = [
     "RawLabels",
     "are_codes",
     "as_kind",
-    "check_same_classes",
     "class_labels",
     "distinct_labels",
-    "encode_again",
     "in_order",
     "listed",
     "lookup_codes",
@@ -41,6 +41,7 @@ __all__ = [
     "over_parts",
     "prepare_labels",
     "shown",
+    "sorted_classes",
     "takes_any_labels",
     "written_as",
 ]
@@ -92,7 +93,7 @@ class ClassLabels:
         self.predictions = predictions  # (k,)
 
     def class_names(self, loss: Loss) -> Any:
-        return self.classes
+        return sorted_classes(self.classes)
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Codes (n,), −1 where a label is none of the classes."""
@@ -189,40 +190,15 @@ def over_classes(loss: Any) -> bool:
     return not isinstance(loss, str) and written_as(loss) == "classes"
 
 
-def check_same_classes(loss: Loss, encoding: Any) -> None:
-    """Refuse a loss for classes in another order than those that a model was fitted for."""
-    if not isinstance(encoding, ClassLabels):
-        return
-    classes, names = encoding.classes, getattr(loss.truths, "names", None)
-    if names is None and loss.ordered_classes:
-        names = tuple(str(label) for label in in_order(classes, None, loss))
-    known = tuple(str(label) for label in classes)
-    if names is None or tuple(names) == known:
-        return
-    if set(names) == set(known) or not are_codes(classes, len(classes)):
+def sorted_classes(classes: Any) -> Any:
+    """Return the classes sorted, as scikit-learn requires of `classes_`."""
+    try:
+        return np.sort(classes)
+    except TypeError:
         raise ValueError(
-            f"the classes of the loss are {listed(names)}, but the model was fitted for "
-            f"{listed(classes)}, in that order; give the loss these classes, or fit again"
-        )
-
-
-def encoding_for(loss: Loss, encoding: Any) -> Any:
-    """The encoding for another loss over the same classes, which may have other predictions."""
-    if isinstance(encoding, ClassLabels):
-        return class_labels(loss, encoding.classes)
-    return encoding
-
-
-def encode_again(encoding: Any, loss: Loss, y: Any) -> LabelArray:
-    """Codes of a later batch; labels that the first call did not announce are refused."""
-    codes: LabelArray = encoding.encode(y, loss)
-    if codes.dtype.kind == "i" and codes.shape == np.shape(y) and (codes == UNSEEN).any():
-        unseen = np.asarray(y)[codes == UNSEEN].tolist()[0]
-        raise ValueError(
-            f"y contains {unseen!r}, which was not among the classes of the first call of "
-            "partial_fit; pass all classes there"
-        )
-    return codes
+            f"the classes {listed(classes)} are of several types and cannot be sorted; write y and "
+            "the names of the loss alike, as with y.astype(str)"
+        ) from None
 
 
 def takes_any_labels(loss: Any) -> bool:
@@ -339,10 +315,11 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
                 f"y contains {shown(unknown[0])}, which is not a class of {type(loss).__name__}; "
                 f"its classes are {listed(names)}"
             )
-    if are_codes(distinct, truths.size):
+        return _numbered_labels(loss, names)
+    if len(distinct) == truths.size:
+        classes = distinct  # in the order given: numbers too may be ordered otherwise than by size
+    elif are_codes(distinct, truths.size):
         classes = np.arange(truths.size).astype(distinct.dtype, copy=False)
-    elif len(distinct) == truths.size:
-        classes = distinct
     else:
         raise ValueError(
             f"{loss!r} is over {truths.size} classes, but y contains {len(distinct)} different "
@@ -350,6 +327,43 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
             f"y 0..{truths.size - 1}, or omit the size in the loss"
         )
     return ClassLabels(classes, _prediction_labels(loss, classes))
+
+
+def _numbered_labels(loss: Loss, names: Sequence[str]) -> ClassLabels:
+    """Labels of a loss with names where y contains numbers 0..m−1 in their place.
+
+    Meta-estimators of scikit-learn (voting, stacking, bagging) number the *sorted* classes before
+    they fit, so that numbers are places among the sorted names, not rows of the cost matrix.
+    """
+    rank = {name: place for place, name in enumerate(sorted(names, key=_sort_key(names)))}
+    classes = np.array([rank[name] for name in names])
+    if (np.diff(classes) < 0).any():
+        meaning = ", ".join(f"{place} = {name!r}" for name, place in list(rank.items())[:8])
+        if loss.ordered_classes:
+            raise ValueError(
+                f"y contains numbers, but {loss!r} names its classes from lowest to highest, and "
+                f"places among the sorted names would be {meaning}; pass the names in y, or omit "
+                "them in the loss"
+            )
+        warnings.warn(
+            f"y contains numbers, but the loss has names; they are taken as places among the "
+            f"sorted names, {meaning}; pass the names in y if this is not what they are",
+            UserWarning,
+            stacklevel=2,
+        )
+    named = getattr(loss.predictions, "names", None)
+    if named is None or not set(named) <= set(names):
+        return ClassLabels(classes, _prediction_labels(loss, classes))
+    return ClassLabels(classes, np.array([rank[name] for name in named]))
+
+
+def _sort_key(names: Sequence[str]) -> Callable[[str], Any]:
+    """Sort names as the labels that they stand for: numbers by value, text as text."""
+    try:
+        values = {name: float(name) for name in names}
+    except ValueError:
+        return str
+    return values.__getitem__
 
 
 def _prediction_labels(loss: Loss, classes: Any) -> Any:
@@ -384,9 +398,12 @@ def distinct_labels(labels: Any) -> Any:
 
 
 def order_of(y: Any) -> tuple[Any, ...] | None:
-    """The classes in order, where y is an ordered categorical of pandas; else None."""
-    dtype: Any = getattr(y, "dtype", None)
-    return tuple(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+    """The classes in order, where y is an ordered categorical (an Enum of Polars); else None."""
+    if not nw.dependencies.is_into_series(y):
+        dtype: Any = getattr(y, "dtype", None)  # of pandas.Categorical, which is no series
+        return tuple(dtype.categories) if getattr(dtype, "ordered", None) is True else None
+    kind = nw.from_native(y, series_only=True).dtype
+    return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
 
 
 def in_order(distinct: Any, order: Any, asked: object) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.labels import Permutations
 from consistruct.learning.encoding.labels import (
     UNSEEN,
     LabelEncoding,
@@ -21,6 +20,7 @@ from consistruct.learning.encoding.labels import (
 from consistruct.losses import Kendall, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.structures import Permutations
 
 __all__ = ["OrderLabels", "RankLabels", "order_labels", "orders_from_ranks", "prepare_orders"]
 

@@ -14,12 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from consistruct._validation import is_sparse
-from consistruct.labels import Ragged
+from consistruct.learning.encoding.frames import as_array, is_frame, is_table
 from consistruct.learning.encoding.labels import written_as
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.structures import Ragged
 
 __all__ = [
     "QueryBatch",
@@ -105,6 +106,7 @@ class QueryBatch:
             raise ValueError(
                 f"rankings require {name} to be passed, the relevance of each item, got None"
             )
+        y = as_array(y, name)
         if isinstance(y, Ragged) or (self.listed and not isinstance(y, np.ndarray)):
             rows = list(y)
             if len(rows) != len(self):
@@ -157,6 +159,8 @@ def is_query_list(X: Any) -> bool:
         return True
     if not isinstance(X, list | tuple) or len(X) == 0:
         return False
+    if is_frame(X[0]) or (isinstance(X[0], list | tuple) and is_table(X[0])):
+        return True
     return all(is_sparse(query) or np.ndim(query) == 2 or np.size(query) == 0 for query in X)
 
 
@@ -200,7 +204,7 @@ def pack_queries(X: Any, groups: Any = None, *, one_query: bool = False) -> Quer
                 "or X as a list with one (n_items, n_features) array per query"
             )
         return QueryBatch(X, np.arange(n_items), np.array([0, n_items]), listed=False)
-    offsets, positions = _grouped(np.asarray(groups), n_items)
+    offsets, positions = _grouped(np.asarray(as_array(groups, "groups")), n_items)
     return QueryBatch(X, positions, offsets, listed=False)
 
 

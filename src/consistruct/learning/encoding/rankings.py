@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
-from consistruct.labels import Ragged
+from consistruct.learning.encoding.frames import is_table
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
+from consistruct.learning.encoding.named_inputs import table_numbers
 from consistruct.learning.encoding.queries import (
     QueryBatch,
     RelevanceLabels,
@@ -21,6 +23,7 @@ from consistruct.learning.encoding.queries import (
 )
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged
 
 __all__ = ["Queries", "read_queries", "takes_queries"]
 
@@ -37,8 +40,7 @@ class Queries(Kind):
 
     def inputs(self, estimator: Any, X: Any, groups: Any = None) -> QueryBatch:
         """Without `groups` the rows of X are the items of one query."""
-        batch = pack_queries(X, groups, one_query=True)
-        return _checked(estimator, batch, estimator.model_, reset=False)
+        return _checked(estimator, X, groups, estimator.model_, reset=False)
 
     def take(self, inputs: QueryBatch, rows: Any) -> QueryBatch:
         return inputs.take(rows)
@@ -64,20 +66,31 @@ def read_queries(
     estimator: Any, model: Any, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> Examples:
     """Packed queries, their grades and weights; `model` says whether NaN in X is welcome."""
-    batch = _checked(estimator, pack_queries(X, groups), model, reset=True)
+    batch = _checked(estimator, X, groups, model, reset=True)
     grades = batch.truths(y)
     weight = _query_weight(sample_weight, len(batch))
     return Examples(Queries(ranking_loss(estimator.loss, grades)), batch, grades, weight)
 
 
-def _checked(estimator: Any, batch: QueryBatch, model: Any, *, reset: bool) -> QueryBatch:
-    items = validate_data(
-        estimator,
+def _checked(estimator: Any, X: Any, groups: Any, model: Any, *, reset: bool) -> QueryBatch:
+    """Packed items as checked numbers; columns of text become numbers first."""
+    welcome = bool(model.takes_missing)
+    if isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple) and is_table(X[0]):
+        items = [record for query in X for record in query]
+        read = table_numbers(estimator, items, reset=reset, keep_missing=welcome)
+        table: Any = np.split(read, np.cumsum([len(query) for query in X])[:-1])
+    else:
+        table = table_numbers(estimator, X, reset=reset, keep_missing=welcome)
+    batch = pack_queries(table, groups, one_query=not reset)
+    check = (
+        check_array if table is not X else functools.partial(validate_data, estimator, reset=reset)
+    )
+    items = check(
         batch.items,
-        reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
-        ensure_all_finite="allow-nan" if model.takes_missing else True,
+        order="C",
+        ensure_all_finite="allow-nan" if welcome else True,
     )
     return QueryBatch(items, batch.positions, batch.offsets, batch.listed)
 

@@ -9,14 +9,17 @@ import numpy as np
 
 from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels import Ragged
+from consistruct.learning.encoding.frames import as_array, is_frame
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
+from consistruct.learning.encoding.missing import refuse_missing_truths
+from consistruct.learning.encoding.named_inputs import table_numbers
 from consistruct.learning.encoding.tags import TagSet, pack_tags
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, read_tokens
 from consistruct.learning.statistics import Statistic, simplex_projection
 from consistruct.losses import Hamming
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged
 
 __all__ = ["Sequences", "TokenStates", "read_batch", "read_sequences", "takes_sequences"]
 
@@ -35,7 +38,7 @@ class TokenStates(Statistic):
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.labels import Ragged
+    >>> from consistruct.structures import Ragged
     >>> from consistruct.losses import Hamming
     >>> statistic = TokenStates(Hamming(None, 2))
     >>> marginals = Ragged(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 2]))
@@ -120,13 +123,13 @@ class Sequences(Kind):
         self.labels = labels
 
     def inputs(self, estimator: Any, X: Any, groups: Any = None) -> PackedTokens | NamedTokens:
-        return read_tokens(X, groups)
+        return read_tokens(table_numbers(estimator, X, reset=False), groups)
 
     def take(self, inputs: Any, rows: Any) -> Any:
         return inputs.take(rows)
 
     def truths(self, inputs: Any, y: Any) -> Ragged:
-        return Ragged(self.labels.known(pack_tags(y, inputs.offsets)), inputs.offsets)
+        return Ragged(self.labels.known(pack_tags(as_array(y), inputs.offsets)), inputs.offsets)
 
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
@@ -168,6 +171,8 @@ def takes_sequences(loss: Any, X: Any, groups: Any = None) -> bool:
     first = X[0]
     if is_sparse(first) or isinstance(first, np.ndarray):
         return is_sparse(first) or first.ndim == 2
+    if is_frame(first):
+        return True
     # nested lists: tokens are words, lists, dicts or sets, where a row of a table holds numbers
     tokens = (str, list, tuple, dict, set, frozenset, np.ndarray)
     return isinstance(first, list | tuple) and (len(first) == 0 or isinstance(first[0], tokens))
@@ -204,8 +209,10 @@ def read_sequences(
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but y is None")
     loss = estimator.loss
-    tokens = read_tokens(X, groups)
-    tags = pack_tags(y, tokens.offsets)
+    tokens = read_tokens(table_numbers(estimator, X, reset=kind is None), groups)
+    tags = pack_tags(as_array(y), tokens.offsets)
+    if isinstance(tokens, PackedTokens):  # in column files NA may be a tag
+        refuse_missing_truths(np.array(tags, dtype=object))
     if kind is None:
         found = TagSet(tags)
         if not isinstance(loss, str) and len(found) > loss.n_states:
@@ -213,7 +220,7 @@ def read_sequences(
                 f"y contains {len(found)} tags, but {loss!r} has {loss.n_states} states"
             )
         kind = Sequences(_family(loss, found), found)
-    if isinstance(tokens, PackedTokens):
+    if isinstance(tokens, PackedTokens) and not hasattr(estimator, "columns_"):
         estimator.n_features_in_ = tokens.n_features
     states = Ragged(kind.labels.encode(tags, tokens.offsets), tokens.offsets)
     return Examples(kind, tokens, states, check_sample_weight(sample_weight, len(tokens)))

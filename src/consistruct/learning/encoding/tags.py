@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consistruct.labels import Ragged
+from consistruct.learning.encoding.frames import as_array
+from consistruct.learning.encoding.missing import is_missing_truth
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import Ragged
 
 __all__ = ["TagSet", "pack_tags", "scheme_transitions"]
 
@@ -20,6 +22,8 @@ def pack_tags(y: Any, offsets: IntArray) -> list[Hashable]:
     n, n_tokens = len(lengths), int(offsets[-1])
     if isinstance(y, Ragged):
         y = list(y)
+    if isinstance(y, list | tuple):
+        y = [as_array(tags) for tags in y]  # columns of any library
     if isinstance(y, np.ndarray) and y.dtype != object and y.ndim == 1 and len(y) == n_tokens:
         return list(y.tolist())  # flat, as it goes with groups=
     if not isinstance(y, Sequence | np.ndarray) or isinstance(y, str):
@@ -58,8 +62,12 @@ class TagSet:
 
     def __init__(self, tags: Iterable[Hashable]) -> None:
         distinct = set(tags)
-        if any(isinstance(tag, float) and tag != tag for tag in distinct):
-            raise ValueError("a tag is NaN; leave out tokens without a tag, or name the tag")
+        gone = [tag for tag in distinct if not isinstance(tag, str) and is_missing_truth(tag)]
+        if gone:
+            shown = "None" if gone[0] is None else "NaN"
+            raise ValueError(
+                f"a tag is {shown}, which is missing; leave out tokens without a tag, or name it"
+            )
         try:
             self.tags: list[Any] = sorted(distinct)
         except TypeError:  # tags of several types: any fixed order
@@ -99,22 +107,27 @@ class TagSet:
         return table[np.asarray(states, dtype=np.int64)]
 
 
+# letters that only follow a chunk of their type; B does so in the original CoNLL-2003
+SCHEMES = {"bio": "I", "iob1": "B", "iobes": "IE"}
+
+
 def scheme_transitions(
     tags: Sequence[Any], scheme: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Transition (s, s), start (s,) and end (s,) scores: 0 allowed, −inf forbidden by a scheme.
 
-    "bio": I-X follows B-X or I-X. "iobes": moreover B-X and I-X are followed by I-X or E-X, and S-X
-    and E-X are not.
+    "bio": I-X follows B-X or I-X. "iob1", the original CoNLL-2003: chunks begin with I-X, and with
+    B-X only behind another chunk of type X. "iobes": as "bio", moreover B-X and I-X are followed by
+    I-X or E-X, and S-X and E-X are not.
 
     >>> edges, start, end = scheme_transitions(["B-NP", "I-NP", "O"], "bio")
     >>> edges[:, 1].tolist(), start.tolist()
     ([0.0, 0.0, -inf], [0.0, -inf, 0.0])
     """
-    if scheme not in ("bio", "iobes"):
-        raise ValueError(f"the tag scheme must be 'bio' or 'iobes', got {scheme!r}")
+    if scheme not in SCHEMES:
+        raise ValueError(f"the tag scheme must be 'bio', 'iob1' or 'iobes', got {scheme!r}")
     parsed = [("O", "") if tag == "O" else tuple(str(tag).partition("-")[::2]) for tag in tags]
-    letters = set("BIO" if scheme == "bio" else "BIOES")
+    letters = set("BIOES" if scheme == "iobes" else "BIO")
     for tag, (letter, _) in zip(tags, parsed, strict=True):
         if letter not in letters:
             raise ValueError(
@@ -124,7 +137,7 @@ def scheme_transitions(
     s = len(tags)
     edges, start, end = np.zeros((s, s)), np.zeros(s), np.zeros(s)
     opens = "BI"  # letters that leave a chunk open
-    continues = "I" if scheme == "bio" else "IE"
+    continues = SCHEMES[scheme]
     for b, (letter, kind) in enumerate(parsed):
         if letter in continues:
             start[b] = -np.inf

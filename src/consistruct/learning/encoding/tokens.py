@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from consistruct._validation import check_count, is_sparse
-from consistruct.labels import Ragged
 from consistruct.protocols import IntArray
+from consistruct.structures import Ragged
 
 __all__ = [
     "FeatureHash",

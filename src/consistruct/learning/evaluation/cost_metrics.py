@@ -1,7 +1,8 @@
 """Metrics for costs that differ from example to example: what decisions cost, saved and earned.
 
-`costs` has shape (n, k, k) throughout: ``costs[i, c, t]`` is what deciding c costs for example i if
-t is true. Negative costs are gains.
+`costs` has shape (n, k, k) throughout: with ``rows="pred"``, ``costs[i, c, t]`` is what deciding c
+costs for example i if t is true; with ``rows="true"``, ``costs[i, t, c]`` is. Negative costs are
+gains.
 """
 
 from __future__ import annotations
@@ -12,21 +13,27 @@ from typing import Any
 import numpy as np
 
 from consistruct.learning.encoding.costs import cost_tensor
+from consistruct.learning.encoding.frames import as_array, labels_in_order
 from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed, lookup_codes
 from consistruct.learning.encoding.labels import shown as shown_label
+from consistruct.losses.matrix import Axis
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = ["ProfitCurve", "example_losses", "profit_curve", "savings"]
 
 
-def example_losses(y_true: Any, y_pred: Any, costs: Any, *, labels: Any = None) -> FloatArray:
+def example_losses(
+    y_true: Any, y_pred: Any, costs: Any, *, rows: Axis | None = None, labels: Any = None
+) -> FloatArray:
     """What each decision cost, (n,).
 
     Parameters
     ----------
     y_true, y_pred : (n,) arrays
     costs : (n, k, k) array
-        Of each example: what decision c (second axis) costs if t (last axis) is true.
+        Of each example, what every decision costs for every truth.
+    rows : "pred" or "true"
+        What the second axis of `costs` stands for; may be omitted only if all are symmetric.
     labels : (k,) array, optional
         The classes in the order of the axes of `costs`; by default 0..k−1 if labels are such
         codes, else the k different labels of `y_true` and `y_pred` in order.
@@ -39,15 +46,22 @@ def example_losses(y_true: Any, y_pred: Any, costs: Any, *, labels: Any = None) 
     --------
     >>> from consistruct.learning.metrics import example_losses
     >>> loan = [[[0, 50], [3, 0]], [[0, 900], [8, 0]]]  # refusing costs 3, a default 50 or 900
-    >>> example_losses(["pays", "fails"], ["pays", "pays"], loan, labels=["pays", "fails"])
+    >>> names = ["pays", "fails"]
+    >>> example_losses(names, ["pays", "pays"], loan, rows="pred", labels=names)
     array([  0., 900.])
     """
-    true, pred, tensor = _read(y_true, y_pred, costs, labels)
+    true, pred, tensor = _read(y_true, y_pred, costs, rows, labels)
     return np.asarray(tensor[np.arange(len(true)), pred, true])
 
 
 def savings(
-    y_true: Any, y_pred: Any, costs: Any, *, labels: Any = None, sample_weight: Any = None
+    y_true: Any,
+    y_pred: Any,
+    costs: Any,
+    *,
+    rows: Axis | None = None,
+    labels: Any = None,
+    sample_weight: Any = None,
 ) -> float:
     """Share of the cost of the best single decision for all that the predictions save.
 
@@ -57,7 +71,7 @@ def savings(
     Parameters
     ----------
     y_true, y_pred : (n,) arrays
-    costs : (n, k, k) array
+    costs, rows
         See `example_losses`.
     labels : (k,) array, optional
         The classes in the order of the axes of `costs`.
@@ -71,17 +85,17 @@ def savings(
     --------
     >>> from consistruct.learning.metrics import savings
     >>> costs = [[[0, 10], [1, 0]], [[0, 2], [1, 0]], [[0, 2], [1, 0]]]
-    >>> savings([1, 0, 0], [1, 0, 0], costs)
+    >>> savings([1, 0, 0], [1, 0, 0], costs, rows="pred")
     1.0
-    >>> savings([1, 0, 0], [1, 1, 0], costs)  # one refused for nothing; refusing all costs 2
+    >>> savings([1, 0, 0], [1, 1, 0], costs, rows="pred")  # one refused for nothing; all cost 2
     0.5
     """
-    true, pred, tensor = _read(y_true, y_pred, costs, labels)
+    true, pred, tensor = _read(y_true, y_pred, costs, rows, labels)
     weight = _weight(sample_weight, len(true))
-    rows = np.arange(len(true))
-    baseline = float((weight @ tensor[rows, :, true]).min())
+    index = np.arange(len(true))
+    baseline = float((weight @ tensor[index, :, true]).min())
     _check_baseline(baseline)
-    return 1.0 - float(weight @ tensor[rows, pred, true]) / baseline
+    return 1.0 - float(weight @ tensor[index, pred, true]) / baseline
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +138,7 @@ def profit_curve(
     expected: Any,
     costs: Any,
     *,
+    rows: Axis | None = None,
     base: Any = None,
     labels: Any = None,
     sample_weight: Any = None,
@@ -140,7 +155,7 @@ def profit_curve(
     expected : (n, k) array
         Expected cost of each decision, as ``expected_losses`` of a fitted classifier gives it;
         for probabilities p (n, k) it is ``np.einsum("ict,it->ic", costs, p)``.
-    costs : (n, k, k) array
+    costs, rows
         See `example_losses`.
     base : label, optional
         The decision for all others, such as "no offer"; by default the best single decision.
@@ -159,11 +174,14 @@ def profit_curve(
     >>> costs = np.array([[[0, 10], [1, 0]], [[0, 20], [1, 0]], [[0, 5], [1, 0]]])
     >>> chance = np.array([[0.5, 0.5], [0.9, 0.1], [0.95, 0.05]])
     >>> expected = np.einsum("ict,it->ic", costs, chance)
-    >>> curve = profit_curve([1, 0, 0], expected, costs, base=0)
+    >>> curve = profit_curve([1, 0, 0], expected, costs, rows="pred", base=0)
     >>> curve.profit.round(2), curve.chosen  # acting on the third is expected to lose
     (array([0.  , 3.33, 3.  , 2.67]), 2)
     """
-    prices = np.asarray(expected, dtype=np.float64)
+    true, _, tensor = _read(y_true, None, costs, rows, labels)
+    names = _names(labels, np.asarray(y_true), tensor.shape[1])
+    expected = labels_in_order(expected, [str(one) for one in names], "expected")
+    prices = np.asarray(as_array(expected), dtype=np.float64)
     if prices.ndim != 2 or len(prices) != len(y_true):
         raise ValueError(
             f"expected must have shape ({len(y_true)}, decisions), the expected cost of each "
@@ -171,21 +189,19 @@ def profit_curve(
         )
     if not np.isfinite(prices).all():
         raise ValueError("expected costs must be finite, got NaN or infinite entries")
-    true, _, tensor = _read(y_true, None, costs, labels)
     if prices.shape[1] != tensor.shape[1]:
         raise ValueError(
             f"expected has {prices.shape[1]} columns, but costs are for {tensor.shape[1]} decisions"
         )
     weight = _weight(sample_weight, len(true))
-    rows = np.arange(len(true))
-    real = tensor[rows, :, true]  # (n, k): what each decision costs, now that the truth is known
-    names = _names(labels, np.asarray(y_true), tensor.shape[1])
+    index = np.arange(len(true))
+    real = tensor[index, :, true]  # (n, k): what each decision costs, now that the truth is known
     code = int((weight @ real).argmin()) if base is None else _code_of(base, names)
 
     others = np.where(np.arange(prices.shape[1]) == code, np.inf, prices)
     action = others.argmin(axis=1)
-    promised = prices[:, code] - others[rows, action]
-    gained = weight * (real[:, code] - real[rows, action])
+    promised = prices[:, code] - others[index, action]
+    gained = weight * (real[:, code] - real[index, action])
     order = np.argsort(-promised, kind="stable")
     last = np.flatnonzero(np.append(np.diff(promised[order]) != 0, True))  # of each tied group
     baseline = float(weight @ real[:, code])
@@ -206,7 +222,7 @@ def profit_curve(
 
 
 def _read(
-    y_true: Any, y_pred: Any, costs: Any, labels: Any
+    y_true: Any, y_pred: Any, costs: Any, rows: Axis | None, labels: Any
 ) -> tuple[LabelArray, LabelArray, FloatArray]:
     """Codes of both label arrays and the costs (n, k, k)."""
     true = np.asarray(y_true)
@@ -220,7 +236,7 @@ def _read(
         raise ValueError("y_true is empty; there is nothing to judge")
     shape = np.shape(costs)
     size = shape[-1] if len(shape) == 3 else len(distinct_labels(np.concatenate([true, pred])))
-    tensor = cost_tensor(costs, len(true), size)
+    tensor = cost_tensor(costs, len(true), size, rows)
     names = _names(labels, np.concatenate([true, pred]), size)
     found = []
     for values, name in ((true, "y_true"), (pred, "y_pred")):

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 
-from consistruct._threads import at_most
+from consistruct._threads import each
 from consistruct._validation import check_count
+from consistruct.learning.encoding.frames import column_names, is_frame, is_table
 from consistruct.learning.encoding.kinds import generator
 from consistruct.protocols import FloatArray, IntArray
 
@@ -111,20 +112,16 @@ def permutation_importance(
 
     def rises(column: int, seed: int) -> tuple[float, float]:
         rng = np.random.default_rng(seed)
-        with at_most(None if n_jobs in (None, 1) else 1):
-            after = [
-                estimator.task_losses(inputs.shuffled(column, rng), y, **settings)
-                for _ in range(n_repeats)
-            ]
+        after = [
+            estimator.task_losses(inputs.shuffled(column, rng), y, **settings)
+            for _ in range(n_repeats)
+        ]
         rise = np.mean(after, axis=0) - before
         mean = float(share @ rise)
         return mean, float(np.sqrt(share**2 @ (rise - mean) ** 2))
 
-    found = np.array(
-        Parallel(n_jobs=n_jobs)(
-            delayed(rises)(column, int(seed)) for column, seed in enumerate(seeds)
-        )
-    ).reshape(-1, 2)
+    calls = [(column, int(seed)) for column, seed in enumerate(seeds)]
+    found = np.array(each(rises, calls, n_jobs)).reshape(-1, 2)
     return Importance(inputs.names, found[:, 0], found[:, 1], float(share @ before))
 
 
@@ -147,6 +144,18 @@ def _columns_of(X: Any) -> _Inputs:
             return changed
 
         return _Inputs(list(X.columns), of_table)
+    if is_table(X):
+        frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+        names = list(column_names(X))
+
+        def of_columns(column: int, rng: np.random.Generator) -> Any:
+            order, name = rng.permutation(len(X)).tolist(), names[column]
+            if frame is not None:
+                return frame.with_columns(frame[name][order].alias(name)).to_native()
+            cells = [X[row].get(name) for row in order]
+            return [{**record, name: cell} for record, cell in zip(X, cells, strict=True)]
+
+        return _Inputs(names, of_columns)
     if sp.issparse(X):
         by_column: Any = sp.csc_array(X)  # type: ignore[call-overload]
 

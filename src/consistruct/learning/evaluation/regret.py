@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.learning.encoding.frames import as_array, label_names, labels_in_order
 from consistruct.losses import Decision, parse_loss
 from consistruct.protocols import FloatArray
 
@@ -36,7 +37,8 @@ def regret(y_true: Any, y_pred: Any, *, loss: Any) -> FloatArray:
     >>> normalized_regret(costs, decisions, loss="path:2x2")
     0.2
     """
-    found = _decision(loss)
+    y_pred = as_array(labels_in_order(y_pred, label_names(y_true), "y_pred"))
+    y_true, found = as_array(y_true), _decision(loss)
     return found(found.predictions.check(y_pred, "y_pred"), found.truths.check(y_true, "y_true"))
 
 

@@ -22,10 +22,11 @@ __all__ = ["add_package", "model_types", "register_type"]
 
 # prefix of the names in files, module, classes
 VALUES = [
-    ("labels", "consistruct.labels.partition", ("Partition",)),
-    ("scores", "consistruct.scores.linear", ("MatrixMap",)),
+    ("labels", "consistruct.structures.classes", ("Partition",)),
+    ("scores", "consistruct.structures.base", ("MatrixMap",)),
     ("learning", "consistruct.learning.statistics", ("ClassProbabilities", "TargetValues")),
     ("learning", "consistruct.learning.part_statistics", ("PartProbabilities",)),
+    ("learning", "consistruct.learning.encoding.frames", ("Column", "InputColumns")),
     ("learning", "consistruct.learning.rules.offsets", ("Offsets",)),
     ("learning", "consistruct.learning.rules.rule", ("MetricRule",)),
     (
@@ -49,7 +50,11 @@ VALUES = [
     ),
     ("learning", "consistruct.learning.encoding.sequences", ("TokenStates",)),
     ("learning", "consistruct.learning.encoding.item_targets", ("ItemTargets",)),
-    ("learning", "consistruct.learning.recalibration", ("Contrast", "Temperature", "Unchanged")),
+    (
+        "learning",
+        "consistruct.learning.recalibration",
+        ("ClassScaling", "Contrast", "Power", "Slope", "Temperature", "Unchanged"),
+    ),
     ("learning", "consistruct.learning.models.features.feature_maps", ("Kernel",)),
     ("learning", "consistruct.learning.models.coordinates", ("Coordinates",)),
     ("learning", "consistruct.learning.models.boosting.bins", ("Bins",)),
@@ -88,15 +93,12 @@ PLAIN = [
 ]
 OURS = frozenset(
     {
-        "decoding",
         "guarantees",
-        "labels",
         "learning",
         "losses",
         "models",
-        "oracles",
-        "scores",
         "solvers",
+        "structures",
     }
 )
 
@@ -104,23 +106,20 @@ OURS = frozenset(
 @functools.cache
 def model_types() -> TypeTable:
     """All types that a model file may hold."""
-    from consistruct import decoding, labels, learning, losses, scores
-    from consistruct.decoding.oracles import ORACLES
+    from consistruct import learning, losses, structures
     from consistruct.learning.files.sequence_types import sequence_types
     from consistruct.learning.models import MODELS, model_class
     from consistruct.learning.models.solvers.choice import SOLVERS
     from consistruct.surrogates import SURROGATES
 
     entries = [_loss_type(f"losses.{e.cls.__name__}", e.cls) for e in losses.LOSSES.values()]
-    entries += [value_type(f"oracles.{cls.__name__}", cls) for cls in ORACLES.values()]
     entries.append(value_type("losses.Combination", losses.Combination, ("_joint",)))
-    entries += [value_type(f"labels.{name}", getattr(labels, name)) for name in labels.__all__]
-    entries += [value_type(f"decoding.{n}", getattr(decoding, n)) for n in decoding.__all__]
-    entries += [
-        value_type(f"scores.{name}", getattr(scores, name))
-        for name in ("Blocks", "Centred", "Chain", "Dense", "Full", "Separable")
-    ]
-    entries.append(value_type("scores.Orthonormalised", scores.Orthonormalised, ("basis",)))
+    for name in structures.__all__:
+        cls = getattr(structures, name)
+        # labels, structures, oracles, packed batches
+        if isinstance(cls, type) and dataclasses.is_dataclass(cls):
+            basis = ("basis",) if cls is structures.Orthonormalized else ()
+            entries.append(value_type(f"structures.{name}", cls, basis))
     entries += [
         value_type(f"surrogates.{entry.cls.__name__}", entry.cls) for entry in SURROGATES.values()
     ]
@@ -205,17 +204,39 @@ def _loss_type(name: str, cls: type) -> ModelType:
     return value_type(name, cls, ("_span",) if hasattr(cls, "_span") else ())
 
 
+def _names_a_file(loss: Any) -> bool:
+    """Whether a spec reads a file, also inside another one (``partial-labels:infimum:cost:…``)."""
+    fields = loss.lower().replace("-", "_").split(":") if isinstance(loss, str) else []
+    return any(field.strip() in ("cost", "tree") for field in fields[:-1])
+
+
+def _refuse_files(loss: Any) -> None:
+    if _names_a_file(loss):
+        raise ModelFileError(
+            f"its loss is {loss!r:.100}, a file that a later fit would read; pass the loss itself, "
+            "as with consistruct.losses.parse_loss"
+        )
+
+
 def _streaming_type(name: str, cls: type) -> ModelType:
     """An estimator whose generator of random numbers may be the one that the user gave."""
     base = estimator_type(name, cls)
 
     def take_apart(value: Any) -> Parts:
         parameters, fitted = base.take_apart(value)
+        if _names_a_file(parameters["loss"]) and "loss_" in fitted:
+            # what was read from the file, not its name: a later fit neither needs nor reads it
+            parameters |= {
+                "loss": fitted["loss_"],
+                **({"rows": None} if "rows" in parameters else {}),
+            }
+        _refuse_files(parameters["loss"])
         if "stream_" in fitted and fitted["stream_"] is value.random_state:
             fitted["stream_"] = None  # the same one, kept once
         return parameters, fitted
 
     def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> Any:
+        _refuse_files(arguments.get("loss"))
         value = base.put_together(arguments, state)
         if "stream_" in state and state["stream_"] is None:
             value.stream_ = value.random_state

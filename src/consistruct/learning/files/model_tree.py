@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
+from consistruct._validation import check_csr
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.model_types import ModelType, TypeTable
 from consistruct.learning.files.scikit_parts import join_parts, split_parts, stored_by_skops
@@ -180,11 +181,12 @@ class Decoder:
         self,
         types: TypeTable,
         arrays: Mapping[str, NDArray[Any]],
-        string_bytes: int = FILES.string_bytes,
+        file_bytes: int = 0,
     ) -> None:
         self.types = types
         self.arrays = arrays
-        self.string_bytes = string_bytes  # that one array of strings may take
+        self.file_bytes = file_bytes
+        self._bytes_left = FILES.model(file_bytes)
         self._built: dict[tuple[str, str], NDArray[Any]] = {}
 
     def decode(self, node: Any) -> Any:
@@ -197,6 +199,19 @@ class Decoder:
         if method is None:
             raise ModelFileError(f"it contains a value of unknown kind {tag!r}")
         return method(self, node)
+
+    def _spend(self, n_bytes: int) -> None:
+        """Take memory from the budget of the file, before it is allocated.
+
+        A file can refer to one array, or to one wide string, thousands of times, and what is built
+        from it may copy it each time: so each reference counts, not each array.
+        """
+        self._bytes_left -= n_bytes
+        if self._bytes_left < 0:
+            raise ModelFileError(
+                f"its content would take more than {FILES.model(self.file_bytes)} bytes of memory, "
+                f"the budget of a model file of {self.file_bytes} bytes"
+            )
 
     def _int(self, node: dict[str, Any]) -> int:
         return int(node["v"], 16)
@@ -227,15 +242,14 @@ class Decoder:
         if key not in self._built:
             stored = self.arrays[node["v"]]
             self._built[key] = stored.T if node["order"] == "F" else stored
+        self._spend(self._built[key].nbytes)
         return self._built[key]
 
     def _strings(self, node: dict[str, Any]) -> NDArray[Any]:
         entries, width = self._list(node), int(node["width"])
-        if width < 0 or 4 * width * max(len(entries), 1) > self.string_bytes:
-            raise ModelFileError(
-                f"it contains {len(entries)} strings of {width} characters each, more than a file "
-                "of its size can"
-            )
+        if width < 0:
+            raise ModelFileError(f"it contains strings of {width} characters")
+        self._spend(4 * width * max(len(entries), 1))
         values = np.array(entries, dtype=f"<U{width}")
         return values.reshape(node["shape"])
 
@@ -247,10 +261,11 @@ class Decoder:
         return values.reshape(node["shape"])
 
     def _sparse(self, node: dict[str, Any]) -> Any:
-        parts = tuple(self.decode(node[part]) for part in ("data", "indices", "indptr"))
-        matrix = _SPARSE[node["kind"]](parts, shape=tuple(node["shape"]))
-        matrix.check_format()
-        return matrix
+        data, indices, indptr = (self.decode(node[part]) for part in ("data", "indices", "indptr"))
+        kind, shape = node["kind"], tuple(node["shape"])
+        # compressed columns are the compressed rows of the transpose
+        check_csr(data, indices, indptr, shape if kind.startswith("csr") else shape[::-1])
+        return _SPARSE[kind]((data, indices, indptr), shape=shape)
 
     def _generator(self, node: dict[str, Any]) -> np.random.Generator:
         state = self.decode(node["v"])
@@ -264,7 +279,7 @@ class Decoder:
         return generator
 
     def _skops(self, node: dict[str, Any]) -> Any:
-        return join_parts(self.decode(node["v"]))
+        return join_parts(self.decode(node["v"]), self._spend)
 
     def _class(self, node: dict[str, Any]) -> type:
         return self.types.named(node["name"]).cls

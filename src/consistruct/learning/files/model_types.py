@@ -156,6 +156,13 @@ def estimator_type(name: str, cls: type) -> ModelType:
 
     def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> Any:
         value = cls(**arguments)
+        # a parameter among what was learned would escape what is done to arguments: `checkpoint`
+        # names a file that the next fit writes
+        hidden = sorted(set(state) & set(value.get_params(deep=False)))
+        if hidden:
+            raise ModelFileError(
+                f"it gives the parameter {hidden[0]!r} of {name} as a learned value"
+            )
         _set_state(value, state)
         return value
 
@@ -178,7 +185,7 @@ def _only(given: Mapping[str, Any], allowed: Iterable[str], name: str) -> None:
 
 def _is_chosen_basis(cached: Any) -> bool:
     """Whether a cached value is plain data; one that holds maps (functions) is exact anyway."""
-    from consistruct.scores.linear import MatrixMap
+    from consistruct.structures.operators import MatrixMap
 
     if isinstance(cached, MatrixMap):
         return True

@@ -20,14 +20,14 @@ import safetensors
 import safetensors.numpy
 
 from consistruct._atomic import atomic_write
-from consistruct._budgets import FILES, irregular_file
+from consistruct._budgets import irregular_file
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.known_types import model_types
 from consistruct.learning.files.model_tree import Decoder, Encoder
 
 __all__ = ["FORMAT_VERSION", "ModelFile", "load", "read_model", "save"]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3  # 3: parameters are arguments only, one memory budget per file
 
 # The file starts with the length of the header (8 bytes) and this text; the digest follows.
 _MAGIC = b'{"__metadata__":{"consistruct":"{\\"sha256\\":\\"'
@@ -143,7 +143,7 @@ def parse_model(content: bytearray, path: str | Path) -> ModelFile:
     header = _checked_header(path, content)
     try:
         arrays = safetensors.numpy.load(bytes(content))
-        decoder = Decoder(model_types(), arrays, FILES.strings(len(content)))
+        decoder = Decoder(model_types(), arrays, len(content))
         estimator, notes = decoder.decode(header["estimator"]), decoder.decode(header["notes"])
         if not hasattr(estimator, "get_params") or not isinstance(notes, dict):
             raise ModelFileError("it does not hold an estimator")
@@ -180,8 +180,8 @@ def _checked_header(path: str | Path, content: bytearray) -> dict[str, Any]:
     if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFileError(
             f"{path} cannot be loaded: it has format version {version!r} and this version of "
-            f"consistruct reads {FORMAT_VERSION}; it was written by consistruct "
-            f"{written_by}, use that version or a later one"
+            f"consistruct reads {FORMAT_VERSION}; fit and save the model again with this version, "
+            f"or load it with consistruct {written_by}, which wrote it"
         )
     return header
 

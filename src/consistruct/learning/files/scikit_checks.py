@@ -15,13 +15,60 @@ from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
 
-__all__ = ["check_boosted_tree", "check_content", "check_tree"]
+__all__ = ["check_boosted_tree", "check_content", "check_settings", "check_tree"]
 
 LEAF = -1  # the child of a leaf in a Tree
 
 
+# Workers that a file may request of joblib, which starts as many processes as it is told to: more
+# than any single machine has processors, fewer than a machine fails at.
+MOST_JOBS = 1024
+# modules of types that are values (of `dtype`) and not something to call
+_DTYPE_MODULES = frozenset({"builtins", "numpy"})
+
+
+def check_settings(value: Any) -> None:
+    """Refuse attributes that name a folder, a callable or a number of processes.
+
+    A later fit obeys them: joblib unpickles what it finds in the folder of `Pipeline.memory`, and
+    calls what stands where a callable may. So a model file has neither, and whoever fits sets them.
+    """
+    for part in _parts(value):
+        if isinstance(part, partial):
+            _check_callable("partial", "func", part.func)
+        for name, entry in getattr(part, "__dict__", {}).items():
+            _check_setting(type(part).__name__, str(name), entry)
+
+
+def _check_setting(owner: str, name: str, entry: Any) -> None:
+    if name in ("memory", "checkpoint") and entry is not None:
+        raise ModelFileError(
+            f"{owner} has {name}={entry!r:.100}, a place on disk that a later fit would use; "
+            f"set {name}=None"
+        )
+    if name == "n_jobs" and not (entry is None or _is_job_count(entry)):
+        raise ModelFileError(
+            f"{owner} has n_jobs={entry!r:.100}; a model file may have None or an integer between "
+            f"{-MOST_JOBS} and {MOST_JOBS}"
+        )
+    _check_callable(owner, name, entry)
+
+
+def _is_job_count(entry: Any) -> bool:
+    whole = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+    return whole and 0 < abs(entry) <= MOST_JOBS
+
+
+def _check_callable(owner: str, name: str, entry: Any) -> None:
+    """A type is a value of `dtype` at most: elsewhere scikit-learn would call it."""
+    plain = isinstance(entry, type) and entry.__module__ in _DTYPE_MODULES
+    if isinstance(entry, type) and not (plain and "dtype" in name):
+        raise ModelFileError(f"{owner} has the type {entry.__name__} as {name!r}; set it to None")
+
+
 def check_content(value: Any) -> None:
-    """Check every part of a loaded object that compiled code relies on."""
+    """Check every part of a loaded object that compiled code or a later fit relies on."""
+    check_settings(value)
     for part in _parts(value):
         name = type(part).__name__
         if name in _CHECKS:

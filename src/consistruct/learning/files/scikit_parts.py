@@ -15,6 +15,7 @@ import functools
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
-from consistruct.learning.files.scikit_checks import check_content
+from consistruct.learning.files.scikit_checks import check_content, check_settings
 
 __all__ = ["join_parts", "split_parts", "stored_by_skops"]
 
@@ -206,11 +207,20 @@ def split_parts(value: Any, where: str) -> NDArray[np.uint8]:
             f"cannot save {where!r} of type {type(value).__name__}: it contains {refused}, which "
             f"is not on the list of types that a model file may contain; {KNOWINGLY}"
         )
+    try:
+        check_settings(value)
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot save {where!r}: {error}; {KNOWINGLY}") from None
     return np.frombuffer(content, dtype=np.uint8)
 
 
-def join_parts(stored: NDArray[np.uint8]) -> Any:
-    """The object of given bytes, with its content checked; raises ModelFileError."""
+def join_parts(
+    stored: NDArray[np.uint8], spend: Callable[[int], None] = lambda n_bytes: None
+) -> Any:
+    """Return the object of given bytes, with its content checked; raises ModelFileError.
+
+    `spend` is called with the bytes of memory that the arrays will take, before they are read.
+    """
     if stored.dtype != np.uint8 or stored.ndim != 1:
         raise ModelFileError("its scikit-learn part is not written as bytes")
     content = stored.tobytes()
@@ -218,6 +228,7 @@ def join_parts(stored: NDArray[np.uint8]) -> Any:
     refused = _refused(description)
     if refused is not None:
         raise ModelFileError(f"it contains {refused}, which is not on the list of allowed types")
+    spend(_array_bytes(content, description))
     from skops.io import loads
 
     value = loads(content, trusted=sorted(_names(description)))
@@ -237,6 +248,13 @@ def _description(content: bytes) -> Any:
             return json.loads(archive.read("schema.json"))
     except (zipfile.BadZipFile, KeyError, ValueError, RecursionError) as error:
         raise ModelFileError(f"its scikit-learn part is damaged: {error}") from None
+
+
+def _array_bytes(content: bytes, description: Any) -> int:
+    """Bytes of all arrays that a description refers to, once for each reference."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
+    return sum(sizes.get(str(node.get("file")), 0) for node in _nodes(description))
 
 
 def _nodes(description: Any) -> Any:

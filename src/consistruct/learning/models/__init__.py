@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
-from consistruct._validation import check_jobs
+from consistruct._validation import check_jobs, check_settings
 from consistruct.learning.models.base import LeftOut, TargetModel
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def make_model(
     Decisions are rows for every model; only what "auto" means differs.
 
     `cv`, `time_limit` and `n_jobs` are the estimator's: a model with folds of its own ("auto",
-    `Stack`, `Items`) takes them over. For other models the estimator itself uses `cv` and `n_jobs`,
-    and `time_limit` has no meaning.
+    `Stack`, `Items`) takes them over. For other models the estimator itself uses `cv` and `n_jobs`;
+    `time_limit` is for those that have one (`Chain`, `Costs`) and has no meaning for others.
     """
     if isinstance(model, str):
         name = AUTOMATIC[kind] if model == "auto" else model
@@ -115,6 +115,7 @@ def make_model(
             f"{type(model).__name__}; wrap a classifier as Probabilities(classifier), a regressor "
             f"as Regressor(regressor)"
         )
+    check_settings(found)
     check_jobs(n_jobs)
     if isinstance(cv, Iterator):
         raise TypeError("cv is an iterator, which can be read only once; pass list(cv)")
@@ -126,6 +127,8 @@ def make_model(
         )
     if found.uses_cv:
         return _taking_over(found, cv=cv, time_limit=time_limit, n_jobs=n_jobs)
+    if "time_limit" in found.get_params(deep=False):
+        return _taking_over(found, time_limit=time_limit)
     if time_limit is not None:
         raise ValueError(
             f"time_limit ends the trial of several models, but {type(found).__name__} is one; omit "

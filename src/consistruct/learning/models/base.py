@@ -31,10 +31,13 @@ class LeftOut:
         Sorted numbers of the training examples (rows, sequences, queries) that were left out.
     expected : (m, width) array, or `Ragged` for sequences and queries
         E[τ(y) | x] of each.
+    codes : Ragged, optional
+        Their predictions, by models that do not decode `expected`.
     """
 
     rows: IntArray
     expected: Any
+    codes: Any = None
 
 
 class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is untyped
@@ -47,8 +50,10 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     kinds : tuple of str
         What examples it takes, of "rows", "sequences" and "queries".
     raw_inputs : bool
-        Whether X is handed over as it is (a DataFrame stays one); arrays and CSR matrices of
-        numbers, checked, otherwise.
+        Whether X may be an array of objects, with categories as strings; arrays and CSR matrices
+        of numbers, checked, otherwise.
+    wants_frames : bool
+        Whether a DataFrame of several types stays one, since steps of the user's read its columns.
     takes_missing : bool
         Whether NaN in X is welcome.
     takes_tensors : bool
@@ -70,6 +75,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
 
     kinds: ClassVar[tuple[str, ...]] = ("rows",)
     raw_inputs: ClassVar[bool] = False
+    wants_frames: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
     can_stream: ClassVar[bool] = False

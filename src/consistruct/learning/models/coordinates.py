@@ -19,7 +19,7 @@ from consistruct._validation import is_sparse
 from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, Target
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["WIDTH_LIMIT", "Coordinates", "coordinates_of"]
 
@@ -113,7 +113,7 @@ def _basis(statistic: Statistic) -> tuple[Any, Any]:
     return into, out
 
 
-def _factor(space: BaseScoreSpace) -> FloatArray | None:
+def _factor(space: Structure) -> FloatArray | None:
     """K = (m, L) with KKᵀ = Ḡ, (width, rank): the mean score and a factor of the covariance.
 
     None where the last pivots of the factor are so small that K is next to singular.

@@ -23,8 +23,7 @@ from consistruct.learning.models.solvers.sgd_state import SGDState
 from consistruct.learning.statistics import Statistic, TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores import Dense, Full
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Dense, Full, Structure
 from consistruct.surrogates import BaseSurrogate, make_surrogate
 
 __all__ = ["Linear"]
@@ -283,8 +282,8 @@ class Linear(TargetModel):
         return self.score_map_.split(self.weights_)[1]
 
 
-def _score_space(scores: Any, loss: Loss) -> BaseScoreSpace | None:
-    if scores is None or isinstance(scores, BaseScoreSpace):
+def _score_space(scores: Any, loss: Loss) -> Structure | None:
+    if scores is None or isinstance(scores, Structure):
         return scores
     if isinstance(scores, str):
         if scores != "full":

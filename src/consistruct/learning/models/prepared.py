@@ -44,6 +44,7 @@ class Prepared(TargetModel):
     """
 
     raw_inputs = True
+    wants_frames = True
     takes_missing = True
 
     def __init__(self, transformer: Any, model: TargetModel) -> None:

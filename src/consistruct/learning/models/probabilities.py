@@ -13,7 +13,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.wrapped import (
     check_weights,
@@ -29,6 +28,7 @@ from consistruct.learning.models.wrapped import (
 from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray, Target
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["Probabilities", "Question"]
 
@@ -103,7 +103,7 @@ class Probabilities(TargetModel):
     >>> from consistruct.learning.statistics import finest_statistic
     >>> from consistruct.losses import CostMatrix
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-    >>> statistic = finest_statistic(CostMatrix([[0, 10], [1, 0]]))
+    >>> statistic = finest_statistic(CostMatrix([[0, 10], [1, 0]], rows="pred"))
     >>> model = Probabilities(LogisticRegression())
     >>> model = model.fit(X, y, statistic, rng=np.random.default_rng(0))
     >>> model.expected([[1.0]]).round(2), statistic.decode(model.expected([[1.0]]))
@@ -111,6 +111,7 @@ class Probabilities(TargetModel):
     """
 
     raw_inputs = True
+    wants_frames = True
 
     estimators_: list[Any]
     questions_: list[Question]

@@ -84,6 +84,7 @@ class Regressor(TargetModel):
     """
 
     raw_inputs = True
+    wants_frames = True
 
     estimators_: list[Any]
     coordinates_: Coordinates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._clock import Deadline, now
 from consistruct._progress import advance
 from consistruct._validation import check_jobs, check_number
 from consistruct.exceptions import CapabilityError
@@ -29,14 +29,17 @@ from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.cross_fitting import Fold, folds
 from consistruct.learning.selection.portfolio import ALL_ROWS, Candidate, portfolio
 from consistruct.learning.selection.trials import (
+    REFIT_ROWS,
     Sample,
     Trial,
+    compared_rows,
     estimate_left_out,
+    fit_and_hold_out,
     fit_given,
     fit_model,
     one_split,
-    own_recalibration,
     recalibrated,
+    too_late,
     translate,
 )
 from consistruct.learning.statistics import Statistic, TargetValues
@@ -57,7 +60,8 @@ class Stack(TargetModel):
 
     Every model is cross-fitted once (ridge regression has its left-out rows exactly), class
     probabilities that are too sure or too flat on left-out rows are recalibrated, models are
-    averaged greedily while that helps, and those with a weight are fitted on all rows. The
+    averaged greedily while that helps, and those with a weight are fitted on all rows (above
+    50,000 on all but those that judge). The
     criterion is a proper loss together with the task loss (see
     `consistruct.learning.selection.averaging`), not the task loss alone, which few rows decide.
 
@@ -80,7 +84,9 @@ class Stack(TargetModel):
         With `weights`: what corrects the class probabilities of each model, as in
         `recalibrations_`. Models that know their left-out rows exactly find it themselves.
     time_limit : float, optional
-        Seconds after which no further model is tried.
+        Seconds that a fit may take. The first model is always fitted; another one only if fits on
+        a sixteenth to a quarter of the rows say that it ends in time, so that the limit is exceeded
+        by at most the first, fastest one.
     n_jobs : int, optional
         Folds that are fitted at a time; the answer does not depend on it.
 
@@ -137,8 +143,13 @@ class Stack(TargetModel):
     _left_out: LeftOut | None = None
 
     @property
+    def wants_frames(self) -> bool:  # type: ignore[override]
+        given = self.models if isinstance(self.models, list | tuple) else ()
+        return any(getattr(model, "wants_frames", False) for model in given)
+
+    @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        if isinstance(self.models, str):
+        if not isinstance(self.models, list | tuple):
             return True
         return all(getattr(model, "takes_missing", False) for model in self.models)
 
@@ -152,19 +163,54 @@ class Stack(TargetModel):
         groups: Any = None,
         rng: np.random.Generator,
     ) -> Self:
-        """Cross-fit every model, weigh them, fit those with a weight on all rows."""
+        """Compare models on rows that they did not see, weigh them, and fit those with a weight."""
         self._check()
-        started = time.perf_counter()
+        deadline = Deadline(self.time_limit)
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         examples = Examples(Rows(statistic.loss, None), X, truths, weight, groups)  # type: ignore[arg-type]
         if self.weights is not None:
             return self._fit_given(examples, statistic, rng)
-        sample, splits = self._splits(examples, statistic.width, rng)
         candidates = self._candidates(statistic, X, len(examples))
-        trials = self._trials(candidates, sample, splits, statistic, started, rng)
-        self._combine(trials, sample, statistic)
-        self._fit_members(trials, sample, examples, statistic, rng)
+        if self.cv is None and len(examples) > ALL_ROWS:
+            trials = self._hold_out(candidates, examples, statistic, deadline, rng)
+        else:
+            sample, splits = self._splits(examples, rng)
+            trials = self._trials(candidates, sample, splits, statistic, deadline, rng)
+            self._combine(trials, sample, statistic)
+        self._fit_members(trials, examples, statistic, rng)
+        self._keep(trials)
         return self
+
+    def _hold_out(
+        self,
+        candidates: Sequence[Candidate],
+        examples: Examples,
+        statistic: Statistic,
+        deadline: Deadline,
+        rng: np.random.Generator,
+    ) -> list[Trial]:
+        """Of many rows some judge, and models are fitted on the others.
+
+        They are compared by fits on at most so many; those that get a weight are fitted on all of
+        the others, and weighed and recalibrated again as they then are. These fits are the ones
+        that are used, unless so few rows remain that those that judge are missed.
+        """
+        sample, (fit, left) = one_split(examples, statistic.width, rng)
+        compared = compared_rows(fit, rng)
+        trials = self._trials(candidates, sample, [(compared, left)], statistic, deadline, rng)
+        self._combine(trials, sample, statistic)
+        if len(compared) < len(fit):
+            members = [trial for trial in trials if trial.weight > 0.0]
+            for trial in members:
+                begun = now()
+                seed = int(rng.integers(2**62))
+                fit_and_hold_out(trial, sample, (fit, left), seed, statistic)
+                trial.seconds += now() - begun
+            self._combine(members, sample, statistic)
+        if len(examples) <= REFIT_ROWS:
+            for trial in trials:
+                trial.fitted = None
+        return trials
 
     def _fit_given(
         self, examples: Examples, statistic: Statistic, rng: np.random.Generator
@@ -186,10 +232,8 @@ class Stack(TargetModel):
         ]
         self._left_out = None
         self.combine_ = "geometric" if self.combine == "geometric" else "mean"
-        sample = Sample(np.arange(len(examples)), examples, whole=True, exact=False)
         fit_given(trials, examples, statistic, rng)
-        self.portfolio_ = [trial.entry() for trial in trials]
-        self._fit_members(trials, sample, examples, statistic, rng)
+        self._keep(trials)
         found = {member.statistic_ for member in self.members_}
         self.statistic_ = found.pop() if len(found) == 1 else TargetValues(statistic.loss)
         self._check_geometric()
@@ -219,7 +263,8 @@ class Stack(TargetModel):
             if self.models != "auto":
                 raise ValueError(f"models must be 'auto' or a list of models, got {self.models!r}")
             return
-        if not self.models or not all(isinstance(one, TargetModel) for one in self.models):
+        listed = isinstance(self.models, list | tuple) and len(self.models) > 0
+        if not listed or not all(isinstance(one, TargetModel) for one in self.models):
             raise TypeError(
                 "models must be 'auto' or a list of models of consistruct.models, such as "
                 "[Ridge(), Probabilities(classifier)]"
@@ -232,8 +277,11 @@ class Stack(TargetModel):
                     "recalibrations go with weights; without them they are found on held-out rows"
                 )
             return
-        shares = np.asarray(self.weights, dtype=np.float64)
-        several = not isinstance(self.models, str) and shares.shape == (len(self.models),)
+        try:
+            shares = np.asarray(self.weights, dtype=np.float64)
+        except (TypeError, ValueError):  # words, or lists of different lengths
+            shares = np.empty(0)
+        several = isinstance(self.models, list | tuple) and shares.shape == (len(self.models),)
         if not several or not np.isfinite(shares).all() or (shares < 0).any() or not shares.any():
             raise ValueError(
                 f"weights must contain one non-negative number per model of a list, not all zero, "
@@ -246,7 +294,8 @@ class Stack(TargetModel):
             )
         changes = self.recalibrations
         if changes is not None and (
-            len(changes) != len(shares)
+            not isinstance(changes, list | tuple)
+            or len(changes) != len(shares)
             or not all(isinstance(one, Recalibration) for one in changes)
         ):
             raise ValueError(
@@ -259,20 +308,12 @@ class Stack(TargetModel):
             return portfolio(statistic, Columns.of(X), n, n_jobs=self.n_jobs)
         return [Candidate(type(model).__name__, model) for model in self.models]
 
-    def _splits(
-        self, examples: Examples, width: int, rng: np.random.Generator
-    ) -> tuple[Sample, list[Fold]]:
+    def _splits(self, examples: Examples, rng: np.random.Generator) -> tuple[Sample, list[Fold]]:
         """The rows on which models are compared, and their folds."""
-        n = len(examples)
-        everyone = np.arange(n)
         if self.cv is not None:
-            return Sample(everyone, examples, whole=True, exact=False), folds(
-                examples, self.cv, rng
-            )
-        if n <= ALL_ROWS:
-            exact = examples.groups is None
-            return Sample(everyone, examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
-        return one_split(examples, width, rng)
+            return Sample(examples, whole=True, exact=False), folds(examples, self.cv, rng)
+        exact = examples.groups is None
+        return Sample(examples, whole=True, exact=exact), folds(examples, FOLDS, rng)
 
     def _trials(
         self,
@@ -280,7 +321,7 @@ class Stack(TargetModel):
         sample: Sample,
         splits: list[Fold],
         statistic: Statistic,
-        started: float,
+        deadline: Deadline,
         rng: np.random.Generator,
     ) -> list[Trial]:
         trials = []
@@ -296,19 +337,26 @@ class Stack(TargetModel):
             if rounds < candidate.after_rounds:
                 trial.model, trial.reason = None, f"boosting ended after {rounds} rounds"
                 continue
-            late = self.time_limit is not None and time.perf_counter() - started > self.time_limit
-            if late and any(one.left is not None for one in trials):
-                trial.model, trial.reason = None, f"time_limit of {self.time_limit} s was reached"
-                continue
-            begun = time.perf_counter()
+            if self.time_limit is not None and any(one.left is not None for one in trials):
+                ahead = sum(one.ahead for one in trials)
+                late = too_late(trial, sample, splits, statistic, deadline, ahead)
+                if late:
+                    trial.model, trial.reason = None, f"time_limit of {self.time_limit} s {late}"
+                    continue
+            begun = now()
             try:
-                estimate_left_out(trial, sample, splits, statistic, seed, self.n_jobs, alone=alone)
+                if sample.whole:
+                    estimate_left_out(
+                        trial, sample, splits, statistic, seed, self.n_jobs, alone=alone
+                    )
+                else:
+                    fit_and_hold_out(trial, sample, splits[0], seed, statistic)
             except (ValueError, TypeError, np.linalg.LinAlgError) as error:
                 if not isinstance(self.models, str):  # the user's own: not ours to leave out
                     raise
                 trial.model, trial.reason = None, f"failed: {' '.join(str(error).split())[:200]}"
                 logger.warning("%s left out: %s", trial.name, trial.reason)
-            trial.seconds = time.perf_counter() - begun
+            trial.seconds = now() - begun
             logger.info("%s: %.1f s", trial.name, trial.seconds)
         if all(trial.left is None for trial in trials):
             reasons = "; ".join(f"{trial.name} {trial.reason}" for trial in trials)
@@ -361,8 +409,7 @@ class Stack(TargetModel):
             if loss.decodes_cheaply:
                 losses = loss(self.statistic_.decode(expected), truths)
                 trial.task_loss = float(np.average(losses, weights=weight))
-        self._left_out = LeftOut(sample.rows[rows], self._averaged(weights, estimates))
-        self.portfolio_ = [trial.entry() for trial in trials]
+        self._left_out = LeftOut(rows, self._averaged(weights, estimates))
 
     def _weights(
         self, estimates: Sequence[FloatArray], criterion: Criterion, few: bool
@@ -393,33 +440,30 @@ class Stack(TargetModel):
     def _fit_members(
         self,
         trials: list[Trial],
-        sample: Sample,
         examples: Examples,
         statistic: Statistic,
         rng: np.random.Generator,
     ) -> None:
         """Fit on all rows what has a weight and is not fitted yet."""
-        self.members_, self.recalibrations_, weights = [], [], []
         for trial in trials:
             seed = int(rng.integers(2**62))
-            if trial.weight == 0.0 or trial.model is None:
+            if trial.weight == 0.0 or trial.model is None or trial.fitted is not None:
                 continue
-            begun = time.perf_counter()
-            fitted = trial.fitted if sample.whole else None
-            if fitted is None:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    fitted = fit_model(
-                        trial.model, examples, statistic, np.random.default_rng(seed)
-                    )
-                if not sample.whole and self.statistic_.of_classes:
-                    trial.recalibration = own_recalibration(fitted, examples, trial.recalibration)
-            self.members_.append(fitted)
-            self.recalibrations_.append(trial.recalibration)
-            weights.append(trial.weight)
-            entry = self.portfolio_[trials.index(trial)]
-            entry["seconds"] += time.perf_counter() - begun
-        self.weights_ = np.array(weights)
+            begun = now()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                trial.fitted = fit_model(
+                    trial.model, examples, statistic, np.random.default_rng(seed)
+                )
+            trial.seconds += now() - begun
+
+    def _keep(self, trials: list[Trial]) -> None:
+        """What is predicted with, and what is shown of the rest."""
+        members = [trial for trial in trials if trial.weight > 0.0]
+        self.members_ = [trial.fitted for trial in members if trial.fitted is not None]
+        self.recalibrations_ = [trial.recalibration for trial in members]
+        self.weights_ = np.array([trial.weight for trial in members])
+        self.portfolio_ = [trial.entry() for trial in trials]
 
     # --- what it answers ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
@@ -22,6 +22,7 @@ from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import Loss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray
+from consistruct.structures import Ragged
 
 if TYPE_CHECKING:
     import torch
@@ -254,6 +255,11 @@ class Torch(TargetModel):
                     f"module_factory must return a torch.nn.Module, got {type(network).__name__}"
                 )
             return network
+        if isinstance(factory, str) or not isinstance(factory, Sequence):
+            raise TypeError(
+                "module_factory must be a function of two sizes, or the sizes of hidden layers "
+                f"such as [64, 64], got {factory!r}"
+            )
         sizes = [check_count(size, "a hidden size of module_factory") for size in factory]
         layers: list[Any] = []
         before = self.n_inputs_

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from consistruct._threads import at_most
+from consistruct._threads import each, staffed
 from consistruct.exceptions import CapabilityError
 from consistruct.protocols import FloatArray
 
@@ -169,10 +168,15 @@ def fit_wrapped(
     """
     name = None if weight is None or (weight == 1.0).all() else _weight_name(estimator)
     weights = {} if name is None else {name: weight}
-    if n_jobs is None:
+    if n_jobs is None or not _asks_for_workers(estimator):
         return estimator.fit(X, y, **weights)
-    with parallel_config(n_jobs=n_jobs):
+    with staffed(n_jobs):
         return estimator.fit(X, y, **weights)
+
+
+def _asks_for_workers(estimator: Any) -> bool:
+    """Whether it, or a step of it, has workers; others keep the threads of their libraries."""
+    return any(name.rpartition("__")[2] == "n_jobs" for name in estimator.get_params())
 
 
 def fit_each(
@@ -185,13 +189,8 @@ def fit_each(
 ) -> list[Any]:
     """One fitted clone per column of targets; the same whatever `n_jobs`."""
     copies = [prepared(estimator, rng) for _ in columns]
-    alone = n_jobs in (None, 1)
 
     def fit(copy: Any, y: Any) -> Any:
-        with at_most(None if alone else 1):
-            return fit_wrapped(copy, X, y, weight)
+        return fit_wrapped(copy, X, y, weight)
 
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(fit)(copy, y) for copy, y in zip(copies, columns, strict=True)
-    )
-    return list(found)
+    return each(fit, zip(copies, columns, strict=True), n_jobs)

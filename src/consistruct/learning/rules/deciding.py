@@ -81,6 +81,11 @@ def choose_rule(
     truths = take_truths(examples.truths, left.rows)
     weight = examples.weight[left.rows]
     if isinstance(statistic, ClassProbabilities):
+        if len(np.unique(examples.truths)) < 2:
+            raise ValueError(
+                f"{metric!r} compares classes, but y contains only 1 class with a positive "
+                "sample_weight; give rows of another class a weight"
+            )
         return class_rule(
             metric,
             statistic.project(left.expected),
@@ -101,7 +106,7 @@ def rule_loss(rule: MetricRule, *, labels: bool) -> Loss:
     """The task loss that the rule decides by: a cost matrix, or costs of every label."""
     if not labels:
         drawn = rule.shares if len(rule.shares) else None
-        return CostMatrix(np.average(rule.costs, axis=0, weights=drawn))
+        return CostMatrix(np.average(rule.costs, axis=0, weights=drawn), rows="pred")
     missed = rule.costs[:, 0, 1] - rule.costs[:, 1, 1]
     false = rule.costs[:, 1, 0] - rule.costs[:, 0, 0]
     return LabelCosts(np.maximum(missed, 0.0), np.maximum(false, 0.0))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from consistruct.exceptions import CapabilityError
+from consistruct.learning.encoding.fitted_classes import class_columns
+from consistruct.learning.encoding.frames import as_array, labels_by_name
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.models.base import TargetModel
@@ -55,8 +57,12 @@ class MetricDecisions(TargetEstimator):
         )
         sets = self.loss_.truths.shape != ()
         self.metric_, self.metric_estimate_ = metric, self.rule_.estimate
+        costs = self.rule_.costs
+        if not sets:  # by `classes_`; an ordered metric has codes from lowest to highest
+            columns = class_columns(self.kind_.labels)
+            costs = costs[:, columns[:, None], columns]
         several = sets or self.rule_.several
-        self.decision_costs_ = self.rule_.costs if several else self.rule_.costs[0]
+        self.decision_costs_ = costs if several else costs[0]
         self.optimality_gap_ = self.rule_.gap
         self.loss_ = rule_loss(self.rule_, labels=sets)
         self.statistic_ = self.statistic_.with_loss(self.loss_)
@@ -75,7 +81,7 @@ class MetricDecisions(TargetEstimator):
 
     def _metric_score(self, X: Any, y: Any, sample_weight: Any) -> float:
         """The metric of the predictions."""
-        truths = self.label_encoding_.encode(y, self.loss_)
+        truths = self.label_encoding_.encode(as_array(labels_by_name(self, y)), self.loss_)
         weight = np.ones(len(truths)) if sample_weight is None else sample_weight
         codes, k = self._codes(self._read(X)), len(self.classes_)
         return self.metric_.value(confusion_of(self.metric_, codes, truths, weight, k))
@@ -93,7 +99,7 @@ class MetricDecisions(TargetEstimator):
             )
 
     def expected_losses(self, X: Any) -> FloatArray:
-        """Expected loss of every prediction, (n, k), in the order of the loss's predictions.
+        """Expected loss of every prediction, (n, k): the sorted classes, then other predictions.
 
         Of a metric: by the costs that were found for it, `decision_costs_`.
 

@@ -6,18 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
-from consistruct._threads import at_most
-from consistruct.labels import Ragged
+from consistruct._threads import at_most, each
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
+from consistruct.structures import Ragged
 
-__all__ = ["Fold", "cross_fit", "few_threads", "fit_fold", "folds", "joined", "without_rows"]
+__all__ = [
+    "Fold",
+    "cross_fit",
+    "few_threads",
+    "fit_fold",
+    "folds",
+    "joined",
+    "shuffled_folds",
+    "without_rows",
+]
 
 SMALL_FIT = 3000  # rows
 
@@ -32,7 +40,7 @@ def folds(examples: Examples, cv: Any, rng: np.random.Generator) -> list[Fold]:
     """
     n, truths = len(examples), examples.truths
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return list(_shuffled(examples, int(cv), rng))
+        return list(shuffled_folds(examples, int(cv), rng))
     splitter = check_cv(cv)
     plain = truths if not isinstance(truths, Ragged) and np.ndim(truths) == 1 else np.zeros(n)
     found = [
@@ -58,7 +66,8 @@ def without_rows(cv: Any, kept: IntArray, n: int) -> Any:
     return [(fit[fit >= 0], left[left >= 0]) for fit, left in pairs if (left >= 0).any()]
 
 
-def _shuffled(examples: Examples, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def shuffled_folds(examples: Examples, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Folds drawn at random, one after the other: with groups whole, or classes spread evenly."""
     n, truths = len(examples), examples.truths
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2 folds or a splitter, got {n_folds}")
@@ -140,8 +149,7 @@ def fit_fold(
     """
 
     def estimate(fold: Fold, seed: int) -> tuple[Any, Statistic, int]:
-        alone = n_jobs in (None, 1)
-        with few_threads(model, len(fold[0])) if alone else at_most(1):
+        with few_threads(model, len(fold[0])):
             part, left = examples.take(fold[0]), examples.take(fold[1])
             fitted = clone(model).fit(
                 part.inputs,
@@ -154,10 +162,7 @@ def fit_fold(
             rounds = int(getattr(fitted, "n_rounds_", 0))
             return fitted.expected(left.inputs), fitted.statistic_, rounds
 
-    found: list[tuple[Any, Statistic, int]] = Parallel(n_jobs=n_jobs)(
-        delayed(estimate)(fold, int(seed)) for fold, seed in zip(splits, seeds, strict=True)
-    )
-    return found
+    return each(estimate, zip(splits, seeds.tolist(), strict=True), n_jobs)
 
 
 def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:

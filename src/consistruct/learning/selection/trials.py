@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from consistruct._clock import Deadline, duration
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_truths
 from consistruct.learning.models.base import LeftOut, TargetModel
@@ -20,38 +21,49 @@ from consistruct.learning.selection.cross_fitting import (
     Fold,
     few_threads,
     fit_fold,
-    folds,
     joined,
+    shuffled_folds,
 )
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
+    "REFIT_ROWS",
     "Sample",
     "Trial",
+    "compared_rows",
     "estimate_left_out",
+    "fit_and_hold_out",
     "fit_given",
     "fit_model",
     "one_split",
     "own_recalibration",
+    "part_fit",
     "recalibrated",
+    "too_late",
     "translate",
 ]
 
 logger = logging.getLogger(__name__)
 
-FITTED = 4000, 10_000  # rows that models are fitted on to be compared: all that JUDGING leave,
-JUDGING = 4000  # within these bounds and at most two thirds,
-FITTED_SHARE = 1 / 15  # or this share of very many
-JUDGED_ROWS, FEWEST_JUDGED = 20_000, 2000  # estimates cost much less than fits,
-JUDGED_ENTRIES = 2_000_000  # and they should fit into memory for every model
+COMPARED_ROWS, COMPARED_SHARE = 10_000, 1 / 15  # that models are fitted on to be compared
+JUDGED_ROWS, FEWEST_JUDGED = 20_000, 2000  # rows that judge, as far as
+JUDGED_ENTRIES = 2_000_000  # their estimates fit into memory for every model: a tenth of all rows,
+STEADY_ROWS = (
+    4000  # so many where that is less (fewer choose worse, docs/design/0011), a fifth at most
+)
+
+
+# up to here what was judged is fitted again on all rows: fits without the rows that judge had a log
+# loss 0.3 to 1 % higher on five tables of 9,000 to 17,000 rows, and 18 % on one
+REFIT_ROWS = 50_000
+FEWEST_PILOT = 30  # rows of a fit that is only timed
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Rows on which models are compared."""
 
-    rows: IntArray  # numbers among all training rows
     examples: Examples
     whole: bool  # whether these are all rows
     exact: bool  # whether exact leave-one-out may stand for folds
@@ -73,6 +85,7 @@ class Trial:
     task_loss: float | None = None
     seconds: float = 0.0
     rounds: int = 0  # of boosting
+    ahead: float = 0.0  # seconds of the fits that follow if it is used, where time is limited
 
     def entry(self) -> dict[str, Any]:
         """What `portfolio_` and reports show."""
@@ -87,29 +100,86 @@ class Trial:
         }
 
 
-def one_split(
-    examples: Examples, width: int, rng: np.random.Generator
-) -> tuple[Sample, list[Fold]]:
+def one_split(examples: Examples, width: int, rng: np.random.Generator) -> tuple[Sample, Fold]:
     """Rows to fit on and others to judge by, of many rows.
 
-    Weights and recalibrations that are found here go with fits on all rows, so the fits here are
-    of about that size as long as time and enough rows to judge by allow: with 4,000 rows costs were
-    1.6 % higher (five tables of 10,500 to 28,000 rows). Of very many rows, more judge than are
-    fitted on, since estimates are cheaper than fits.
+    Weights, recalibrations and with them expected losses are
+    learned on fits to all the others: learned on fits to 10,000 rows and used with those to all,
+    which are surer, expected losses were up to twice those that occurred.
     """
     n = len(examples)
-    fitted = max(FITTED[0], min(n - JUDGING, FITTED[1]), int(n * FITTED_SHARE))
-    fitted = min(fitted, 2 * n // 3)
     most = max(FEWEST_JUDGED, min(JUDGED_ROWS, JUDGED_ENTRIES // width))
-    judged = min(n - fitted, most)
-    rows = np.arange(n)
-    if n > fitted + judged:
-        rows = np.sort(rng.choice(n, fitted + judged, replace=False))
-    part = examples.take(rows)
-    smaller, larger = sorted((fitted, judged))
-    rest, fold = folds(part, round(larger / smaller) + 1, rng)[0]
-    split = (fold, rest) if judged > fitted else (rest, fold)
-    return Sample(rows, part, whole=False, exact=False), [split]
+    judged = min(max(n // 10, STEADY_ROWS), n // 5, most)
+    fit, left = next(shuffled_folds(examples, round(n / judged), rng))
+    return Sample(examples, whole=False, exact=False), (fit, left)
+
+
+def compared_rows(fit: IntArray, rng: np.random.Generator) -> IntArray:
+    """The rows, of those that may be fitted on, that models are fitted on to be compared."""
+    some = min(len(fit), max(COMPARED_ROWS, int(len(fit) * COMPARED_SHARE)))
+    return fit if some == len(fit) else np.sort(rng.choice(fit, some, replace=False))
+
+
+def fit_and_hold_out(
+    trial: Trial, sample: Sample, split: Fold, seed: int, asked: Statistic
+) -> None:
+    """One fit, and its estimates of the rows that are held out."""
+    part, left = sample.examples.take(split[0]), sample.examples.take(split[1])
+    assert trial.model is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough
+        trial.fitted = fit_model(trial.model, part, asked, np.random.default_rng(seed))
+    trial.statistic = trial.fitted.statistic_
+    trial.left = LeftOut(split[1], trial.fitted.expected(left.inputs))
+    trial.rounds = int(getattr(trial.fitted, "n_rounds_", 0))
+
+
+def part_fit(trial: Trial, sample: Sample, share: float, asked: Statistic) -> None:
+    """A fit on a share of the rows, and its estimates of them: how long does that take?"""
+    n = len(sample.examples)
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(n, min(n, max(FEWEST_PILOT, round(share * n))), replace=False))
+    part = sample.examples.take(rows)
+    assert trial.model is not None
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):  # too few rows for it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fit_model(trial.model, part, asked, rng).expected(part.inputs)
+
+
+def too_late(
+    trial: Trial,
+    sample: Sample,
+    splits: list[Fold],
+    asked: Statistic,
+    deadline: Deadline,
+    ahead: float,
+) -> str:
+    """Why the trial would end too late, with the fits that are used; empty where it would not.
+
+    `ahead` are the seconds that members found before still take. The trial's own are set.
+    """
+    n, model = len(sample.examples), trial.model
+    assert model is not None
+    compared = [len(fit) / n for fit, _ in splits]
+    if not sample.whole:  # then all rows but those that judge, and all
+        others = 1.0 - len(splits[0][1]) / n
+        again = [others] * (others > compared[0]) + [1.0] * (n <= REFIT_ROWS)
+    elif sample.exact and type(model).left_out is not TargetModel.left_out:
+        compared, again = [1.0], []
+    else:
+        again = [1.0]
+    if deadline.passed:
+        return "was reached"
+    deadline = deadline.before(ahead)
+    time = duration(lambda share: part_fit(trial, sample, share, asked), deadline)
+    if time is None:
+        return "would be exceeded by fits on parts of the rows"
+    trial.ahead = sum(map(time.of, again))
+    expected = sum(map(time.of, compared)) + trial.ahead
+    if deadline.allows(expected):
+        return ""
+    trial.ahead = 0.0
+    return f"would be exceeded: it takes about {expected:.2g} s more"
 
 
 def estimate_left_out(

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._threads import at_most, cores
+from consistruct.learning.encoding.fitted_classes import encode_again
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -13,7 +15,7 @@ from consistruct.learning.encoding.kinds import (
     generator,
     table_inputs,
 )
-from consistruct.learning.encoding.labels import encode_again, prepare_labels
+from consistruct.learning.encoding.labels import prepare_labels
 from consistruct.learning.estimator import verbosity
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.streams.plan import Plan, make_plan, sample_size, stream_model
@@ -28,6 +30,11 @@ def fit_stream(
     estimator: Any, batches: Any, *, classes: Any = None, held_out: Any = None, passes: int = 1
 ) -> Any:
     """Fit `estimator` to batches; see `TaskLossClassifier.fit_stream`."""
+    with at_most(cores()):
+        return _fitted(estimator, batches, classes, held_out, passes)
+
+
+def _fitted(estimator: Any, batches: Any, classes: Any, held_out: Any, passes: int) -> Any:
     source = Source(batches)
     model = stream_model(estimator)
     by_moments = model.by_sums
@@ -88,7 +95,8 @@ def survey_stream(estimator: Any, source: Source) -> Survey:
     seed = int(generator(estimator.random_state).integers(2**31)) if _fixed(estimator) else 0
     survey: Survey | None = None
     for batch in source:
-        size = sample_size(model, batch.X.shape[1])
+        d = batch.X.shape[1] if hasattr(batch.X, "shape") else len(batch.X[0])
+        size = sample_size(model, d)
         found = survey_batch(batch, size=size, seed=seed)
         survey = found if survey is None else survey + found
     if survey is None:
@@ -128,7 +136,7 @@ class Steps:
         """An epoch over the rows of a batch."""
         estimator = self.estimator
         X = table_inputs(estimator, batch.X, self.model, reset=self.kind is None)
-        y = np.asarray(batch.y)
+        y = batch.labels
         if self.kind is None:
             self.kind = self._begin(y)
         codes = encode_again(self.kind.labels, self.kind.loss, y)
@@ -140,7 +148,7 @@ class Steps:
         structured = not hasattr(estimator, "class_weight")
         shown = y if self.survey is None else self.survey.labels.rows
         loss, encoding, _ = prepare_labels(
-            estimator.loss, shown, classes=self.classes, structured=structured
+            estimator.loss_as_given(), shown, classes=self.classes, structured=structured
         )
         estimator.kind_ = Rows(loss, encoding)
         if not structured:

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
-from consistruct._validation import check_cost_scale, is_sparse, to_dense
+from consistruct._validation import check_cost_scale
+from consistruct.learning.encoding.fitted_classes import encode_again
+from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
-from consistruct.learning.encoding.labels import encode_again, prepare_labels
+from consistruct.learning.encoding.labels import prepare_labels
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.ridge.from_moments import Examined
@@ -74,7 +76,7 @@ class Plan:
 
     def positive(self, batch: Batch) -> NDArray[np.intp]:
         """Rows of a batch that count."""
-        n = batch.X.shape[0]
+        n = batch.n_rows
         if batch.sample_weight is None and self.class_weight is None:
             return np.arange(n)
         return np.flatnonzero(self._weight(batch, n) > 0)
@@ -82,11 +84,11 @@ class Plan:
     def _weight(self, batch: Batch, n: int) -> FloatArray:
         weight = np.ones(n)
         if batch.sample_weight is not None:
-            given = np.asarray(batch.sample_weight, dtype=np.float64)
+            given = np.asarray(as_array(batch.sample_weight, "sample_weight"), dtype=np.float64)
             # a batch may hold nothing that counts, the data as a whole may not
             weight = given if n and not given.any() else check_sample_weight(given, n)
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, np.asarray(batch.y))
+            weight = weight * compute_sample_weight(self.class_weight, batch.labels)
         return weight
 
     @property
@@ -109,7 +111,7 @@ class Plan:
         """Inputs, codes and weights of a batch, without rows of no weight."""
         batch = Batch.of(given)
         X = self.inputs(batch.X, checked=checked)
-        codes = encode_again(self.kind.labels, self.kind.loss, _labels(batch.y))
+        codes = encode_again(self.kind.labels, self.kind.loss, batch.labels)
         if len(codes) != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and y has {len(codes)}")
         weight = self._weight(batch, len(codes))
@@ -154,7 +156,7 @@ class Plan:
             sample=rows,
             held_out=None if held_out is None else self._held_out(held_out),
         )
-        for name in ("n_features_in_", "feature_names_in_", "input_scale_"):
+        for name in ("n_features_in_", "feature_names_in_", "columns_", "input_scale_"):
             if hasattr(self.estimator, name):
                 setattr(estimator, name, getattr(self.estimator, name))
         estimator.stream_ = generator(estimator.random_state)  # partial_fit goes on from here
@@ -216,14 +218,14 @@ def make_plan(
     shown = Batch.of(first) if survey is None else None
     structured = not hasattr(estimator, "class_weight")
     if shown is not None:
-        example, labels = shown.X, _labels(shown.y)
+        example, labels = shown.X, shown.labels
     else:
         assert survey is not None
         example, labels = _example_row(survey), survey.labels.rows
     table_inputs(prepared, example, model, reset=True)
     prepared.input_scale_ = 1.0  # the pass sees one batch at a time
     loss, encoding, _ = prepare_labels(
-        estimator.loss,
+        estimator.loss_as_given(),
         labels,
         classes=classes if labels.ndim == 1 else None,
         structured=structured,
@@ -277,17 +279,9 @@ def _features(
 
 def _example_row(survey: Survey) -> Any:
     """A row that shows the columns: their number, and their names where they have some."""
-    row = np.zeros((1, survey.n_features))
     if survey.columns is None:
-        return row
-    import pandas as pd
-
-    return pd.DataFrame(row, columns=list(survey.columns))
-
-
-def _labels(y: Any) -> Any:
-    labels = np.asarray(to_dense(y) if is_sparse(y) else y)
-    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+        return np.zeros((1, survey.n_features))
+    return [dict.fromkeys(survey.columns, 0.0)]
 
 
 def _class_weight(given: Any, survey: Survey | None) -> Any:

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._validation import is_sparse, to_dense
+from consistruct.learning.encoding.frames import as_array
+from consistruct.learning.encoding.missing import refuse_missing_truths
+
 __all__ = ["Batch", "Source"]
 
 
@@ -29,6 +33,17 @@ class Batch:
     y: Any
     sample_weight: Any = None
     keys: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    @property
+    def labels(self) -> Any:
+        """The labels as an array, (n,) or (n, …); a missing one is refused with its row."""
+        labels = np.asarray(as_array(to_dense(self.y) if is_sparse(self.y) else self.y))
+        refuse_missing_truths(labels)
+        return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
     @classmethod
     def of(cls, given: Any) -> Batch:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from consistruct._validation import is_sparse
+from consistruct._validation import check_csr, is_sparse
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.models.ridge.moments import ARRAYS, NUMBERS, Moments, MomentSums
 from consistruct.learning.streams.sample import RowSample, content_keys
@@ -145,5 +145,6 @@ def restored_sample(arrays: dict[str, NDArray[Any]], size: int) -> RowSample:
         X: Any = part["X"]
     else:
         shape = tuple(part["shape"].tolist())
+        check_csr(part["data"], part["indices"], part["indptr"], shape)
         X = sp.csr_array((part["data"], part["indices"], part["indptr"]), shape=shape)
     return RowSample(size, part["keys"], X, part["y"], part["weight"])

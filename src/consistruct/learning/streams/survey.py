@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._validation import is_sparse, to_dense
+from consistruct._validation import is_sparse
+from consistruct.learning.encoding.frames import (
+    Column,
+    InputColumns,
+    as_array,
+    column_names,
+    is_table,
+)
 from consistruct.learning.encoding.labels import distinct_labels
 from consistruct.learning.streams.sample import RowSample, content_keys
 from consistruct.learning.streams.source import Batch
@@ -36,9 +44,7 @@ class Labels:
     @classmethod
     def of(cls, y: Any) -> Labels:
         """Those of some rows."""
-        labels = np.asarray(to_dense(y) if is_sparse(y) else y)
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
+        labels = Batch(None, y).labels
         if labels.ndim == 1:
             distinct, counts = np.unique(labels, return_counts=True)
             return cls(distinct, counts)._checked()
@@ -101,6 +107,8 @@ class Survey:
     n_features: int
 
     def __add__(self, other: Survey) -> Survey:
+        if self.columns is not None and set(self.columns) == set(other.columns or ()):
+            other = other._with_columns(self.columns)
         if (self.n_features, self.columns) != (other.n_features, other.columns):
             raise ValueError(
                 f"batches differ in their columns: {_columns(self)} in one, {_columns(other)} in "
@@ -115,6 +123,14 @@ class Survey:
     def __radd__(self, other: object) -> Survey:
         return self if type(other) is int and other == 0 else NotImplemented
 
+    def _with_columns(self, columns: tuple[str, ...]) -> Survey:
+        """The same with its columns in another order: batches are read by name."""
+        if columns == self.columns or self.columns is None or self.sample is None:
+            return dataclasses.replace(self, columns=columns)
+        order = [self.columns.index(name) for name in columns]
+        sample = dataclasses.replace(self.sample, X=self.sample.X[:, order])
+        return dataclasses.replace(self, columns=columns, sample=sample)
+
 
 def _columns(survey: Survey) -> str:
     if survey.columns is None:
@@ -125,13 +141,18 @@ def _columns(survey: Survey) -> str:
 def survey_batch(given: Any, *, size: int, seed: int = 0) -> Survey:
     """Look at one batch; `size` rows are sampled, none if it is 0."""
     batch = Batch.of(given)
-    X, y = batch.X, np.asarray(to_dense(batch.y) if is_sparse(batch.y) else batch.y)
-    columns = tuple(map(str, X.columns)) if hasattr(X, "columns") else None
-    n, d = X.shape
+    X, y, columns = batch.X, batch.labels, None
+    if is_table(X):
+        columns = column_names(X)
+    n, d = batch.n_rows, X.shape[1] if columns is None else len(columns)
     sample = None
     if size:
+        if columns is not None:
+            X = InputColumns(tuple(Column(name, "number") for name in columns)).read(X)
         rows = X.tocsr() if is_sparse(X) else np.asarray(X)
-        weight = np.ones(n) if batch.sample_weight is None else np.asarray(batch.sample_weight)
+        weight = np.ones(n)
+        if batch.sample_weight is not None:
+            weight = np.asarray(as_array(batch.sample_weight, "sample_weight"), dtype=np.float64)
         keys = content_keys(rows, y, seed) if batch.keys is None else batch.keys
-        sample = RowSample.of(rows, y, weight.astype(np.float64), keys, size)
+        sample = RowSample.of(rows, y, weight, keys, size)
     return Survey(n, Labels.of(y), sample, columns, d)

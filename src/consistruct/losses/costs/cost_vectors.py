@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
-from consistruct.labels import Classes, CostVectorSet
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores import Full
+from consistruct.structures import Classes, CostVectorSet, Full
 
 __all__ = ["CostVectors"]
 

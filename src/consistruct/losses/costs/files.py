@@ -53,7 +53,7 @@ def parse_cost_csv(
         matrix, _, _ = _oriented(
             source, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
         )
-        return CostMatrix(matrix)
+        return CostMatrix(matrix, rows="pred")
     row_axis, column_axis = corner(table[0][0].strip())
     costs = _numbers(source, [line[1:] for line in table[1:]], lines[1:])
     matrix, pred_names, true_names = _oriented(
@@ -65,7 +65,7 @@ def parse_cost_csv(
         column_axis,
         rows,
     )
-    return CostMatrix(matrix, pred_names, true_names)
+    return CostMatrix(matrix, pred_names, true_names, rows="pred")
 
 
 def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "leaves") -> Tree:

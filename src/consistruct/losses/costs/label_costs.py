@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
 from consistruct._members import ArrayField, frozen_array
-from consistruct.labels import Product
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, check_most, count_field, number_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
-from consistruct.scores import Separable
+from consistruct.structures import Product, Separable
 
 __all__ = ["LabelCosts"]
 

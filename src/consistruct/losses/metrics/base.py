@@ -17,7 +17,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.losses.matrix import CostMatrix
+from consistruct.losses.matrix import Axis, CostMatrix, rows_as_predictions
 from consistruct.protocols import FloatArray
 
 if TYPE_CHECKING:
@@ -121,16 +121,23 @@ class Metric(Member, ABC):
         slope = -self.gradient(confusion)
         return np.asarray(slope - slope.min(axis=-2, keepdims=True))
 
-    def linearised(self, confusion: FloatArray) -> CostMatrix:
-        """The task loss that this metric is, to first order, at a confusion of classes (k, k).
+    def linearised(self, confusion: FloatArray, *, rows: Axis | None = None) -> CostMatrix:
+        """Return the task loss that this metric is, to first order, at a confusion of classes.
 
         Regret in its mean is, to first order, regret in the metric: so "how hard is it" is
         answered by the calibration function of this loss.
 
+        Parameters
+        ----------
+        confusion : (k, k) array
+        rows : "pred" or "true"
+            What its rows stand for; may be omitted only if it is symmetric. scikit-learn's
+            confusion matrices have truths as rows.
+
         Examples
         --------
         >>> from consistruct.losses.metrics import parse_metric
-        >>> parse_metric("f1").linearised([[0.8, 0.1], [0.0, 0.1]]).M.round(2)
+        >>> parse_metric("f1").linearised([[0.8, 0.1], [0.0, 0.1]], rows="pred").M.round(2)
         array([[0.  , 4.44],
                [2.22, 0.  ]])
         """
@@ -140,7 +147,8 @@ class Metric(Member, ABC):
                 f"for label sets, {self!r} has one cost matrix per label; pass the confusion "
                 "matrix of one label"
             )
-        return CostMatrix(self.costs(found))
+        turned = rows_as_predictions(found, rows, what="confusion matrix")
+        return CostMatrix(self.costs(turned), rows="pred")
 
 
 class OfMetric(Metric):

@@ -248,7 +248,8 @@ class Constrained(OfMetric):
     metric : Metric
     constraints : Constraint or sequence of them
     confidence : float
-        How probable it is to be that each condition holds on a set of new rows.
+        One minus the probability of a rule that is issued and misses the condition on new rows, for
+        each condition. Where hardly any rule is issued, more of those that are may miss it.
     new_rows : int, optional
         How many new rows the conditions are judged on; three quarters of those that were left out
         if None. The fewer they are, the wider the margin.

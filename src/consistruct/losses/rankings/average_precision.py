@@ -15,7 +15,7 @@ from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.losses.spec import at_most, items_field
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores import PairDiscount, Positions
+from consistruct.structures import PairDiscount, Positions
 
 __all__ = ["MeanAveragePrecision"]
 
@@ -29,7 +29,7 @@ class MeanAveragePrecision(RelevanceLoss):
     Formula: L(σ, y) = 1 − (1/|y|) Σ_{i≤j} y_i y_j / max(σ(i), σ(j)). A query without relevant items
     costs `empty`, 0 unless stated. Scores: one per pair of items, rank n(n+1)/2 − 1 (n ≥ 2).
     Decoder: a quadratic assignment problem, exact up to 14 items, a declared heuristic above
-    (`decoder().exact`).
+    (`decoding_is_exact`).
 
     Choose it where you are judged by it. `sortable_scores` decodes by sorting but is not
     consistent: the best order under uncertainty need not be sorted by a score of single items.

@@ -17,8 +17,8 @@ from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.losses.spec import at_most, count_field, grades_field, items_field, number_field
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores import Positions
-from consistruct.scores.positions import linear_discount
+from consistruct.structures import Positions
+from consistruct.structures.orders import linear_discount
 
 __all__ = ["NDCG", "ExpectedRankUtility", "GainLoss", "PrecisionAt"]
 

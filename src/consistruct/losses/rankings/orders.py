@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
-from consistruct.labels import Permutations, Product, Ragged
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray, LabelSet
+from consistruct.structures import Permutations, Product, Ragged
 
 __all__ = ["OrderLoss", "RelevanceLoss", "rows_at"]
 

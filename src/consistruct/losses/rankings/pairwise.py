@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
-from consistruct.decoding import LinearOrdering
 from consistruct.exceptions import CapabilityError, FamilyError
-from consistruct.labels import Permutations, Product
 from consistruct.losses.base import Sizes
 from consistruct.losses.rankings.orders import OrderLoss, RelevanceLoss
 from consistruct.losses.spec import at_most, grades_field, items_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
-from consistruct.scores import PairOrder, Positions
-from consistruct.scores.pairs import positions_of
-from consistruct.scores.positions import linear_discount
+from consistruct.structures import PairOrder, Permutations, Positions, Product
+from consistruct.structures.orders import linear_discount, positions_of
 
 __all__ = ["Kendall", "PairwiseDisagreement"]
 
@@ -47,7 +44,7 @@ class PairwiseDisagreement(RelevanceLoss):
     1 − the area under the ROC curve. A query whose items are all equally relevant costs `empty`, 0
     unless stated. Scores: with two grades one per item (linear in the position), rank n, decoded by
     sorting; with more grades one per pair, rank 1 + n(n−1)/2, decoded exactly up to 14 items and by
-    a declared heuristic above (`decoder().exact`), which is exact under one truth.
+    a declared heuristic above (`decoding_is_exact`), which is exact under one truth.
 
     Choose it where any inversion counts alike, wherever in the list it is.
 
@@ -152,7 +149,7 @@ class Kendall(OrderLoss):
 
     Formula: L(σ, π) = |{pairs on which σ and π disagree}| / (n(n−1)/2), 0 for one item. Scores: one
     per pair, rank 1 + n(n−1)/2. Decoder: the linear ordering problem, exact up to 14 items, above
-    that a declared heuristic (`decoder().exact`), which is exact under one truth.
+    that a declared heuristic (`decoding_is_exact`), which is exact under one truth.
 
     Choose it for label ranking, where the truth is an order and every inversion counts alike.
 
@@ -241,11 +238,11 @@ class Kendall(OrderLoss):
         # signs of a truth are twice its embedding: the truths are decoded like predictions
         theta = -2.0 * direction / (self.n * (self.n - 1) / 2)
         theta[:, 0] = 0.0
-        decoder = LinearOrdering(self.n)
-        truths = decoder(theta)
-        values = (self.score_space.embed(truths) * theta).sum(axis=1)
+        space = PairOrder(self.n)
+        truths = space.decode(theta)
+        values = (space.embed(truths) * theta).sum(axis=1)
         bound = 0.5 * np.abs(theta).sum(axis=1)  # every pair as wished
-        if not decoder.exact and (values < bound * (1 - 1e-12)).any():
+        if not space.decoding_is_exact and (values < bound * (1 - 1e-12)).any():
             raise CapabilityError(
                 self,
                 "worst_truth",

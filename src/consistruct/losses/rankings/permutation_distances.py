@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
-from consistruct.decoding import Assignment
 from consistruct.exceptions import FamilyError
-from consistruct.labels import Permutations
 from consistruct.losses.base import Sizes, minus_one_hot
 from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.losses.spec import at_most, items_field
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.scores import Matchings, Positions
-from consistruct.scores.pairs import positions_of
-from consistruct.scores.positions import linear_discount
+from consistruct.structures import Matchings, Permutations, Positions
+from consistruct.structures.orders import linear_discount, positions_of
 
 __all__ = ["Matching", "SpearmanFootrule", "SpearmanRho"]
 
@@ -91,7 +88,7 @@ class SpearmanFootrule(_PermutationDistance):
         wishes = direction.reshape(len(direction), n, n)  # place, item
         distance = np.abs(np.arange(n)[:, None] - np.arange(n)) / self._scale
         gains = distance @ wishes  # true place, item
-        truths = Assignment(n)(gains.reshape(len(direction), n * n))
+        truths = Matchings(n).decode(gains.reshape(len(direction), n * n))
         values = np.take_along_axis(gains, truths[:, :, None], axis=2)[:, :, 0].sum(axis=1)
         return values, truths
 
@@ -207,7 +204,7 @@ class Matching(_PermutationDistance):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         n = self._items("optimise over truths")
-        truths = Assignment(n)(-direction)
+        truths = Matchings(n).decode(-direction)
         columns = np.arange(n) * n + truths
         return offset_weight - np.take_along_axis(direction, columns, axis=1).sum(
             axis=1

@@ -129,7 +129,7 @@ def calibration_report(
         effective_classes_log=None if k_eff is None else k_eff.log,
         effective_classes_exact=None if k_eff is None else k_eff.exact,
         rank_tolerance=_rank_tolerance(curve),
-        consistency_level=_known(curve.consistency_level),
+        consistency_level=_safe_level(curve),
         approximation_error=_known(curve.approximation_error),
         max_eps=float(curve.max_eps),
         at=at,
@@ -163,9 +163,14 @@ def _grid(
     at = check_number(at, "at", low=0.0, open_low=True)
     if at > curve.max_eps:
         raise ValueError(
-            f"at must be at most the largest excess risk, {curve.max_eps:g}, got {at:g}"
+            f"at must be at most the largest excess risk, {curve.max_eps:.17g}, got {at:.17g}"
         )
     return np.union1d(grid, [at]), at, "asked for"
+
+
+def _safe_level(curve: CalibrationFunction) -> float | None:
+    """Return the upper end of the consistency level, None where the level is not known at all."""
+    return None if _known(curve.consistency_level) is None else curve.consistency_interval[1]
 
 
 def _known(value: float) -> float | None:
@@ -327,7 +332,7 @@ def _restriction(
     return Restriction(
         spec=curve.distributions.spec,
         meaning=curve.distributions.meaning,
-        level=everything.consistency_level,
+        level=everything.consistency_interval[1],
         log_lower=point.log_lower,
         log_upper=point.log_upper,
         log10_sharp=None if isinstance(sizes, str) else sizes.at(at).log10_sharp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from consistruct.calibration.proofs.base import short_text
 from consistruct.report.calibration.model import CalibrationReport
 from consistruct.report.formats import count_text, log_text
 
@@ -39,7 +40,7 @@ def easier(
         ("distributions", all_.spec),
         ("H over them", log_text(point.log_lower)),
         ("H over all", log_text(all_.log_lower)),
-        ("consistency level over all", f"{all_.level:g}"),
+        ("consistency level over all", short_text(all_.level)),
     ]
     if own is not None and all_.log10_sharp is not None:
         sizes = (("N* over them, sharp", own), ("N* over all, sharp", all_.log10_sharp))

@@ -135,7 +135,7 @@ def _curve_table(report: CalibrationReport) -> DataTable:
         )
     return DataTable(
         f"All {len(rows)} values of H",
-        ("ε", "H at least", "H at most", "ε²/4H", "status", "better", "predicted"),
+        ("ε", "H from about", "to about", "ε²/4H", "status", "better", "predicted"),
         tuple(rows),
     )
 
@@ -143,8 +143,8 @@ def _curve_table(report: CalibrationReport) -> DataTable:
 def _printed_curve(report: CalibrationReport) -> Table:
     table = Table()
     table.add_column("ε", justify="right")
-    table.add_column("H ≥", justify="right")
-    table.add_column("H ≤", justify="right")
+    table.add_column("H from about", justify="right")
+    table.add_column("to about", justify="right")
     quadratic = report.surrogate == "quadratic"  # the equivalent k of the 0-1 loss
     if quadratic:
         table.add_column("ε²/4H", justify="right")

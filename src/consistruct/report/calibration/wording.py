@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from consistruct.calibration.proofs.base import short_text
 from consistruct.exceptions import describe_count
 from consistruct.report.calibration.charts import CHARTS
 from consistruct.report.calibration.easier import easier
@@ -17,6 +18,7 @@ from consistruct.report.sections import WORST_CASE, Section
 
 __all__ = ["calibration_sections"]
 
+ROUNDING = 1e-9  # of the largest excess risk: levels below are those of rounded scores
 KNOWN = ("exact", "certified", "numerical", "rounding")
 MANY_CLASSES = 100
 
@@ -69,10 +71,15 @@ def _consistency(report: CalibrationReport) -> Section:
             "Whatever the distribution of the data, a model whose surrogate risk approaches its "
             "optimum also approaches the best task risk that these scores can reach."
         )
+    elif level <= ROUNDING * report.max_eps:
+        answer = (
+            f"Yes, but for rounding errors in the scores: an excess task risk of up to "
+            f"{short_text(level)} may remain."
+        )
     else:
         answer = (
-            f"Only up to level {level:g}: an excess task risk of up to {level:g} may remain, "
-            f"however many examples there are."
+            f"Only up to level {short_text(level)}: an excess task risk of up to that much may "
+            f"remain, however many examples there are."
         )
         details.append(
             "There are distributions under which even the perfect surrogate minimiser predicts "
@@ -81,13 +88,14 @@ def _consistency(report: CalibrationReport) -> Section:
     if error:
         details.append(
             f"In addition, these scores cannot predict every label: the best rule with them may "
-            f"lose up to {error:g} compared with the best rule of all (approximation error)."
+            f"lose up to {short_text(error)} compared with the best rule of all (approximation "
+            f"error)."
         )
     details += report.warnings
     facts = [
-        ("consistency level", "not known" if level is None else f"{level:g}"),
-        ("approximation error", "not known" if error is None else f"{error:g}"),
-        ("largest possible excess risk", f"{report.max_eps:g}"),
+        ("consistency level", "not known" if level is None else short_text(level)),
+        ("approximation error", "not known" if error is None else short_text(error)),
+        ("largest possible excess risk", short_text(report.max_eps)),
         ("predictions", _predictions(report)),
         ("surrogate", f"{report.surrogate}, {report.decoding} decoding"),
         ("rank of the scores", f"{describe_count(report.rank)}{_own_rank(report)}"),
@@ -224,7 +232,7 @@ def _worst_case(report: CalibrationReport) -> Section:
     gap = (
         "at no distance at all from the optimum"
         if case.log_surrogate_gap == -math.inf
-        else f"within {log_text(case.log_surrogate_gap)} of the optimal surrogate risk"
+        else f"within about {log_text(case.log_surrogate_gap)} of the optimal surrogate risk"
     )
     details = [
         f"Under this distribution there are scores {gap} that make “{predicted}” win."
@@ -297,8 +305,8 @@ def _guaranteed(eps: float, log10: float) -> str:
     if log10 == -math.inf:
         return f"None are needed: every predictor has an excess risk of at most {eps:.4g}."
     return (
-        f"At most {count_text(log10 * math.log(10))} examples guarantee an expected excess risk of "
-        f"{eps:.4g}, in the worst case."
+        f"At most {count_text(log10 * math.log(10), up=True)} examples guarantee an expected "
+        f"excess risk of {eps:.4g}, in the worst case."
     )
 
 
@@ -327,9 +335,9 @@ def _advice(report: CalibrationReport) -> Section:
         )
     elif not report.expresses and level:
         steps.append(
-            f"If an excess of {level:g} is too much, use the loss's own scores (--scores own, rank "
-            f"{describe_count(report.own_rank)}), which are consistent. Otherwise these scores are "
-            f"cheaper to learn: compare them with `consistruct advise`."
+            f"If an excess of {short_text(level)} is too much, use the loss's own scores "
+            f"(--scores own, rank {describe_count(report.own_rank)}), which are consistent. "
+            f"Otherwise these scores are cheaper to learn: compare them with `consistruct advise`."
         )
     elif report.rank > report.own_rank:
         steps.append(

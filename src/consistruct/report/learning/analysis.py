@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consistruct._threads import within_cores
 from consistruct._validation import check_count
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
@@ -52,6 +53,7 @@ UNITS = {"rows": "example", "sequences": "sequence", "queries": "query"}
 N_COSTLIEST = 5
 
 
+@within_cores
 def learning_report(
     model: TaskLossClassifier | StructuredPredictor,
     X: Any,
@@ -62,6 +64,7 @@ def learning_report(
     groups: Any = None,
     groups_train: Any = None,
     costs: Any = None,
+    rows: str | None = None,
     columns: Any = None,
     learning_curve: bool = True,
     bandwidths: bool = True,
@@ -86,8 +89,10 @@ def learning_report(
     groups, groups_train : (N,) array, optional
         The sequence or query of each row, as in `fit`.
     costs : (n, k, k) array, optional
-        Of each held-out example: what decision c costs if t is true, for a classifier with
+        Of each held-out example, what every decision costs for every truth, for a classifier with
         probabilities. The report then has a profit curve; what refits the model is left out.
+    rows : "pred" or "true", optional
+        What the second axis of `costs` stands for, unless the model was made with `rows`.
     columns : sequence of ColumnNote, optional
         What was made of each column of the table, as ``read_data(…).columns`` tells it. By default
         it is read off a DataFrame.
@@ -122,18 +127,25 @@ def learning_report(
     repeats = check_count(repeats, "repeats")
     if len(y) == 0:
         raise ValueError("y is empty: a report needs at least one held-out example")
-    found = column_notes(X if X_train is None else X_train) if columns is None else columns
+    found = columns
+    if found is None:
+        known = getattr(model, "columns_", None)
+        found = column_notes(X if X_train is None else X_train, known)
     notes = tuple(ColumnEntry(note.name, str(note)) for note in found)
-    if costs is not None and model.loss_.truths_are_costs:
-        y, costs = np.asarray(costs), None  # of all decisions, whatever the class: the truths
+    if model.loss_.truths_are_costs:  # of all decisions, whatever the class: the truths
+        y, costs = _decision_costs(model, y if costs is None else costs), None
     if costs is not None:
-        return report_of_costs(model, X, np.asarray(y), costs, columns=notes)
+        return report_of_costs(model, X, np.asarray(y), costs, rows=rows, columns=notes)
     if getattr(model, "example_costs_", False):
         raise ValueError(
             "the model was fitted with costs per example; pass costs= for the held-out examples"
         )
-    kind, rows = model.kind_, model.kind_.name == "rows"
-    truths = np.asarray(y) if rows else y
+    from consistruct.learning.encoding.frames import labels_by_name
+
+    y = labels_by_name(model, y)
+    y_train = None if y_train is None else labels_by_name(model, y_train)
+    kind, tabular = model.kind_, model.kind_.name == "rows"
+    truths = np.asarray(y) if tabular else y
     inputs = model._read(X, groups)
     predicted = model._codes(inputs)
     test = kind.truths(inputs, truths)
@@ -175,12 +187,12 @@ def learning_report(
     correlation: float | None = None
     selective: Selective | None = None
     try:
-        expected = model.predict_expected_loss(X, **({} if rows else {"groups": groups}))
+        expected = model.predict_expected_loss(X, **({} if tabular else {"groups": groups}))
         bins, correlation = loss_bins(expected, losses)
         selective = selective_of(expected, losses)
     except ConsistructError as error:
         reasons["expected_loss"] = getattr(error, "instead", str(error))
-    labels = label_kind(model.loss_, test) if rows else kind.name
+    labels = label_kind(model.loss_, test) if tabular else kind.name
     confusion = _confusion(model, labels, predicted, truths, test)
     if confusion is None and labels != "sets":
         reasons["confusion"] = "errors can be counted only by class, by tag or by label of a set"
@@ -208,12 +220,12 @@ def learning_report(
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
         profit=_profit(model, X, truths, label_names),
-        decisions=decisions_of(model, X, truths, label_names) if rows else None,
+        decisions=decisions_of(model, X, truths, label_names) if tabular else None,
         selective=selective,
         forecast=forecast,
         columns=notes,
         measures=_measures(model, inputs, predicted, truths),
-        costliest=() if rows else _costliest(losses, inputs, groups),
+        costliest=() if tabular else _costliest(losses, inputs, groups),
         overlap=shared,
     )
 
@@ -222,6 +234,16 @@ def _confusion(model: Any, labels: str, predicted: Any, truths: Any, test: Any) 
     if labels == "sequences":
         return tag_confusion(model, predicted, test)
     return confusion_of(model, predicted, truths, test) if labels == "classes" else None
+
+
+def _decision_costs(model: Any, costs: Any) -> FloatArray:
+    """Costs (n, k) in the order of the decisions of the model; a data frame is read by name."""
+    from consistruct.learning.encoding.costs import CostLabels, example_costs
+
+    labels = model.label_encoding_
+    if not isinstance(labels, CostLabels):
+        return np.asarray(costs, dtype=np.float64)
+    return example_costs(costs, None, labels.predictions)[0]
 
 
 def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
-from consistruct.labels import Classes
 from consistruct.losses import FBeta
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
+from consistruct.structures import Classes
 
 __all__ = ["LogisticLaw", "Peer", "constant_decision", "label_kind", "row_peers"]
 
@@ -53,6 +53,8 @@ def label_kind(loss: Loss, codes: LabelArray) -> str:
     """ "classes", "sets" (0/1 for each of T labels) or "other"."""
     if isinstance(loss.truths, Classes):
         return "classes"
+    if isinstance(loss.predictions, Classes):  # the truths are sets of candidates, not labels
+        return "other"
     if codes.ndim == 2 and codes.size and set(np.unique(codes).tolist()) <= {-1, 0, 1}:
         return "sets"
     return "other"
@@ -129,7 +131,7 @@ def _cost_regressions(loss: Loss) -> list[Peer]:
     def peer(name: str, make: Callable[[Any], Any]) -> Peer:
         def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
             costs = np.asarray(make(X).fit(X, loss.target(true)).predict(new))
-            return {name: space.decoder()(-costs.reshape(-1, space.width))}
+            return {name: space.decode(-costs.reshape(-1, space.width))}
 
         return Peer(decide)
 
@@ -144,13 +146,13 @@ def _two_stage(loss: Loss, X_train: Any, train: LabelArray, X_test: Any) -> Labe
     from sklearn.linear_model import LinearRegression
 
     costs = LinearRegression().fit(X_train, loss.target(train)).predict(X_test)
-    return loss.score_space.decoder()(-costs)
+    return loss.score_space.decode(-costs)
 
 
 def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:
     """The prediction with the least mean loss on the training part, n times."""
     mean = np.asarray(loss.target(train).mean(axis=0), dtype=np.float64).reshape(1, -1)
-    return np.repeat(loss.score_space.decoder()(-mean), n, axis=0)
+    return np.repeat(loss.score_space.decode(-mean), n, axis=0)
 
 
 class LogisticLaw:
@@ -187,16 +189,16 @@ class LogisticLaw:
         # a truth may be no prediction (rectangular costs): then the cheapest one for it
         if loss.truths.size == loss.n_labels or loss.no_answer is not None:
             return best
-        return loss.score_space.decoder()(-dense_target(loss.target(best)))
+        return loss.score_space.decode(-dense_target(loss.target(best)))
 
     def bayes(self, loss: Loss, probabilities: FloatArray, rng: np.random.Generator) -> LabelArray:
         """The prediction of least expected loss under these probabilities."""
         if isinstance(loss, FBeta):  # sets that are drawn may have sizes that training never saw
             loss = dataclasses.replace(loss, sizes=None)
-        decoder = loss.score_space.decoder()
+        decode = loss.score_space.decode
         if self.kind == "classes":
             targets = dense_target(loss.target(np.arange(probabilities.shape[1])))
-            return decoder(-(probabilities @ targets))
+            return decode(-(probabilities @ targets))
         parts = []
         for start in range(0, len(probabilities), CHUNK):
             rows = probabilities[start : start + CHUNK]
@@ -204,7 +206,7 @@ class LogisticLaw:
                 np.int64
             )
             targets = dense_target(loss.target(drawn.reshape(-1, rows.shape[1])))
-            parts.append(decoder(-targets.reshape(len(rows), N_DRAWS, -1).mean(axis=1)))
+            parts.append(decode(-targets.reshape(len(rows), N_DRAWS, -1).mean(axis=1)))
         return np.concatenate(parts)
 
 

@@ -171,7 +171,7 @@ def _profit(report: LearningReport) -> Chart | None:
         y_label=f"{name}, compared with one decision for all",
         series=(Series(name, tuple(point.share for point in profit.points), values),),
         marks=(
-            Mark("the model stops here", profit.points[profit.chosen].share, "x", 1),
+            Mark("expected gains end here", profit.points[profit.chosen].share, "x", 1),
             Mark("best in hindsight", profit.points[profit.best].share, "x", 2),
         ),
     )

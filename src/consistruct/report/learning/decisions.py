@@ -25,7 +25,9 @@ def decisions_of(model: Any, X: Any, truths: Any, label_names: Any) -> DecisionC
     except ConsistructError:  # a class that training never saw
         held_out = None
     sets = rule.before.ndim == 3
-    names = label_names if sets and label_names is not None else model.classes_
+    names = model.classes_ if sets else model.label_encoding_.classes  # as the rule counts them
+    if sets and label_names is not None:
+        names = label_names
     return DecisionChange(
         metric=repr(rule.metric),
         held_out=held_out,

@@ -178,7 +178,7 @@ class Profit:
     points : tuple of ProfitPoint
         By growing share.
     chosen, best : int
-        Positions of what the model decides, and of the largest profit in hindsight.
+        Positions of where expected gains end, and of the largest profit in hindsight.
     """
 
     base: str

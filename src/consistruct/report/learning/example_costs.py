@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.report.learning.entries import ColumnEntry
-from consistruct.report.learning.error_tables import confusion_of
+from consistruct.report.learning.error_tables import confusion_table
 from consistruct.report.learning.model import LearningReport
 from consistruct.report.learning.parts import (
     MODEL,
@@ -26,10 +26,17 @@ REFITS = "it would need the costs of the training examples"
 
 
 def report_of_costs(
-    model: Any, X: Any, truths: Any, costs: Any, *, columns: tuple[ColumnEntry, ...] = ()
+    model: Any,
+    X: Any,
+    truths: Any,
+    costs: Any,
+    *,
+    rows: Any = None,
+    columns: tuple[ColumnEntry, ...] = (),
 ) -> LearningReport:
     """What decisions cost, saved and earned on held-out examples with these costs (n, k, k)."""
     from consistruct.learning.encoding.costs import cost_tensor
+    from consistruct.learning.encoding.labels import lookup_codes
 
     if not hasattr(model, "predict_proba"):
         raise ValueError(
@@ -40,8 +47,8 @@ def report_of_costs(
     n, k = chance.shape
     if len(truths) != n:
         raise ValueError(f"X and y must have the same length, got {n} and {len(truths)}")
-    tensor = cost_tensor(costs, n, k)
-    codes = model.label_encoding_.encode(truths, model.loss_)
+    tensor = cost_tensor(costs, n, k, model.rows if rows is None else rows)
+    codes = lookup_codes(np.asarray(truths), model.classes_)  # the order of chances and costs
     if (codes < 0).any():
         raise ValueError(
             f"y contains {truths[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
@@ -55,7 +62,7 @@ def report_of_costs(
     single = real[:, real.mean(axis=0).argmin()]
     bins, correlation = loss_bins(expected.min(axis=1), losses)
     reasons = dict.fromkeys(("learning_curve", "bandwidths", "path"), REFITS)
-    gains = bool((tensor < 0).any())
+    gains, names = bool((tensor < 0).any()), (model.classes_, model.classes_)
     if gains:
         reasons["confusion"] = (
             "some decisions earn money, so a share of the cost would be meaningless"
@@ -79,7 +86,7 @@ def report_of_costs(
         path=(),
         bandwidths=(),
         learning_curve=(),
-        confusion=None if gains else confusion_of(model, decided, truths, codes, losses),
+        confusion=None if gains else confusion_table(decided, codes, losses / n, *names),
         parts=(),
         bins=bins,
         rank_correlation=correlation,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -149,8 +150,10 @@ def loss_bins(
     return bins, correlation
 
 
-def column_notes(X: Any) -> tuple[Any, ...]:
-    """A `ColumnNote` for each column of a DataFrame; none for arrays and plain numbers.
+def column_notes(X: Any, known: Any = None) -> tuple[Any, ...]:
+    """A `ColumnNote` for each column of a data frame; none for arrays and plain numbers.
+
+    `known` are the columns of the fit (`InputColumns`), where there are some.
 
     >>> import pandas as pd
     >>> for note in column_notes(pd.DataFrame({"age": [31, None], "town": ["Bonn", "Ulm"]})):
@@ -158,20 +161,18 @@ def column_notes(X: Any) -> tuple[Any, ...]:
     age - number, 1 missing
     town - category of 2 values
     """
-    if not (hasattr(X, "dtypes") and hasattr(X, "columns")):
-        return ()
+    from consistruct.learning.encoding.frames import InputColumns, is_frame
     from consistruct.learning.files.data.raw import ColumnNote
-    from consistruct.learning.selection.columns import Columns
 
-    found = Columns.of(X)
-    if found.plain and not found.missing:
+    if not is_frame(X):
         return ()
-    kinds = {
-        **dict.fromkeys(found.numbers, "number"),
-        **dict.fromkeys(found.categories, "category"),
-        **dict.fromkeys(found.dates, "date"),
-    }
-    return tuple(
-        ColumnNote(str(name), kinds[name], int(X[name].isna().sum()), int(X[name].nunique()))
-        for name in X.columns
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit has said what is doubtful
+        found, values = (known, known.read(X)) if known is not None else InputColumns.fit(X)
+    notes = []
+    for place, column in enumerate(found.columns):
+        present = [cell for cell in values[:, place].tolist() if cell is not None and cell == cell]
+        missing, distinct = len(values) - len(present), len(set(present))
+        notes.append(ColumnNote(column.name, column.kind, missing, distinct))
+    plain = all(note.kind == "number" and not note.missing for note in notes)
+    return () if plain else tuple(notes)

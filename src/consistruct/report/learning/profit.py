@@ -29,7 +29,7 @@ def profit_of(y_true: Any, expected: Any, costs: Any, *, names: Any = None) -> P
     """
     from consistruct.learning.metrics import profit_curve
 
-    curve = profit_curve(y_true, expected, costs)
+    curve = profit_curve(y_true, expected, costs, rows="pred")
     shares = np.linspace(0.0, 1.0, MOST_POINTS)
     # the last point of the curve that does not act on more than each share; ends, choice and best
     # point are kept exactly

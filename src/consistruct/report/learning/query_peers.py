@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
-from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray
 from consistruct.report.learning.baselines import Peer
+from consistruct.structures import Ragged
 
 __all__ = ["query_peers"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.report.learning.baselines import Peer
 from consistruct.report.learning.entries import Confusion, Measure
+from consistruct.structures import Ragged
 
 __all__ = ["sequence_measures", "sequence_peers", "tag_confusion"]
 

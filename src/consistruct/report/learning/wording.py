@@ -95,8 +95,8 @@ def _cell(change: DecisionChange, place: int, column: int) -> str:
 def _profit(profit: Profit) -> Section:
     chosen, best = profit.points[profit.chosen], profit.points[profit.best]
     answer = (
-        f"It acts on {chosen.share:.1%} of the examples and gains {chosen.profit:.4g} per example "
-        f"compared with “{profit.base}” for all"
+        f"Acting where a gain is expected, on {chosen.share:.1%} of the examples, gains "
+        f"{chosen.profit:.4g} per example compared with “{profit.base}” for all"
     )
     answer += "." if chosen.savings is None else f": savings of {chosen.savings:.1%}."
     facts = [

@@ -14,15 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from consistruct._compile import compiled
-from consistruct.decoding._chain_kernels import (
+from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures._chain_kernels import (
     Workspace,
+    best_sequence,
     exponentiate_edges,
     sequence_posterior,
     sequence_score,
     workspace,
 )
-from consistruct.decoding.viterbi import best_sequence
-from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
     "HINGE",

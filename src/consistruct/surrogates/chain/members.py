@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from consistruct._members import Member
 from consistruct._validation import check_number
-from consistruct.decoding import ChainScores, Viterbi, chain_marginals
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import ChainScores, Ragged, chain_marginals, viterbi
 from consistruct.surrogates.chain import _kernels
 
 __all__ = [
@@ -136,7 +135,7 @@ class ChainSurrogate(Member):
     def decode(self, scores: ChainScores, decoding: str = "argmax") -> Ragged:
         """Packed states: the best sequence ("argmax"), or part by part the least expected loss."""
         if decoding == "argmax":
-            return Viterbi(None, scores.unary.shape[1]).decode_packed(scores)
+            return viterbi(scores)
         if decoding == "bayes":
             states = self.expected_target(scores).argmin(axis=1)  # ties: the smallest state
             return Ragged(states.astype(np.int64), scores.offsets)
@@ -174,8 +173,8 @@ class ChainLogLoss(ChainSurrogate):
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.decoding import ChainScores
-    >>> from consistruct.labels import Ragged
+    >>> from consistruct.structures import ChainScores
+    >>> from consistruct.structures import Ragged
     >>> from consistruct.surrogates.chain import ChainLogLoss
     >>> scores = ChainScores(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))
     >>> result = ChainLogLoss().value_and_gradient(scores, Ragged.pack([[0, 1, 0]]))

@@ -20,7 +20,7 @@ SHARES = (1.0, 0.9, 0.3, 1e-2, 1e-4)
 
 
 def certified(L, surrogate, share):
-    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
+    H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
     eps = share * H.max_eps
     certificate = H.certificate(eps)
     assert isinstance(certificate, BregmanCertificate)

@@ -47,7 +47,7 @@ DIVERGENCES = {
 
 @pytest.mark.parametrize("name", DIVERGENCES)
 def test_the_noise_scale_is_the_cost_of_acting_on_frequencies(name):
-    (curve,) = compare_surrogates(cs.losses.CostMatrix(L), (name,), eps=[0.5]).curves
+    (curve,) = compare_surrogates(cs.losses.CostMatrix(L, rows="pred"), (name,), eps=[0.5]).curves
     assert math.exp(curve.noise_log) == pytest.approx(
         simulated_cost(DIVERGENCES[name], 3), rel=0.08
     )
@@ -59,7 +59,7 @@ def test_structured_formulas_agree_with_listed_ones():
     for one, other in zip(listed.curves, formula.curves, strict=True):
         assert one.noise_log == pytest.approx(other.noise_log, rel=1e-6)
     hamming = cs.losses.Hamming(3)
-    matrix = cs.losses.CostMatrix(hamming.matrix())
+    matrix = cs.losses.CostMatrix(hamming.matrix(), rows="pred")
     (own,) = compare_surrogates(hamming, ("quadratic",), 0.5).curves
     (dense,) = compare_surrogates(matrix, ("quadratic",), 0.5).curves
     assert own.noise_log == pytest.approx(dense.noise_log)
@@ -81,7 +81,7 @@ def test_the_figure_does_not_depend_on_the_units_of_the_surrogate():
 
         return Scaled
 
-    loss = cs.losses.CostMatrix(L[:2])
+    loss = cs.losses.CostMatrix(L[:2], rows="pred")
     found = compare_surrogates(loss, (scaled(1.0, 1.0), scaled(7.0, 1.0), scaled(1.0, 0.5)), [0.5])
     values = [draws for curve in found.curves for draws in curve.draws if draws is not None]
     assert len(values) == 3

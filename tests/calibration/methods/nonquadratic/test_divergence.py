@@ -27,7 +27,9 @@ def exact_rows(L):
 
 def certified(L, surrogate, decoding, share):
     """(H, ε, certificate), the certificate checked after a way through JSON."""
-    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate, decoding=decoding)
+    H = cs.calibration_function(
+        cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate, decoding=decoding
+    )
     eps = share * H.max_eps
     certificate: Any = H.certificate(eps)
     from_json(certificate.to_json()).check()
@@ -48,7 +50,9 @@ def test_no_interval_excludes_the_truth(surrogate, decoding):
     rng, checked = np.random.default_rng(21), 0
     for _ in range(15):
         L = random_problem(rng, decoding)
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate, decoding=decoding)
+        H = cs.calibration_function(
+            cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate, decoding=decoding
+        )
         if H.max_eps == 0:
             continue
         eps = float(rng.choice(SHARES)) * H.max_eps
@@ -97,7 +101,7 @@ def test_labels_that_no_scores_predict_are_excluded_with_a_reason():
 def test_zero_is_proved_up_to_the_consistency_level():
     L = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
     for surrogate in ("log", "sparsemax"):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
+        H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
         assert H.consistency_level > 0
         found: Any = H.certificate(H.consistency_level)
         found.check()

@@ -56,7 +56,7 @@ def test_it_agrees_with_multistart():
     rng = np.random.default_rng(1)
     for shape in ((3, 3), (3, 2)):
         L = rng.random(shape)
-        H = curve(cs.losses.CostMatrix(L))
+        H = curve(cs.losses.CostMatrix(L, rows="pred"))
         for share in (0.1, 0.8):
             eps = share * H.max_eps
 
@@ -74,7 +74,7 @@ def test_it_is_never_undercut_by_random_points():
     rng = np.random.default_rng(2)
     L = rng.random((4, 4))
     np.fill_diagonal(L, 0)
-    H = curve(cs.losses.CostMatrix(L))
+    H = curve(cs.losses.CostMatrix(L, rows="pred"))
     eps = 0.4 * H.max_eps
     best = np.inf
     for _ in range(4000):
@@ -120,7 +120,7 @@ def test_symmetry_changes_nothing(loss):
     [
         cs.losses.ZeroOne(4),
         cs.losses.Ordinal(4),
-        cs.losses.CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]]),
+        cs.losses.CostMatrix([[0, 5, 1], [2, 0, 2], [1, 9, 0]], rows="pred"),
         cs.losses.Hamming(2),
     ],
     ids=repr,
@@ -175,7 +175,7 @@ def test_two_labels_agree_with_the_formula_exactly():
     rng = np.random.default_rng(31)
     for _ in range(20):
         L = rng.integers(0, 6, (2, 3)).astype(float) * 10.0 ** float(rng.choice([0, 3, -3]))
-        H = curve(cs.losses.CostMatrix(L))
+        H = curve(cs.losses.CostMatrix(L, rows="pred"))
         if H.max_eps == 0:
             continue
         eps = float(rng.choice([1e-3, 0.3, 1.0])) * H.max_eps

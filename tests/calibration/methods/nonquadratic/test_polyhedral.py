@@ -26,12 +26,12 @@ def random_costs(k, seed, integers=False):
     rng = np.random.default_rng(seed)
     L = rng.integers(1, 6, (k, k)).astype(float) if integers else rng.random((k, k))
     np.fill_diagonal(L, 0)
-    return CostMatrix(L)
+    return CostMatrix(L, rows="pred")
 
 
 def in_the_plane(k, seed):
     points = np.random.default_rng(seed).normal(size=(k, 2))
-    return CostMatrix(np.linalg.norm(points[:, None] - points[None], axis=-1))
+    return CostMatrix(np.linalg.norm(points[:, None] - points[None], axis=-1), rows="pred")
 
 
 NAMED = {
@@ -104,7 +104,7 @@ def test_a_grid_of_all_laws_of_three_labels(surrogate):
     """H ≤ the least excess over the grid, and the grid comes close."""
     L = np.random.default_rng(3).random((3, 3))
     np.fill_diagonal(L, 0)
-    H = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    H = cs.calibration_function(CostMatrix(L, rows="pred"), surrogate=surrogate)
     steps = 24
     grid = [
         np.array([a, b, steps - a - b]) / steps
@@ -140,8 +140,10 @@ def test_twins_need_not_be_told_apart(surrogate):
     """Two labels with equal rows and columns against one of them alone."""
     small = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
     order = [0, 1, 1, 2]
-    one = cs.calibration_function(CostMatrix(small), surrogate=surrogate)
-    two = cs.calibration_function(CostMatrix(small[np.ix_(order, order)]), surrogate=surrogate)
+    one = cs.calibration_function(CostMatrix(small, rows="pred"), surrogate=surrogate)
+    two = cs.calibration_function(
+        CostMatrix(small[np.ix_(order, order)], rows="pred"), surrogate=surrogate
+    )
     for eps in (0.7, 1.5):
         assert two.interval(eps) == pytest.approx(one.interval(eps), abs=1e-9)
 
@@ -150,12 +152,12 @@ def test_twins_need_not_be_told_apart(surrogate):
 def test_multiples_of_a_loss(surrogate):
     """H of c·L at c·ε is c·H(ε): exactly for powers of two, whatever the size."""
     L = random_costs(6, 2).matrix()
-    one = cs.calibration_function(CostMatrix(L), surrogate=surrogate)
+    one = cs.calibration_function(CostMatrix(L, rows="pred"), surrogate=surrogate)
     eps = 0.7 * one.max_eps
     lower, upper = one.interval(eps)
     assert 0 < lower <= upper <= lower * (1 + 1e-9)
     for factor in (2.0**-40, 3.0, 2.0**40):
-        other = cs.calibration_function(CostMatrix(factor * L), surrogate=surrogate)
+        other = cs.calibration_function(CostMatrix(factor * L, rows="pred"), surrogate=surrogate)
         found = other.interval(factor * eps)
         assert found == pytest.approx((factor * lower, factor * upper), rel=1e-9)
 

@@ -162,7 +162,7 @@ def assert_agrees(H, eps, found, relative=1e-4):
 @pytest.mark.parametrize("surrogate", ["logistic", "exponential"])
 def test_ab_agrees_with_multistart(surrogate):
     for L, rng in random_losses(1, 2):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
+        H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
         for share in (0.3, 0.8):
             eps = share * H.max_eps
             found = brute_force.multistart(
@@ -176,7 +176,9 @@ def test_ab_agrees_with_multistart(surrogate):
 @pytest.mark.parametrize("decoding", ["argmax", "bayes"])
 def test_log_loss_agrees_with_multistart(decoding):
     for L, rng in random_losses(2, 2, diagonal=True):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="log", decoding=decoding)
+        H = cs.calibration_function(
+            cs.losses.CostMatrix(L, rows="pred"), surrogate="log", decoding=decoding
+        )
         level = H.consistency_level
         assert (level == 0) == (decoding == "bayes")
 
@@ -193,7 +195,7 @@ def test_log_loss_agrees_with_multistart(decoding):
 def test_a_kink_at_the_threshold_does_not_stop_the_proof():
     """The optimum has an expected loss equal to τ, where the set of active terms changes."""
     L = np.array([[0, 2, 2, 2], [0, 1, 1, 2], [2, 0, 0, 2], [1, 2, 1, 0]], dtype=float)
-    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="logistic")
+    H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate="logistic")
     (point,) = H.curve([0.4472131081914684])
     assert point.status == "certified"
     H.certificate(point.eps).check()
@@ -202,7 +204,9 @@ def test_a_kink_at_the_threshold_does_not_stop_the_proof():
 def test_rectangular_losses_have_bayes_decoding():
     L = np.array([[0.0, 1.0, 2.0, 0.5], [1.0, 0.0, 1.0, 0.7]])
     rng = np.random.default_rng(3)
-    H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="log", decoding="bayes")
+    H = cs.calibration_function(
+        cs.losses.CostMatrix(L, rows="pred"), surrogate="log", decoding="bayes"
+    )
     found = brute_force.multistart(
         brute_force.excess_log, L, 0.5, lambda t: -L @ softmax(t), rng, 2, n_scores=4
     )
@@ -213,7 +217,7 @@ def test_rectangular_losses_have_bayes_decoding():
 def test_polyhedral_surrogates_are_never_undercut(surrogate):
     excess = {"hinge": brute_force.excess_hinge, "max-min-margin": brute_force.excess_max_min}
     for L, rng in random_losses(4, 2, diagonal=True):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
+        H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
         for share in (0.4, 0.9):
             eps = share * H.max_eps
             found = brute_force.random_search(excess[surrogate], L, eps, rng, n=400)
@@ -224,7 +228,7 @@ def test_polyhedral_surrogates_are_never_undercut(surrogate):
 def test_polyhedral_values_are_attained(surrogate):
     """The law of the certificate with the best scores for it, by a linear program of its own."""
     for L, _ in random_losses(5, 2, diagonal=True):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate=surrogate)
+        H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
         eps = 0.5 * (H.consistency_level + H.max_eps)
         certificate: Any = H.certificate(eps)
         certificate.check()
@@ -272,7 +276,7 @@ def test_functions_given_by_the_user_agree_with_the_quadratic_engine():
             return f**2 / 2, f
 
     for L, _ in random_losses(6, 1, (2, 3)):
-        loss = cs.losses.CostMatrix(L)
+        loss = cs.losses.CostMatrix(L, rows="pred")
         mine = cs.calibration_function(loss, surrogate=Squares)
         exact = cs.calibration_function(loss, "full")
         for share in (0.5, 1.0):
@@ -288,7 +292,7 @@ def test_sparsemax_agrees_with_another_solver():
     cvxpy = pytest.importorskip("cvxpy")
     for L, _ in random_losses(7, 2, (3, 4)):
         H = cs.calibration_function(
-            cs.losses.CostMatrix(L), surrogate="sparsemax", decoding="bayes"
+            cs.losses.CostMatrix(L, rows="pred"), surrogate="sparsemax", decoding="bayes"
         )
         eps = 0.5 * H.max_eps
         values = []
@@ -369,7 +373,7 @@ def test_the_largest_mean_is_that_over_all_sets():
 
 def test_a_label_that_wins_ties_only_is_handled():
     """Label 0 is optimal on one face only; there KL(q‖p) is finite for q on the face alone."""
-    loss = cs.losses.CostMatrix([[0, 1], [0, 0]])
+    loss = cs.losses.CostMatrix([[0, 1], [0, 0]], rows="pred")
     H = cs.calibration_function(loss, surrogate="log", decoding="bayes")
     assert H.max_eps == 0
     assert H(0.5) == math.inf
@@ -407,7 +411,7 @@ def test_the_upper_bound_of_a_small_space_holds_within_it():
     """Log-linear scores Fθ: θ = 0 ties all labels; its excess is against the best θ."""
     F = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     L = np.abs(np.arange(4)[:, None] - np.arange(4)) ** 1.0
-    H = cs.calibration_function(cs.losses.CostMatrix(L), F, surrogate="log")
+    H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), F, surrogate="log")
     eps, rng = 1.5, np.random.default_rng(0)
     found = math.inf
     for q in rng.dirichlet(np.full(4, 0.7), 400):
@@ -428,7 +432,7 @@ def test_too_many_labels_answer_with_bounds_that_hold():
     assert (point.status, point.upper) == ("bounds", math.inf)
     # the same formula on a size that is solved
     for L, _ in random_losses(8, 2):
-        H = cs.calibration_function(cs.losses.CostMatrix(L), surrogate="logistic")
+        H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate="logistic")
         eps = 0.6 * H.max_eps
         assert H.interval(eps)[1] >= eps**2 / (3 * L.max() ** 2)
     bayes = cs.calibration_function(
@@ -444,7 +448,9 @@ def test_too_many_labels_answer_with_bounds_that_hold():
 def test_bounds_under_bayes_decoding_hold(surrogate):
     """No measure on predictions enters the Bayes rule: a plain matrix is the truth."""
     loss = cs.losses.FBeta(3)
-    exact = cs.calibration_function(cs.losses.CostMatrix(loss.matrix()), None, surrogate, "bayes")
+    exact = cs.calibration_function(
+        cs.losses.CostMatrix(loss.matrix(), rows="pred"), None, surrogate, "bayes"
+    )
     bounds = cs.calibration_function(loss, None, surrogate, "bayes")
     assert bounds.method.startswith("bounds")
     for eps in (0.1, 0.3, 0.6):
@@ -479,7 +485,7 @@ def test_bad_arguments(arguments, error, message):
 
 
 def test_surrogates_that_score_the_truth_name_what_is_missing():
-    loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1]])
+    loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1]], rows="pred")
     with pytest.raises(CapabilityError, match="truth_as_prediction"):
         cs.calibration_function(loss, surrogate="hinge")
     with pytest.raises(ValueError, match="scores must be None or 'full' with Bayes decoding"):
@@ -520,7 +526,7 @@ def test_the_registry_tells_what_can_be_analysed(name):
 
 def test_square_is_the_quadratic_surrogate_with_full_scores():
     for L, _ in random_losses(9, 2):
-        loss = cs.losses.CostMatrix(L)
+        loss = cs.losses.CostMatrix(L, rows="pred")
         exact = cs.calibration_function(loss, "full")
         square = cs.calibration_function(loss, surrogate="square")
         for share in (0.3, 1.0):

@@ -9,36 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
+from consistruct.calibration.curve import (
+    CurvePoint,
+    Method,
+    Progress,
+    Status,
+    at_each,
+    status_of,
+)
 from consistruct.calibration.levels import approximation_error
 from consistruct.calibration.methods.explicit.pair_solver import solve_pair
 from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
-from consistruct.calibration.problem.listed import ExplicitProblem
+from consistruct.calibration.problem.listed import ExplicitProblem, own_basis
 from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.base import down, up
-from consistruct.calibration.proofs.provers.levels import Level, exact_level
+from consistruct.calibration.proofs.provers.levels import Level, exact_level, residual
 from consistruct.calibration.proofs.provers.listed import ListedProver, Proof
 from consistruct.calibration.proofs.provers.pair import Piece
 from consistruct.calibration.proofs.provers.reduced import Cells
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["PoolMethod"]
 
 PIECE_LIMIT = 2000  # pairs whose curves are traced for exact pieces
+FEW_LABELS = 4  # whose pairs are traced in well under a second
 
 
 @dataclass(eq=False)
 class PoolMethod(Method):
-    """Explicit quadratic programs with pruning and symmetry: any loss, any scores, any measure."""
+    """Explicit quadratic programs with pruning and symmetry: any loss, any scores, any measure.
+
+    `rows` and `basis` are the loss and the scores exactly, where the floats of `loss` and `space`
+    round them: then all claims are about these.
+    """
 
     loss: Loss
-    space: BaseScoreSpace
+    space: Structure
     problem: ExplicitProblem
+    rows: list[list[Fraction]] | None = None
+    basis: FloatArray | None = None
     scale: Fraction = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,17 +74,23 @@ class PoolMethod(Method):
     @cached_property
     def prover(self) -> ListedProver:
         """Exact arithmetic about the same loss and scores."""
-        matrix = self.loss.matrix()
         full = self.space.one_per_label
         uniform = self.space.measure == "uniform"
+        basis = self.basis
+        if basis is None and not full:
+            basis = own_basis(self.loss, self.space)
         return ListedProver(
-            matrix,
-            None if full else self.space.matrix(),
+            self._exact_rows,
+            basis,
             None if uniform else self.space.predictions.weights(),
             rank=None if full else self.space.rank,
             predictable=self.problem.labels.tolist(),
             guide=self,
         )
+
+    @property
+    def _exact_rows(self) -> list[list[Any]]:
+        return self.loss.matrix().tolist() if self.rows is None else self.rows
 
     @cached_property
     def _row_of(self) -> dict[int, int]:
@@ -111,7 +131,8 @@ class PoolMethod(Method):
         """The largest float that is at most the exact maximum of L_jy − L_iy."""
         if len(self.prover.rows) < 2:
             return 0.0
-        return largest_difference(self.loss.matrix()[self.prover.rows])
+        rows = self._exact_rows
+        return largest_difference([rows[label] for label in self.prover.rows])
 
     def _prove(self, eps: float) -> Proof:
         prover = self.prover
@@ -143,6 +164,12 @@ class PoolMethod(Method):
         one, other = labels.tolist()
         return (tuple(one), tuple(other)) if labels.ndim > 1 else (one, other)
 
+    def status(self, lower: float, upper: float, typical: float) -> Status:
+        """Judge an interval: nothing is certified where the rank of the scores is an estimate."""
+        found = status_of(lower, upper, typical)
+        estimated = not getattr(self.space, "rank_is_exact", True)
+        return "numerical" if estimated and found == "certified" else found
+
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         diameter = max(float(self.problem.distances.max(initial=0.0)), 1e-300)
         typical = self.problem.max_eps**2 / (2 * diameter)
@@ -152,15 +179,19 @@ class PoolMethod(Method):
             lower, upper = down(found.lower / self.scale), up(found.upper / self.scale)
             return CurvePoint(
                 value, lower, upper, self.log_scale, self.name,
-                status_of(lower, upper, typical), self._labels(found.pair), self.scale,
+                self.status(lower, upper, typical), self._labels(found.pair), self.scale,
             )  # fmt: skip
 
         return at_each(eps, point, progress)
 
     @cached_property
     def _level(self) -> Level:
-        if self.problem.expresses:  # then j is optimal wherever its best scores make it win
+        # where the scores express the loss, j is optimal wherever its best scores make it win
+        by_structure = getattr(self.loss, "rank_tolerance", None) is None
+        if self.space.one_per_label or (by_structure and self.space == self.loss.score_space):
             return Level(Fraction(0), Fraction(0))
+        if self.problem.expresses:  # as far as floats can tell
+            return Level(Fraction(0), residual(self.prover.problem, self.prover.rows))
         return exact_level(self.prover.problem, self.prover.rows)
 
     @property
@@ -171,12 +202,18 @@ class PoolMethod(Method):
     def level_interval(self) -> tuple[float, float]:
         return down(self._level.lower), up(self._level.upper)
 
+    @property
+    def level_reason(self) -> str | None:
+        if self.problem.expresses and self._level.upper > 0:
+            return "the scores express the loss up to rounding errors only"
+        return None
+
     @cached_property
     def approximation_error(self) -> float:
         if self.problem.expresses:
             return 0.0
         rows = self.loss.matrix() / self._unit
-        return approximation_error(rows, self.problem.loss) * self._unit
+        return approximation_error(rows, rows[self.prover.rows]) * self._unit
 
     def certificate(self, eps: float) -> ListedCertificate:
         self._prove(eps)
@@ -184,7 +221,17 @@ class PoolMethod(Method):
         assert found is not None
         return found
 
+    @property
+    def cheap_pieces(self) -> bool:  # type: ignore[override]
+        """Whether the pieces are known, or few pairs are to be traced."""
+        few = self.problem.n_rows <= FEW_LABELS and self.prover.exact
+        return few or "_pieces" in self.__dict__
+
     def pieces(self) -> tuple[Quadratic, ...]:
+        return self._pieces
+
+    @cached_property
+    def _pieces(self) -> tuple[Quadratic, ...]:
         n_pairs = len(self._source.limits)
         if n_pairs > PIECE_LIMIT:
             raise ConsistructError(
@@ -205,7 +252,7 @@ class PoolMethod(Method):
         return lower_envelope(list(curves.values()))
 
 
-def largest_difference(matrix: FloatArray) -> float:
+def largest_difference(rows: list[list[Any]]) -> float:
     """max over truths of the largest minus the smallest loss, exact, then rounded down."""
-    high, low = matrix.max(axis=0).tolist(), matrix.min(axis=0).tolist()
-    return down(max(Fraction(a) - Fraction(b) for a, b in zip(high, low, strict=True)))
+    columns = list(zip(*rows, strict=True))
+    return down(max(Fraction(max(column)) - Fraction(min(column)) for column in columns))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from consistruct.calibration.curve import CurvePoint, Method, Progress, Status, status_of
-from consistruct.calibration.levels import approximation_error
 from consistruct.calibration.methods.explicit.method import PoolMethod
 from consistruct.calibration.methods.explicit_full.method import ExplicitFullMethod
 from consistruct.calibration.problem.distributions import Distributions
-from consistruct.calibration.problem.listed import explicit_problem
+from consistruct.calibration.problem.listed import explicit_problem, own_basis
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.checkers.listed import number
@@ -22,7 +22,7 @@ from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.matrix import CostMatrix
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["RestrictedMethod"]
 
@@ -32,7 +32,7 @@ class RestrictedMethod(Method):
     """The least H over polytopes of distributions, each an explicit problem of its own."""
 
     loss: Loss
-    space: BaseScoreSpace
+    space: Structure
     distributions: Distributions
     fast_from: int  # labels from which full scores take the compiled route
     jobs: int = 1
@@ -41,20 +41,21 @@ class RestrictedMethod(Method):
         m = self.loss.truths.size
         assert m is not None
         L = self.loss.matrix()
+        # the scores are the same for all parts, and their own loss is that of no part
+        self._basis = None if self.space.one_per_label else own_basis(self.loss, self.space)
         self._parts = [
             (polytope, self._method(polytope.columns(L)))
             for polytope in self.distributions.polytopes(m)
         ]
         self.name = f"{self._parts[0][1].name}, {self.distributions.spec}"
 
-    def _method(self, columns: FloatArray) -> PoolMethod | ExplicitFullMethod:
-        # constants by column change nothing where the scores contain them; costs must not be < 0
-        loss = CostMatrix(columns)
-        if self.space.one_per_label:
-            if self.space.width >= self.fast_from:
-                return ExplicitFullMethod(loss, self.space, self.jobs)
-            return PoolMethod(loss, self.space, explicit_problem(loss, self.space))
-        return PoolMethod(loss, self.space, explicit_problem(loss, self.space))
+    def _method(self, rows: list[list[Fraction]]) -> PoolMethod | ExplicitFullMethod:
+        """The method for one polytope; its loss in floats only says where to look."""
+        loss = CostMatrix([[float(x) for x in row] for row in rows], rows="pred")
+        if self.space.one_per_label and self.space.width >= self.fast_from:
+            return ExplicitFullMethod(loss, self.space, self.jobs, rows)
+        problem = explicit_problem(loss, self.space)
+        return PoolMethod(loss, self.space, problem, rows, self._basis)
 
     @cached_property
     def _limits(self) -> list[float]:
@@ -73,14 +74,13 @@ class RestrictedMethod(Method):
         ends = [method.level_interval for _, method in self._parts]
         return max(low for low, _ in ends), max(high for _, high in ends)
 
+    @property
+    def level_reason(self) -> str | None:
+        return next((why for _, method in self._parts if (why := method.level_reason)), None)
+
     @cached_property
     def approximation_error(self) -> float:
-        return max(
-            approximation_error(method.loss.matrix(), method.problem.loss * method.problem.unit)
-            if isinstance(method, PoolMethod) and not method.problem.expresses
-            else 0.0
-            for _, method in self._parts
-        )
+        return max(method.approximation_error for _, method in self._parts)
 
     def points(self, eps: FloatArray, progress: Progress | None = None) -> list[CurvePoint]:
         best: dict[float, list[CurvePoint]] = {value: [] for value in eps.tolist()}
@@ -110,7 +110,7 @@ class RestrictedMethod(Method):
     def certificate(self, eps: float) -> Certificate:
         if eps <= self.consistency_level:
             raise ConsistructError(
-                f"H({eps:g}) = 0: ε is not above the consistency level {self.consistency_level:g}"
+                f"H({eps!r}) = 0: ε is not above the consistency level {self.consistency_level!r}"
             )
         parts = [
             method.certificate(eps) if eps <= method.max_eps else None for _, method in self._parts

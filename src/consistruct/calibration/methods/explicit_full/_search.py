@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from consistruct._compile import compiled
+from consistruct._threads import Run, crew, workers
 from consistruct.calibration.methods.explicit_full._batch import Batch, solve_batch, warm_starts
 from consistruct.calibration.methods.explicit_full._dual import DualPoints
 from consistruct.calibration.methods.explicit_full._gauge import gauge
@@ -148,7 +148,7 @@ class Search:
         self.losses = L
         self.p = p
         self.tolerance = tolerance
-        self.jobs = jobs
+        self.jobs = workers(jobs)
         self.centred = np.ascontiguousarray(L - L.min(axis=0))
         self.transposed = np.ascontiguousarray(self.centred.T)
         self.largest = largest_differences(L)
@@ -166,11 +166,11 @@ class Search:
         the truth of largest d is nearly right for the next, and pairs drop out for good. Coarse to
         fine from the top solves twice as many pairs.
         """
-        with ThreadPoolExecutor(self.jobs) as pool:
+        with crew(self.jobs) as run:
             for done, value in enumerate(np.sort(eps).tolist()):
                 if progress is not None:
                     progress(done, eps.size)
-                self._visit(value, pool)
+                self._visit(value, run)
         if progress is not None:
             progress(eps.size, eps.size)
         return self.found
@@ -208,7 +208,7 @@ class Search:
         _, _, upper = gauge(z, self.p, j, 0.0, np.empty(k, dtype=np.int64), np.empty(k))
         return Incumbent(pair, upper, np.array([y]), np.ones(1))
 
-    def _visit(self, eps: float, pool: ThreadPoolExecutor) -> None:
+    def _visit(self, eps: float, run: Run) -> None:
         self._evaluate(eps)
         feasible = self.largest >= eps
         # A point for a larger ε is a point for this one too.
@@ -218,7 +218,7 @@ class Search:
         recent = list(dict.fromkeys(self.found[value].pair for value in nearest))
         recent = [pair for pair in recent if feasible[pair]][:RECENT_WINNERS]
         for pair in recent:
-            best = self._solve(np.array([pair]), eps, best, pool)
+            best = self._solve(np.array([pair]), eps, best, run)
             feasible[pair] = False
         size = FIRST_ROUND * self.jobs
         bounds = self.height**2 / 4
@@ -231,14 +231,12 @@ class Search:
                 smallest = np.argpartition(bounds[open_pairs], size)[:size]
                 open_pairs = open_pairs[smallest]
             open_pairs = open_pairs[np.argsort(bounds[open_pairs], kind="stable")]
-            best = self._solve(open_pairs, eps, best, pool)
+            best = self._solve(open_pairs, eps, best, run)
             feasible[open_pairs] = False  # solved or above the incumbent: once is enough
             size = min(4 * size, LARGEST_ROUND * self.jobs)
         self.found[eps] = best
 
-    def _solve(
-        self, pairs: IntArray, eps: float, best: Incumbent, pool: ThreadPoolExecutor
-    ) -> Incumbent:
+    def _solve(self, pairs: IntArray, eps: float, best: Incumbent, run: Run) -> Incumbent:
         """Solve the pairs, dealt out to the workers in turn; return the best point known then."""
         incumbent = best.upper
         shares = [pairs[worker :: self.jobs].copy() for worker in range(min(self.jobs, pairs.size))]
@@ -257,7 +255,7 @@ class Search:
                 self.warm,
             )
 
-        for batch in pool.map(work, shares) if len(shares) > 1 else map(work, shares):
+        for batch in run(work, shares):
             self.lines.add(batch)
             if batch.best_pair >= 0 and batch.best_upper < best.upper:
                 best = Incumbent(batch.best_pair, batch.best_upper, batch.columns, batch.law)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._exact import combination_or_direction
 from consistruct.calibration.lp import minimise
 from consistruct.calibration.methods.nonquadratic.polyhedral.snapping import snapped
 from consistruct.calibration.proofs.base import plain, up
 from consistruct.calibration.proofs.checkers.divergence import Problem, dot
 from consistruct.calibration.proofs.checkers.polyhedral import integers
 from consistruct.calibration.proofs.divergence import DivergenceCertificate
-from consistruct.calibration.proofs.provers.linear import combination_or_direction
 from consistruct.protocols import FloatArray
 
 __all__ = ["ExactDistributions", "Reach"]

@@ -21,7 +21,7 @@ from consistruct.calibration.proofs import Certificate
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
@@ -43,7 +43,7 @@ class LooseMethod(Method):
     """Bounds and the reason why there is no more."""
 
     loss: Loss
-    space: BaseScoreSpace
+    space: Structure
     reason: str
     quadratic: float  # H ≥ quadratic·ε²·exp(log_scale)
     upper: Excess | None

@@ -10,7 +10,7 @@ import numpy as np
 from consistruct.exceptions import FamilyError
 from consistruct.losses.base import Loss
 from consistruct.protocols import IntArray, LabelArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["HardPairs", "PairGuesses", "SampledPairs"]
 
@@ -32,7 +32,7 @@ class HardPairs:
     i and j agree and −1 where they differ; Theorem 7 bounds H_ij by ε² over twice this.
     """
 
-    def __init__(self, space: BaseScoreSpace) -> None:
+    def __init__(self, space: Structure) -> None:
         n_states = space.linked_states or space.separate_states
         if space.n_labels is None or n_states is None:
             raise FamilyError(space, "compare labels")
@@ -103,7 +103,7 @@ class SampledPairs:
     tried for some drawn j.
     """
 
-    def __init__(self, loss: Loss, space: BaseScoreSpace) -> None:
+    def __init__(self, loss: Loss, space: Structure) -> None:
         self.loss, self.space = loss, space
 
     def pairs(self, eps: float) -> list[tuple[LabelArray, LabelArray]]:
@@ -111,7 +111,7 @@ class SampledPairs:
         drawn = self.loss.predictions.sample(N_DRAWN, np.random.default_rng(0))
         embedded = self.space.embed(drawn)
         gram = self.space.gram()
-        opposite = self.space.decoder()(-gram.solve(embedded))
+        opposite = self.space.decode(-gram.solve(embedded))
         gap = self.space.embed(opposite) - embedded
         distance = (gap * gram.solve(gap)).sum(axis=1)
         order = np.argsort(-distance, kind="stable")[:N_TRIED]

@@ -25,7 +25,7 @@ from consistruct.calibration.proofs.provers.oracle import ExactPoint, OracleProv
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["BoundsMethod", "OracleMethod"]
 
@@ -51,7 +51,7 @@ class OracleMethod(Method):
     """
 
     loss: Loss
-    space: BaseScoreSpace
+    space: Structure
     guesses: PairGuesses
     prover: OracleProver
 
@@ -129,7 +129,7 @@ class BoundsMethod(Method):
     """Nothing but Theorem 7: the last resort, and it says so."""
 
     loss: Loss
-    space: BaseScoreSpace
+    space: Structure
 
     def __post_init__(self) -> None:
         self.name = "bounds"

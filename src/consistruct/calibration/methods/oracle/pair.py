@@ -18,8 +18,7 @@ from consistruct.calibration.problem.pair_bounds import ROUNDING
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.scores import Orthonormalised
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Orthonormalized, Structure
 
 __all__ = ["OraclePair", "OracleSolution"]
 
@@ -46,13 +45,13 @@ class OracleSolution:
 class OraclePair:
     """The pair problem of two labels for scores that express the loss."""
 
-    def __init__(self, loss: Loss, space: BaseScoreSpace, i: LabelArray, j: LabelArray) -> None:
-        if not space.decoder().exact:
+    def __init__(self, loss: Loss, space: Structure, i: LabelArray, j: LabelArray) -> None:
+        if not space.decoding_is_exact:
             raise CapabilityError(
                 space, "exact decoder", "the oracle method", "use bounds, or fewer labels"
             )
         self.loss, self.space = loss, space
-        self.basis = Orthonormalised(space)
+        self.basis = Orthonormalized(space)
         self.into = space.coordinates(loss.score_space)
         self.i, self.j = i[None], j[None]
         self._embedded_i, self._embedded_j = space.embed(self.i), space.embed(self.j)
@@ -153,14 +152,14 @@ class OraclePair:
         weights = np.linalg.lstsq(problem.order.T, v, rcond=None)[0]
         in_basis = self.basis.basis.transpose(rows)
         theta = self.basis.basis((weights @ in_basis)[None])[0] - q @ targets
-        rival = self.space.decoder()(theta[None])
+        rival = self.space.decode(theta[None])
         violation = float(((self.space.embed(rival) - self._embedded_j) @ theta)[0])
         if violation > 0:
             # towards F_j the label j gains on all others (embeddings of equal length): raise it by
             # what is missing, and by more where others are nearly parallel
             for step in (1.0, 8.0, 64.0, 512.0):
                 raised = theta + self._embedded_j[0] * (step * violation)
-                winner = self.space.decoder()(raised[None])
+                winner = self.space.decode(raised[None])
                 left = float(((self.space.embed(winner) - self._embedded_j) @ raised)[0])
                 if left <= 1e-12:
                     return raised, rival
@@ -168,7 +167,7 @@ class OraclePair:
 
     def _upper(self, theta: FloatArray, targets: FloatArray, q: FloatArray) -> float:
         """½‖θ + Uq‖²_Ḡ if j wins under θ, +inf otherwise."""
-        winner = self.space.decoder()(theta[None])
+        winner = self.space.decode(theta[None])
         ahead = float(((self.space.embed(winner) - self._embedded_j) @ theta)[0])
         scale = max(1.0, float(np.abs(theta).max()))
         if ahead > 1e-11 * scale:

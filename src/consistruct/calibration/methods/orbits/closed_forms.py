@@ -16,7 +16,7 @@ from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = ["FORMS", "ClosedForm", "Quadratic", "RationalPiece", "closed_form"]
 
@@ -84,7 +84,7 @@ class ClosedForm:
         return None
 
 
-def closed_form(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
+def closed_form(loss: Loss, space: Structure) -> ClosedForm | None:
     """The closed form for this loss and these scores, or None."""
     if space.measure != "uniform":
         return None
@@ -101,13 +101,13 @@ def _parabola(a: Fraction) -> tuple[RationalPiece, ...]:
     return (RationalPiece(Fraction(0), ONE, a),)
 
 
-def _zero_one(loss: ZeroOne, space: BaseScoreSpace) -> ClosedForm | None:
+def _zero_one(loss: ZeroOne, space: Structure) -> ClosedForm | None:
     if not space.one_per_label or loss.k < 2:
         return None
     return ClosedForm("0-1 loss, full scores", "ε²/4k", _parabola(QUARTER), Fraction(1, loss.k))
 
 
-def _block_full(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
+def _block_full(loss: Block, space: Structure) -> ClosedForm | None:
     if not space.one_per_label or loss.partition.n_blocks < 2:
         return None
     # 2s/(s+1) grows with s, so the smallest block decides
@@ -118,7 +118,7 @@ def _block_full(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, full scores", formula, pieces, scale)
 
 
-def _block_own(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
+def _block_own(loss: Block, space: Structure) -> ClosedForm | None:
     if space != loss.score_space or loss.partition.n_blocks < 2:
         return None
     small, next_small = sorted(loss.partition.block_sizes)[:2]
@@ -127,7 +127,7 @@ def _block_own(loss: Block, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("block loss, block scores", "ε²/4k · min_{u≠v} 2 s_u s_v/(s_u+s_v)", pieces)
 
 
-def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
+def _hamming_own(loss: Loss, space: Structure) -> ClosedForm | None:
     T, n_states = loss.wrong_parts or (None, 0)
     if T is None or space.separate_states is None:
         return None
@@ -135,7 +135,7 @@ def _hamming_own(loss: Loss, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("Hamming loss, separable scores", "ε²/4sT", pieces)
 
 
-def _mixed_full(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
+def _mixed_full(loss: Mixed, space: Structure) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes)
     if not space.one_per_label or len(sizes) != 1:
         return None
@@ -154,7 +154,7 @@ def _mixed_full(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
     return ClosedForm("mixed loss, full scores", formula, tuple(pieces), scale)
 
 
-def _mixed_blocks(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
+def _mixed_blocks(loss: Mixed, space: Structure) -> ClosedForm | None:
     sizes = set(loss.partition.block_sizes)
     if space.partition is None or len(sizes) != 1:
         return None
@@ -173,7 +173,7 @@ def _mixed_blocks(loss: Mixed, space: BaseScoreSpace) -> ClosedForm | None:
 
 
 # what is known of a loss: each says yes for some scores
-FORMS: dict[type[Loss], tuple[Callable[[Any, BaseScoreSpace], ClosedForm | None], ...]] = {
+FORMS: dict[type[Loss], tuple[Callable[[Any, Structure], ClosedForm | None], ...]] = {
     ZeroOne: (_zero_one,),
     Block: (_block_full, _block_own),
     Hamming: (_hamming_own,),

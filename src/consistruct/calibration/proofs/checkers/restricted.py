@@ -12,9 +12,9 @@ distribution q of the truth in a union of polytopes:
   Constrained  rows . q <= bounds
 
 H is the least over the polytopes. Of a distribution only L q counts, so that a polytope with the
-vertices q_1, .., q_n is a loss with n truths, the columns L q_1, .., L q_n (sums of products,
-rounded once to the nearest float: the claim is about these). The vertices are listed here again;
-every part then is a certificate of its own kind, or no pair of its labels differs by eps.
+vertices q_1, .., q_n is a loss with n truths, the columns L q_1, .., L q_n. The vertices are listed
+here again, in fractions; every part then is a certificate of its own kind, or no pair of its labels
+differs by eps.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
 
 
 def columns(loss: list[list[Fraction]], vertices: list[list[Fraction]]) -> list[list[Fraction]]:
-    """L q of every vertex, rounded once to the nearest float."""
-    return [[Fraction(float(dot(row, q))) for q in vertices] for row in loss]
+    """L q of every vertex."""
+    return [[dot(row, q) for q in vertices] for row in loss]
 
 
 def same_problem(part: dict[str, Any], L: list[list[Fraction]], won: dict[str, Any]) -> bool:

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import scipy  # its submodules are imported on use
 
-from consistruct.calibration.proofs.checkers.listed import Problem, integers
-from consistruct.calibration.proofs.provers.linear import (
+from consistruct._exact import (
     combination_or_direction,
     independent_columns,
 )
+from consistruct.calibration.proofs.checkers.listed import Problem, integers
 from consistruct.protocols import FloatArray
 
 __all__ = ["Winners", "basis_columns"]

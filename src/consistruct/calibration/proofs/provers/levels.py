@@ -13,12 +13,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from consistruct._exact import solve_integers
 from consistruct.calibration.lp import minimise, simplex_row
 from consistruct.calibration.proofs.checkers.listed import Problem
-from consistruct.calibration.proofs.provers.linear import solve_integers
 from consistruct.protocols import FloatArray
 
-__all__ = ["Level", "exact_level"]
+__all__ = ["Level", "exact_level", "residual"]
 
 SHARES = (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(2))  # μ of i alone
 ACTIVE = 1e-9  # probabilities and slacks below this are zero in floats
@@ -54,6 +54,18 @@ def exact_level(problem: Problem, rows: list[int]) -> Level:
             best = Level(found.lower, found.lower, (rows[i], rows[j]), found.law)
     unit = problem.unit
     return Level(best.lower / unit, max(best.lower, upper) / unit, best.pair, best.law)
+
+
+def residual(problem: Problem, rows: list[int]) -> Fraction:
+    """Return how far (L_j − L_i)_y and (P_j − P_i)_y are apart at most: no level is above that.
+
+    Where j wins under the best scores, (P_j − P_i)q ≤ 0.
+    """
+    rest = [
+        [a - b for a, b in zip(problem.loss[c], problem.projected[c], strict=True)] for c in rows
+    ]
+    spreads = (max(column) - min(column) for column in zip(*rest, strict=True))
+    return Fraction(max(spreads, default=0), problem.unit)
 
 
 def _limits(L: np.ndarray, P: np.ndarray) -> list[tuple[Fraction, int, int]]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.listed import Problem, bound, product
-from consistruct.calibration.proofs.filters import FloatView, Point
+from consistruct.calibration.proofs.filters import FloatView, Point, is_safe, safe_eps
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.provers.labels import Winners, basis_columns
 from consistruct.calibration.proofs.provers.pair import (
@@ -38,6 +38,7 @@ from consistruct.calibration.proofs.provers.reduced import (
     over_cells,
     solve_reduced,
 )
+from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
 
 __all__ = ["ListedProver", "Proof"]
@@ -82,7 +83,7 @@ class ListedProver:
 
     Parameters
     ----------
-    matrix : (k, m) the loss.
+    matrix : (k, m) rows of the loss: floats, or fractions where they are no floats.
     embedding : (k, r) scores, or None for one score per label.
     measure : (k,) reference weights, None for uniform ones.
     rank : numerical rank of the embedding; where its floats have a larger exact rank, the columns
@@ -93,7 +94,7 @@ class ListedProver:
 
     def __init__(
         self,
-        matrix: FloatArray,
+        matrix: list[list[Any]],
         embedding: FloatArray | None = None,
         measure: FloatArray | None = None,
         *,
@@ -101,7 +102,7 @@ class ListedProver:
         predictable: list[int] | None = None,
         guide: Guide | None = None,
     ) -> None:
-        self.loss = matrix.tolist()
+        self.loss = matrix
         self.measure = None if measure is None else measure.tolist()
         self.embedding = None if embedding is None else basis_columns(embedding, measure, rank)
         if self.embedding is not None and len(self.embedding[0]) == len(matrix):
@@ -117,6 +118,7 @@ class ListedProver:
             or len(self.rows) < 2
             or is_small(self.pair(*self.rows[:2])[0], EXACT_BITS)
         )
+        self._filters = not self.exact and is_safe(self.problem)
         self.lines: dict[tuple[int, int], list[Point]] = {}
         self._proofs: dict[Fraction, Proof] = {}
         self._view: FloatView | None = None
@@ -248,12 +250,47 @@ class ListedProver:
 
         `start` is a pair and a distribution whose best scores are worth a try.
         """
-        if eps not in self._proofs:
+        while eps not in self._proofs:
             found = self._search(eps, start)
             if found is None:
                 return None
-            self._proofs[eps] = found
+            if self._can_win(found.pair):
+                self._proofs[eps] = found
         return self._proofs[eps]
+
+    def evaluate(self, eps: Fraction, pair: tuple[int, int], law: list[Fraction]) -> Proof:
+        """Prove what a point and the known dual points are worth, without solving anything."""
+        best = self.primal(*pair, law, {}, eps)
+        if best is None:
+            raise ConsistructError(f"the pair {pair} is not feasible at ε = {float(eps)!r}")
+        least = best.value
+        for (i, j), low in self._start(eps).items():
+            if low < least:  # the floats may have been too careful
+                known = self._bound(i, j, eps)
+                least = least if known is None else min(least, max(low, known))
+        proof = Proof(eps, least, best.value, pair, best.law, best.level, best.theta)
+        self._proofs[eps] = proof
+        return proof
+
+    @property
+    def widest(self) -> tuple[tuple[int, int], list[Fraction]]:
+        """The pair that differs most, and the distribution under which it does."""
+        columns = list(zip(*(self.problem.loss[c] for c in self.rows), strict=True))
+        y = max(range(len(columns)), key=lambda t: max(columns[t]) - min(columns[t]))
+        i, j = (self.rows[columns[y].index(end(columns[y]))] for end in (min, max))
+        return (i, j), [Fraction(int(t == y)) for t in range(self.problem.m)]
+
+    def _can_win(self, pair: tuple[int, int]) -> bool:
+        """Whether both labels can be predicted; one that cannot is left out from now on.
+
+        Floats said which labels can: of those that attain an upper end this is decided exactly.
+        """
+        if self.problem.full:
+            return True
+        for label in pair:
+            self.winners.wins(label)
+        self.rows = [c for c in self.rows if c not in self.winners.excluded]
+        return all(label in self.rows for label in pair)
 
     def _search(
         self, eps: Fraction, start: tuple[tuple[int, int], list[Fraction]] | None
@@ -298,7 +335,7 @@ class ListedProver:
     def _start(self, eps: Fraction) -> dict[tuple[int, int], Fraction]:
         """Bounds of all feasible pairs from the dual points that are known."""
         lower: dict[tuple[int, int], Fraction] = {}
-        rough = None if self.exact else self._rough(eps)
+        rough = self._rough(eps) if self._filters and safe_eps(eps) else None
         for i in self.rows:
             for j in self.rows:
                 if i == j or (rough is not None and math.isinf(rough[i, j])):
@@ -350,7 +387,7 @@ class ListedProver:
         """A dual point for each pair that w = e_i, ν = 1 leaves open; None if one is missing."""
         points: dict[tuple[int, int], list[Point]] = {}
         one = Fraction(1)
-        rough = None if self.exact else self._rough(eps)
+        rough = self._rough(eps) if self._filters and safe_eps(eps) else None
         for i in self.rows:
             for j in self.rows:
                 if i == j or max(self.problem.gap(i, j)) < eps * self.problem.unit:

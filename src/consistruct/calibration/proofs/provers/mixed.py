@@ -19,7 +19,7 @@ from consistruct.calibration.proofs.provers.pair import (
     lemke,
     trace,
 )
-from consistruct.labels.partition import Partition
+from consistruct.structures.classes import Partition
 
 __all__ = ["MixedProver", "OrbitProof"]
 

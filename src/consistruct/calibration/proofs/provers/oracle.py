@@ -32,9 +32,9 @@ from consistruct.losses.fbeta import FBeta
 from consistruct.losses.rankings.gains import GainLoss
 from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.protocols import FloatArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
-__all__ = ["ExactPoint", "OracleProver", "oracle_prover"]
+__all__ = ["ExactPoint", "OracleProver", "oracle_prover", "problem_of"]
 
 STEPS = (1, 8, 64, 512, 2**15)  # how far towards j, in units of what j lacks
 Label = Any  # nested lists of integers
@@ -186,27 +186,25 @@ def _raised(law: list[float], gaps: list[Fraction], eps: Fraction) -> list[float
     return [up(more) if y == top else x for y, x in enumerate(law)]
 
 
-def oracle_prover(loss: Loss, space: BaseScoreSpace) -> OracleProver:
+def oracle_prover(loss: Loss, space: Structure) -> OracleProver:
     """The exact form of a loss; raises ConsistructError, in one line, where there is none."""
     if loss.wrong_parts is not None and space.linked_states is not None:
         T, n_states = loss.wrong_parts
         if T is not None and T >= 2:
             return OracleProver("states", {"T": T, "n_states": n_states})
-    if space == loss.score_space:
-        if isinstance(loss, FBeta):
-            return OracleProver(
-                "sizes",
-                {
-                    "T": loss.T,
-                    "beta": loss.beta,
-                    "empty": loss.empty,
-                    "sizes": list(loss.truths.allowed_sizes),
-                },
-            )
-        found = _order_loss(loss)
-        if found is not None:
-            return OracleProver(found[0], {"loss": found[1]})
+    found = problem_of(loss) if space == loss.score_space else None
+    if found is not None:
+        return OracleProver(*found)
     raise ConsistructError(f"no exact proof is known for {loss!r} with {space!r}")
+
+
+def problem_of(loss: Loss) -> tuple[str, dict[str, Any]] | None:
+    """Kind of certificate and plain data of a loss with its own scores; None for other losses."""
+    if isinstance(loss, FBeta):
+        sizes = list(loss.truths.allowed_sizes)
+        return "sizes", {"T": loss.T, "beta": loss.beta, "empty": loss.empty, "sizes": sizes}
+    found = _order_loss(loss)
+    return None if found is None else (found[0], {"loss": found[1]})
 
 
 @singledispatch

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from consistruct.calibration.proofs.provers.linear import solve_integers
+from consistruct._exact import solve_integers
 
 __all__ = [
     "IntegerPair",

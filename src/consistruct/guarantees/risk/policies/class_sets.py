@@ -14,9 +14,9 @@ import numpy as np
 from consistruct._compile import compiled
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy, two_valued
 from consistruct.guarantees.risk.views import View
-from consistruct.labels.base import ENUMERATION_LIMIT
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures.base import ENUMERATION_LIMIT
 
 __all__ = ["ClassSets"]
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy
 from consistruct.guarantees.risk.views import View
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import ranks_of_orders, with_grades
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.rankings.orders import rows_at
 from consistruct.protocols import FloatArray, IntArray, ListLoss
+from consistruct.structures import Ragged
 
 __all__ = ["Lists"]
 

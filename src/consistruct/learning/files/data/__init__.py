@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -49,6 +50,10 @@ def read_data(
     like: Layout | None = None,
     with_target: bool = True,
     columns: Mapping[str, str] | None = None,
+    missing: Sequence[str] = (),
+    decimal: str | None = None,
+    date_format: str | None = None,
+    drop_missing_target: bool = False,
 ) -> DataSet:
     """Read examples and truths from a file.
 
@@ -74,6 +79,14 @@ def read_data(
         Layout of the file that a model was fitted on: same columns in the same order.
     columns : mapping of names to "number", "category", "date" or "drop", optional
         CSV, Parquet and ARFF: what feature columns are, where it is not what their cells say.
+    missing : sequence of str
+        CSV, Parquet and ARFF: words for missing cells, besides the empty cell, ``NA`` and others.
+    decimal : "." or ",", optional
+        The decimal sign of numbers, where their cells leave it open (``1,862``).
+    date_format : str, optional
+        How dates are written, such as ``%d/%m/%Y``, where their cells leave it open.
+    drop_missing_target : bool
+        Leave out rows without a truth, which are refused otherwise.
     with_target : bool
         False leaves the truth out, which may then be absent from the file (prediction).
 
@@ -112,6 +125,7 @@ def read_data(
     irregular = irregular_file(file)
     if irregular is not None:
         raise DataFileError(f"{file} is {irregular}; pass a data file")
+    words = (missing,) if isinstance(missing, str) else tuple(missing)
     request = Request(
         target=(target,) if isinstance(target, str) else tuple(target),
         groups=groups,
@@ -122,7 +136,12 @@ def read_data(
         like=like,
         with_target=with_target,
         columns=dict(columns or {}),
+        missing=words if like is None else (*like.missing, *words),
+        decimal=decimal,
+        date_format=date_format,
+        drop_missing_target=drop_missing_target,
     )
+    _check_notation(file, kind, request)
     if request.columns and kind not in ("csv", "tsv", "parquet", "arff"):
         raise DataFileError(
             f"{file}: --columns applies only to tables with named columns (csv, parquet, arff), "
@@ -132,3 +151,25 @@ def read_data(
         return FORMATS[kind](file, request)
     except OSError as error:
         raise DataFileError(f"{file} could not be read: {error.strerror or error}") from None
+
+
+def _check_notation(file: Path, kind: str, request: Request) -> None:
+    """Refuse options that say how text is written where a format has no such text."""
+    if request.decimal not in (None, ".", ","):
+        raise DataFileError(f"--decimal must be . or , (a comma), got {request.decimal!r}")
+    if request.date_format is not None:
+        try:
+            time.strptime(time.strftime(request.date_format), request.date_format)
+        except ValueError:
+            raise DataFileError(
+                f"--date-format must be a format such as %d/%m/%Y, got {request.date_format!r}"
+            ) from None
+    given = {
+        "missing": request.missing,
+        "decimal": request.decimal,
+        "date-format": request.date_format,
+    }
+    tables = ("csv", "tsv", "parquet", "arff")
+    unused = next((name for name, value in given.items() if value), None)
+    if unused and kind not in tables:
+        raise DataFileError(f"{file}: --{unused} applies only to {', '.join(tables)}, not {kind}")

@@ -11,7 +11,7 @@ import html
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import unreadable_table
 from consistruct._validation import read_number
+from consistruct.learning.encoding.missing import is_missing_truth
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
     Request,
     bad,
     check_finite,
+    check_gaps,
     is_number,
     kind_of,
     numbers_or_names,
@@ -35,7 +37,13 @@ from consistruct.learning.files.data.base import (
     truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
-from consistruct.learning.files.data.raw import RawTable, asked_kinds, raw_table, text_column
+from consistruct.learning.files.data.raw import (
+    RawTable,
+    asked_kinds,
+    notations,
+    raw_table,
+    text_column,
+)
 
 __all__ = ["read_arff"]
 
@@ -186,14 +194,7 @@ def _with_labels(path: Path, relation: str, names: list[str], request: Request) 
         if not 0 < labels < len(names):
             raise bad(path, f"the number of labels must be in 1..{len(names) - 1}, got {labels}")
         chosen = names[:labels] if at == "start" else names[-labels:]
-    return Request(
-        target=tuple(chosen),
-        groups=request.groups,
-        ignore=request.ignore,
-        like=request.like,
-        with_target=request.with_target,
-        columns=request.columns,
-    )
+    return replace(request, target=tuple(chosen), labels=None)
 
 
 def _mulan_labels(path: Path) -> list[str]:
@@ -223,13 +224,14 @@ def _data(
     like = request.like
     if not raw:
         numeric = all(attributes[place].numeric for place in columns.features)
-        if request.columns or not numeric or (like is not None and like.kinds is not None):
+        if request.notation or not numeric or (like is not None and like.kinds is not None):
             return None
-    rows = _Rows(path, attributes, columns, raw=raw)
+    rows = _Rows(path, attributes, columns, request.missing, raw=raw)
     for line, written in numbered:
         text = written.strip()
         if text and not text.startswith("%") and not rows.add(line, text):
             return None
+    check_gaps(path, rows.gaps, "line", request)
     if not rows.lines:
         raise bad(path, "there is no line below @data")
     table = None
@@ -255,6 +257,8 @@ def _data(
         request.groups,
         truth_kind=kind_of(y),
         kinds=None if table is None else table.kinds,
+        formats=None if table is None else table.formats,
+        missing=() if table is None else request.missing,
     )
     notes = () if table is None else table.notes
     return DataSet(X, y, feature_names, label_names, groups, layout, notes)
@@ -264,9 +268,17 @@ class _Rows:
     """Collects dense or sparse rows; a file holds one kind only."""
 
     def __init__(
-        self, path: Path, attributes: list[_Attribute], columns: Columns, *, raw: bool
+        self,
+        path: Path,
+        attributes: list[_Attribute],
+        columns: Columns,
+        missing: tuple[str, ...],
+        *,
+        raw: bool,
     ) -> None:
         self.path, self.attributes, self.columns, self.raw = path, attributes, columns, raw
+        self.missing = missing
+        self.gaps: list[tuple[int, str]] = []  # lines without a truth, and which one
         self.cells: list[list[str]] = [[] for _ in columns.features]  # of rows read as text
         self.sparse: bool | None = None
         self.lines = array("q")
@@ -301,6 +313,8 @@ class _Rows:
             raise bad(self.path, fault, line=line)
         if sparse:
             pairs = self._pairs(line, text)
+            if self._is_gap(line, lambda place: pairs.get(place, self._default[place])):
+                return True
             present = {**self._implied}
             for place, cell in pairs.items():
                 if self._feature[place] >= 0:
@@ -315,6 +329,8 @@ class _Rows:
             if len(row) != len(self.attributes):
                 fault = f"{len(row)} cells, but there are {len(self.attributes)} attributes"
                 raise bad(self.path, fault, line=line)
+            if self._is_gap(line, row.__getitem__):
+                return True
             cells = [row[place] for place in self.columns.features]
             if self.raw:
                 for column, cell in zip(self.cells, cells, strict=True):
@@ -360,14 +376,23 @@ class _Rows:
             remedy = "fill in or drop missing values first" if cell == "?" else "correct the cell"
             raise bad(self.path, f"feature {name!r} {fault}; {remedy}", line=line) from None
 
+    def _is_gap(self, line: int, cell_at: Any) -> bool:
+        """Whether a truth of the row is missing; it is then noted, and not read further."""
+        for place in self.columns.target:
+            if is_missing_truth(cell_at(place), self.missing):
+                self.gaps.append((line, self.attributes[place].name))
+                return True
+        return False
+
     def _truth(self, line: int, cell_at: Any) -> None:
         for cells, place in zip(self.truths, self.columns.target, strict=True):
             cell = cell_at(place)
             values = self.attributes[place].values
-            if cell == "?" or (values is not None and cell not in self._allowed[place]):
+            if values is not None and cell not in self._allowed[place]:
                 name = self.attributes[place].name
-                allowed = "a number" if values is None else "one of " + ", ".join(values[:8])
-                raise bad(self.path, f"label {name!r} must be {allowed}, got {cell!r}", line=line)
+                allowed = ", ".join(values[:8])
+                fault = f"label {name!r} must be one of {allowed}, got {cell!r}"
+                raise bad(self.path, fault, line=line)
             cells.append(cell)
         if self.columns.groups is not None:
             self.groups.append(cell_at(self.columns.groups))
@@ -379,8 +404,10 @@ class _Rows:
         declared = [self.attributes[place].kind for place in self.columns.features]
         kinds = [wanted or kind for wanted, kind in zip(asked, declared, strict=True)]
         columns = [
-            text_column(self.path, name, cells, self.lines, kind)
-            for name, cells, kind in zip(names, self.cells, kinds, strict=True)
+            text_column(self.path, name, cells, self.lines, kind, notation)
+            for name, cells, kind, notation in zip(
+                names, self.cells, kinds, notations(request, kinds), strict=True
+            )
         ]
         return raw_table(self.path, names, columns, asked=asked, like=request.like, named=True)
 

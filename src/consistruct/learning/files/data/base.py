@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from consistruct._budgets import FILES
 from consistruct._validation import read_integer, read_number
 from consistruct.exceptions import DataFileError
+from consistruct.learning.encoding.text_columns import (
+    loses_digits,
+)
 
 __all__ = [
     "DataSet",
@@ -22,13 +25,18 @@ __all__ = [
     "bad",
     "check_features",
     "check_finite",
+    "check_gaps",
     "is_number",
     "kind_of",
     "numbers_or_names",
     "plain_digits",
     "safe_integers",
     "truth_column",
+    "word_array",
 ]
+
+
+MOST_SHOWN = 10  # lines that a message lists
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,11 @@ class Layout:
     multilabel: bool = False
     truth_kind: str | None = None  # "int", "float" or "str"
     kinds: tuple[str, ...] | None = None  # of the features where not all are complete numbers
+    # of the features: the decimal sign of numbers, the format of dates, "" for categories
+    formats: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()  # words for missing cells, besides those that always are
     hash_bits: int | None = None  # features are hashed into so many bits, for folders
+    complete: bool = True  # whether a table of numbers had no missing cell
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values only, for a JSON header."""
@@ -84,7 +96,10 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "multilabel": (bool,),
     "truth_kind": (str, None),
     "kinds": ("names", None),
+    "formats": ("names", None),
+    "missing": ("names",),
     "hash_bits": (int, None),
+    "complete": (bool,),
 }
 
 
@@ -107,6 +122,15 @@ class Request:
     like: Layout | None = None
     with_target: bool = True
     columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    decimal: str | None = None
+    date_format: str | None = None
+    drop_missing_target: bool = False
+
+    @property
+    def notation(self) -> bool:
+        """Whether cells are to be read in another way than programs write them."""
+        return bool(self.columns or self.missing or self.decimal or self.date_format)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +171,28 @@ def bad(path: Path, fault: str, *, line: int | None = None, row: int | None = No
     return DataFileError(f"{path}{place}: {fault}")
 
 
+def check_gaps(path: Path, gaps: Sequence[tuple[int, str]], word: str, request: Request) -> None:
+    """Refuse missing truths, given as (line or row, name of the column), unless to be dropped."""
+    if not gaps or request.drop_missing_target:
+        return
+    name = gaps[0][1]
+    places = [place for place, at in gaps if at == name]
+    shown = ", ".join(map(str, places[:MOST_SHOWN])) + (", …" if len(places) > MOST_SHOWN else "")
+    plural = word if len(places) == 1 else f"{word}s"
+    fault = f"the target {name!r} is missing in {len(places)} {plural} ({word} {shown})"
+    raise bad(path, f"{fault}; fill it in, or drop such rows with --drop-missing-target")
+
+
+def word_array(path: Path, words: Sequence[str]) -> NDArray[Any]:
+    """Words as an array, whose cells all take as much memory as the longest word."""
+    size = 4 * len(words) * max(map(len, words), default=0)
+    budget = FILES.inflated(path.stat().st_size)
+    if size > budget:
+        fault = f"{len(words)} names as long as the longest would take {size} bytes"
+        raise bad(path, f"{fault}, but at most {budget} are read from a file of this size")
+    return np.array(words, dtype=np.str_)
+
+
 def plain_digits(text: str) -> bool:
     """Whether Python's `float` and `int` read numbers in the text as files mean them.
 
@@ -184,7 +230,7 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
         pass
     else:
         return np.array(stripped, dtype=np.str_)
-    if all(is_number(cell) for cell in stripped) and not any(map(_loses_digits, stripped)):
+    if all(is_number(cell) for cell in stripped) and not any(map(loses_digits, stripped)):
         values = np.array([float(cell) for cell in stripped])
         if np.isfinite(values).all():
             whole = values == np.round(values)
@@ -193,15 +239,6 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
                 return values.astype(np.int64)
             return values
     return np.array(stripped, dtype=np.str_)
-
-
-def _loses_digits(cell: str) -> bool:
-    """Whether a whole number is too long for a float to keep it: then it is a name."""
-    digits = cell.lstrip("+-")
-    if len(digits) <= 15 or not digits.isdigit():
-        return False
-    # no float has more than 309 digits, and Python reads no integer of more than 4,300
-    return len(digits) > 300 or int(float(cell)) != int(cell)
 
 
 def safe_integers(path: Path, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
@@ -244,7 +281,7 @@ def truth_column(
     """Truths as the model knows them: ``1`` is the class "1" where its classes are strings."""
     kind = None if like is None else like.truth_kind
     if kind == "str":
-        return np.array([cell.strip() for cell in cells], dtype=np.str_)
+        return word_array(path, [cell.strip() for cell in cells])
     values = numbers_or_names(cells)
     if kind in ("int", "float") and values.dtype.kind == "U":
         place = next(

@@ -14,7 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
+from consistruct._validation import check_csr
 from consistruct.exceptions import DataFileError
+from consistruct.learning.encoding.missing import is_missing_truth
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -22,6 +24,7 @@ from consistruct.learning.files.data.base import (
     bad,
     check_features,
     check_finite,
+    check_gaps,
     kind_of,
     safe_integers,
 )
@@ -99,7 +102,17 @@ class _Members:
             raise bad(self._path, f"the member {name!r} contains {more} than its shape {shape}")
         if size == 0:
             return np.zeros(shape, dtype, order="F" if fortran else "C")
+        if dtype.kind == "U":
+            _check_characters(np.frombuffer(content, f"{dtype.byteorder}u4"))
         return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _check_characters(codes: NDArray[np.uint32]) -> None:
+    """Refuse numbers that are no characters: Python cannot read them, no file can hold them."""
+    wrong = (codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))
+    if wrong.any():
+        first = int(codes[np.argmax(wrong)])
+        raise ValueError(f"a string contains the number {first:#x}, which is no character")
 
 
 def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -146,6 +159,8 @@ class _Archive:
         X = self._inputs()
         y, target = self._truths(X.shape[0])
         groups = self._groups(X.shape[0])
+        if y is not None:
+            X, y, groups = self._complete(X, y, groups, target)
         names = next(
             (self.members[key] for key in ("labels", "classes") if key in self.members), None
         )
@@ -164,6 +179,29 @@ class _Archive:
             truth_kind=kind_of(y),
         )
         return DataSet(X, y, None, label_names, groups, layout)
+
+    def _complete(self, X: Any, y: Any, groups: Any, target: str) -> tuple[Any, Any, Any]:
+        """The rows whose truths are all there; others are refused unless they are to be dropped."""
+        if y.dtype.kind == "U":
+            words = [w for w in np.unique(y).tolist() if is_missing_truth(w, self.request.missing)]
+            gone = np.isin(y, words)
+        else:
+            gone = y != y  # NaN
+        rows = gone.reshape(len(y), -1).any(axis=1)
+        name = self._name(target)
+        check_gaps(
+            self.path,
+            [(row + 1, name) for row in np.flatnonzero(rows).tolist()],
+            "row",
+            self.request,
+        )
+        if rows.any():
+            X, y, groups = X[~rows], y[~rows], None if groups is None else groups[~rows]
+        if y.dtype.kind == "f":
+            check_finite(self.path, y.reshape(len(y), -1))
+        if not len(y):
+            raise bad(self.path, "there are no rows")
+        return X, y, groups
 
     def _inputs(self) -> Any:
         if self._has("X"):
@@ -192,10 +230,10 @@ class _Archive:
         try:
             n_rows, n_columns = (int(side) for side in shape)
             check_features(self.path, n_columns)
-            # SciPy takes a narrower type where the numbers fit, and checks them all
+            check_csr(data, indices, indptr, (n_rows, n_columns))
+            # SciPy takes a narrower type where the numbers fit
             parts = (data.astype(np.float64), indices, indptr)
             sparse: Any = sp.csr_array(parts, shape=(n_rows, n_columns))
-            sparse.check_format()
         except DataFileError:
             raise
         except (ValueError, TypeError) as error:
@@ -215,7 +253,7 @@ class _Archive:
             raise bad(self.path, f"an npz archive has one target member, got {', '.join(wanted)}")
         for stem in wanted or ("y", "Y"):
             if self._has(stem):
-                return self._checked(self._name(stem), self._get(stem), n), stem
+                return self._checked(self._name(stem), self._get(stem), n, complete=False), stem
             if self._has(f"{stem}_packed"):
                 return self._checked(self._name(f"{stem}_packed"), self._bits(stem), n), stem
         name = self._name(wanted[0]) if wanted else f"{self._name('y')} or {self._name('Y')}"
@@ -242,13 +280,16 @@ class _Archive:
         n_columns = int(columns.ravel()[0])
         return np.unpackbits(packed, axis=1, count=n_columns).astype(np.int64)
 
-    def _checked(self, name: str, y: NDArray[Any], n: int) -> NDArray[Any]:
+    def _checked(
+        self, name: str, y: NDArray[Any], n: int, *, complete: bool = True
+    ) -> NDArray[Any]:
         if y.ndim not in (1, 2) or len(y) != n:
             raise bad(self.path, f"{name} must have {n} rows like X, got shape {y.shape}")
         if y.dtype.kind in "biu":
             return safe_integers(self.path, name, y)
         if y.dtype.kind == "f":
-            check_finite(self.path, y.reshape(n, -1))
+            if complete:
+                check_finite(self.path, y.reshape(n, -1))
             return y.astype(np.float64)
         if y.dtype.kind == "U":
             return y

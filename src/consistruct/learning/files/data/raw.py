@@ -1,13 +1,12 @@
 """Columns of a table as people write them: numbers, categories, dates, missing cells.
 
-A column holds numbers if every cell that is not missing is one, dates if every one is an ISO date
-(days since 1970 then), else categories. What a model was fitted on is kept in its `Layout`, and
-later files are read alike.
+`read_text_column` says what a column of text holds. What a model was fitted on is kept in its
+`Layout`, and later files are read alike.
 """
 
 from __future__ import annotations
 
-import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,23 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.learning.files.data.base import Layout, bad, is_number, plain_digits
+from consistruct.learning.encoding.text_columns import (
+    EXACT,
+    LEAST_ROWS,
+    CellError,
+    read_text_column,
+)
+from consistruct.learning.files.data.base import Layout, Request, bad
 
 __all__ = [
     "KINDS",
     "ColumnNote",
+    "Notation",
     "RawTable",
     "array_column",
     "asked_kinds",
+    "notations",
     "raw_table",
     "text_column",
 ]
 
 KINDS = ("number", "category", "date", "drop")
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none"})
-SLIPS = 0.1  # so few cells that are no numbers in a column of numbers are mistakes
-OWN_VALUES = 20  # so many categories, each in a single row, are names of rows and tell nothing
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?Z?)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,20 @@ class RawTable:
         Of the kept ones.
     notes : tuple of ColumnNote
         Of all given ones.
+    formats : tuple of str
+        Of the kept ones, as `Layout.formats` keeps them.
     """
 
     X: NDArray[Any]
     kept: tuple[int, ...]
     kinds: tuple[str, ...]
     notes: tuple[ColumnNote, ...]
+    formats: tuple[str, ...]
 
     @property
     def plain(self) -> bool:
-        """Whether all columns are complete numbers."""
-        whole = len(self.kept) == len(self.notes) and set(self.kinds) == {"number"}
+        """Whether all columns are complete numbers, as programs write them."""
+        whole = len(self.kept) == len(self.notes) and set(self.formats) == {"."}
         return whole and bool(np.isfinite(self.X).all())
 
 
@@ -99,6 +105,34 @@ class _Column:
     kind: str
     values: NDArray[Any]  # (n,) floats, or strings and None
     reason: str = ""
+    form: str = ""  # decimal sign or format of dates, as `Layout.formats` keeps it
+    note: str | None = None  # one line for the user
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How the text of one column is written; None where it is to be found out."""
+
+    missing: tuple[str, ...] = ()
+    decimal: str | None = None
+    date_format: str | None = None
+
+
+def notations(request: Request, kinds: Sequence[str | None]) -> list[Notation]:
+    """The notation of each feature: that of the model's training file, or the one asked for."""
+    like = request.like
+    if like is None:
+        wanted = Notation(request.missing, request.decimal, request.date_format)
+        return [wanted] * len(kinds)
+    forms = like.formats or ("",) * len(kinds)
+    return [
+        Notation(
+            request.missing,
+            (form or ".") if kind == "number" else None,
+            (form or "iso") if kind == "date" else None,
+        )
+        for form, kind in zip(forms, kinds, strict=True)
+    ]
 
 
 def raw_table(
@@ -118,15 +152,26 @@ def raw_table(
     kept: list[int] = []
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
         present = column.values[~_missing(column.values)]
-        distinct = len(set(present.tolist()))
+        # a set of Python's floats would take ten times the memory of the column
+        distinct = len(set(present.tolist()) if present.dtype == object else np.unique(present))
         kind, reason = column.kind, column.reason
         if like is None and named and asked[place] is None:
             if len(present) == 0:
                 kind, reason = "drop", "it is empty"
             elif distinct == 1 and len(present) == len(column.values):
                 kind, reason = "drop", "it has a single value"
-            elif kind == "category" and distinct == len(present) >= OWN_VALUES:
+            elif kind == "category" and distinct == len(present) >= LEAST_ROWS:
                 kind, reason = "drop", "every row has a different value"
+        if kind == "drop" and column.kind == "category" and len(present) and column.note:
+            warnings.warn(
+                f"column {name!r} is dropped: {reason}, such as {present[0]!r}; keep it with "
+                f"--columns {name}=category"
+                if "different values" in column.note
+                else f"{column.note} (dropped now: {reason})",
+                stacklevel=2,
+            )
+        elif column.note:
+            warnings.warn(column.note, stacklevel=2)
         if kind == "drop":
             reason = reason or "asked for"
         else:
@@ -140,7 +185,13 @@ def raw_table(
     X: NDArray[Any] = np.empty((n, len(kept)), dtype=object if categories else np.float64)
     for position, place in enumerate(kept):
         X[:, position] = columns[place].values
-    return RawTable(X, tuple(kept), tuple(columns[place].kind for place in kept), tuple(notes))
+    return RawTable(
+        X,
+        tuple(kept),
+        tuple(columns[place].kind for place in kept),
+        tuple(notes),
+        tuple(columns[place].form for place in kept),
+    )
 
 
 def text_column(
@@ -148,37 +199,35 @@ def text_column(
     name: str,
     cells: Sequence[str],
     lines: Sequence[int],
-    kind: str | None = None,
+    kind: str | None,
+    notation: Notation,
 ) -> _Column:
     """A column of text as its kind, which is found if none is given."""
-    stripped = [cell.strip() for cell in cells]
-    missing = np.array([cell.lower() in MISSING for cell in stripped])
-    present = [cell for cell, gone in zip(stripped, missing.tolist(), strict=True) if not gone]
     if kind == "drop":
-        return _Column("drop", np.full(len(stripped), np.nan))
-    numbers = _numbers(present) if kind in (None, "number") else None
-    if numbers is not None:
-        return _Column("number", _spread(numbers, missing))
-    dates = _days(present) if kind in (None, "date") else None
-    if dates is not None:
-        return _Column("date", _spread(dates, missing))
-    if kind is None:
-        _refuse_doubtful(path, name, stripped, missing, lines)
-    if kind in (None, "category"):
-        values = np.array(stripped, dtype=object)
-        values[missing] = None
-        return _Column("category", values)
-    wanted, good = ("a number", _is_finite) if kind == "number" else ("a date", _is_date)
-    place = next(i for i, cell in enumerate(stripped) if not missing[i] and not good(cell))
-    hint = "write dates as 2026-01-31" if kind == "date" else "such a column was all numbers"
-    if kind == "number" and is_number(stripped[place]):
-        hint = "numbers must be finite"
-    fault = f"column {name!r} must contain {wanted}, got {stripped[place]!r}; {hint}"
-    raise bad(path, fault, line=lines[place])
+        return _Column("drop", np.full(len(cells), np.nan))
+    try:
+        found = read_text_column(
+            name,
+            cells,
+            missing=notation.missing,
+            decimal=notation.decimal,
+            date_format=notation.date_format,
+            kind=kind,
+        )
+    except CellError as error:
+        raise bad(path, str(error), line=lines[error.place]) from None
+    form = found.decimal or found.date_format or ""
+    return _Column(found.kind, found.values, form=form, note=found.note)
 
 
-def array_column(path: Path, name: str, values: Any, kind: str | None = None) -> _Column:
-    """A column of a Parquet file (a pyarrow array) as its kind."""
+def array_column(
+    path: Path, name: str, values: Any, kind: str | None, notation: Notation
+) -> _Column:
+    """A column of a Parquet file (a pyarrow array) as its kind.
+
+    Whole numbers beyond 2^53 are identifiers far more often than quantities, and as floats
+    different ones become equal: such a column is a category of exact numbers, with a note.
+    """
     import pyarrow.types as kinds
 
     stored = values.type
@@ -194,7 +243,7 @@ def array_column(path: Path, name: str, values: Any, kind: str | None = None) ->
         own, found = "number", _floats(values.cast("int8"))
     elif kinds.is_dictionary(stored) or kinds.is_string(stored) or kinds.is_large_string(stored):
         cells = ["" if value is None else str(value) for value in values.to_pylist()]
-        return text_column(path, name, cells, range(1, len(cells) + 1), kind)
+        return text_column(path, name, cells, range(1, len(cells) + 1), kind, notation)
     else:
         fault = (
             f"column {name!r} has type {stored}; only numbers, strings, booleans and dates are read"
@@ -202,13 +251,26 @@ def array_column(path: Path, name: str, values: Any, kind: str | None = None) ->
         raise bad(path, f"{fault}; leave it out with --columns {name}=drop")
     if np.isinf(found).any():
         raise bad(path, f"column {name!r} contains infinite numbers; numbers must be finite")
-    if kind in (None, own):
-        return _Column(own, found)
-    if kind == "category":
+    inexact = None if kinds.is_floating(stored) or own == "date" else _inexact(values, found)
+    if inexact is not None and kind == "number":
+        fault = f"column {name!r} contains {inexact}, which no float holds exactly"
+        raise bad(path, f"{fault}; read it as --columns {name}=category, or divide it first")
+    if kind == "category" or inexact is not None:
+        whole = kinds.is_integer(stored) or kinds.is_decimal(stored)
+        exact = values.to_pylist() if whole else found.tolist()
         shown = [
-            None if gone else _plain(v) for v, gone in zip(found, np.isnan(found), strict=True)
+            None if gone else _plain(value)
+            for value, gone in zip(exact, np.isnan(found), strict=True)
         ]
-        return _Column("category", np.array(shown, dtype=object))
+        note = None
+        if kind is None:
+            note = (
+                f"column {name!r} contains whole numbers beyond 2^53 such as {inexact}, which no "
+                "float holds exactly (identifiers?); they are kept as categories"
+            )
+        return _Column("category", np.array(shown, dtype=object), note=note)
+    if kind in (None, own):
+        return _Column(own, found, form="." if own == "number" else "iso")
     raise bad(path, f"column {name!r} contains {own}s of type {stored}, not {kind}s")
 
 
@@ -231,76 +293,10 @@ def asked_kinds(
     return [wanted.get(name) for name in names]
 
 
-def _refuse_doubtful(
-    path: Path,
-    name: str,
-    cells: Sequence[str],
-    missing: NDArray[np.bool_],
-    lines: Sequence[int],
-) -> None:
-    """Refuse what may be a column of numbers with a slip: read as categories, it would be lost."""
-    present = [place for place, gone in enumerate(missing.tolist()) if not gone]
-    others = [place for place in present if _numbers([cells[place]]) is None]
-    slips = [place for place in others if _python_number(cells[place])]  # 1_000, 1e999
-    mostly = len(present) >= 10 and len(others) <= SLIPS * len(present)
-    if slips or (others and mostly):
-        place = (slips or others)[0]
-        raise bad(
-            path,
-            f"column {name!r} must contain a number, got {cells[place]!r}; correct the cell, "
-            f"leave it empty, or set the kind of the column: --columns {name}=category",
-            line=lines[place],
-        )
-
-
-def _python_number(cell: str) -> bool:
-    """Whether Python reads a number there, though files mean something else or nothing finite."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     return np.array([value is None for value in values])
-
-
-def _spread(present: NDArray[np.float64], missing: NDArray[np.bool_]) -> NDArray[np.float64]:
-    values = np.full(len(missing), np.nan)
-    values[~missing] = present
-    return values
-
-
-def _numbers(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Finite numbers, or None if one of the cells is none."""
-    try:
-        values = np.array(list(map(float, cells)), dtype=np.float64)
-    except ValueError:
-        return None
-    plain = all(plain_digits(cell) for cell in cells)
-    return values if plain and np.isfinite(values).all() else None
-
-
-def _is_finite(cell: str) -> bool:
-    return _numbers([cell]) is not None
-
-
-def _is_date(cell: str) -> bool:
-    return _days([cell]) is not None
-
-
-def _days(cells: Sequence[str]) -> NDArray[np.float64] | None:
-    """Days since 1970, or None if one of the cells is no ISO date."""
-    if not all(_DATE.fullmatch(cell) for cell in cells):
-        return None
-    try:
-        moments = np.array([cell.rstrip("Z").replace(" ", "T") for cell in cells], "datetime64[s]")
-    except ValueError:  # the 31st of February
-        return None
-    return np.asarray(moments.astype(np.int64) / 86400.0)
 
 
 def _floats(values: Any) -> NDArray[np.float64]:
@@ -308,5 +304,15 @@ def _floats(values: Any) -> NDArray[np.float64]:
     return np.asarray(values.cast("float64", safe=False).to_numpy(), dtype=np.float64)
 
 
-def _plain(value: float) -> str:
+def _inexact(values: Any, floats: NDArray[np.float64]) -> str | None:
+    """The first whole number of a pyarrow array that no float holds; None if there is none."""
+    for place in np.flatnonzero(np.abs(floats) >= EXACT).tolist():
+        exact = values[place].as_py()
+        if exact == int(exact) and int(floats[place]) != exact:
+            return str(exact)
+    return None
+
+
+def _plain(value: Any) -> str:
+    """A number as it is written: whole ones without a point."""
     return str(int(value)) if value == int(value) else repr(float(value))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
 from consistruct._validation import read_integer
+from consistruct.learning.encoding.missing import is_missing_truth
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -19,6 +20,7 @@ from consistruct.learning.files.data.base import (
     bad,
     check_features,
     check_finite,
+    check_gaps,
     kind_of,
     numbers_or_names,
     plain_digits,
@@ -65,6 +67,17 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
         )
     X, zero_based = _matrix(path, data, indices, indptr, lines, request.like)
     groups = np.array(queries, dtype=np.int64) if queries else None
+    if request.with_target:
+        gaps = [bool(field) and is_missing_truth(field, request.missing) for field in fields]
+        check_gaps(
+            path, [(n, "label") for n, gap in zip(lines, gaps, strict=True) if gap], "line", request
+        )
+        kept = np.flatnonzero(~np.array(gaps))
+        if not len(kept):
+            raise bad(path, "the file has no examples")
+        if len(kept) < len(gaps):
+            X, groups = X[kept], None if groups is None else groups[kept]
+            fields, lines = [fields[i] for i in kept], array("q", [lines[i] for i in kept])
     y, label_names = _labels(path, fields, lines, request)
     layout = request.like or Layout(
         "svmlight",

@@ -15,29 +15,38 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
 from consistruct.exceptions import DataFileError
+from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.text_columns import (
+    loses_digits,
+)
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
     Request,
     bad,
     check_finite,
+    check_gaps,
     is_number,
     kind_of,
     numbers_or_names,
     plain_digits,
     safe_integers,
     truth_column,
+    word_array,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
 from consistruct.learning.files.data.raw import (
     RawTable,
     array_column,
     asked_kinds,
+    notations,
     raw_table,
     text_column,
 )
 
-__all__ = ["read_csv", "read_parquet", "read_tsv"]
+__all__ = ["decoded_bytes", "missing_rows", "read_csv", "read_parquet", "read_tsv"]
+
+BATCH_ROWS = 2**16  # of a Parquet file that are decoded before the budget is looked at again
 
 
 def read_csv(path: Path, request: Request, *, delimiter: str = ",") -> DataSet:
@@ -47,7 +56,8 @@ def read_csv(path: Path, request: Request, *, delimiter: str = ",") -> DataSet:
     say. The first line is a header unless all of its cells are numbers.
     """
     try:
-        if not request.columns and (request.like is None or request.like.kinds is None):
+        like = request.like
+        if not request.notation and (like is None or (like.kinds is None and not like.missing)):
             with path.open(newline="", encoding="utf-8-sig") as file:
                 found = _parse_csv(
                     path, csv.reader(file, delimiter=delimiter, strict=True), request
@@ -78,26 +88,34 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
         values, lines = array("d"), array("q")
         truths: list[list[str]] = [[] for _ in columns.target]
         groups: list[str] = []
+        gaps: list[tuple[int, str]] = []
         rows = _rows(path, reader, width, first if names is None else None)
         for line, row in rows:
+            empty = [
+                _name(names, place)
+                for place in columns.target
+                if is_missing_truth(row[place], request.missing)
+            ]
+            if empty:
+                gaps.append((line, empty[0]))
+                continue
             cells = pick(row)
             try:
                 values.extend(map(float, cells))
-                plain = plain_digits("".join(cells))
+                # identifiers beyond 2^53 are kept by text only
+                plain = plain_digits("".join(cells)) and not any(map(loses_digits, cells))
             except ValueError:
                 plain = False
             if not plain:
                 return None
             for column, position in zip(truths, columns.target, strict=True):
-                if not row[position].strip():
-                    fault = f"the target {_name(names, position)} is empty; drop the line"
-                    raise bad(path, fault, line=line)
                 column.append(row[position])
             if columns.groups is not None:
                 groups.append(row[columns.groups])
             lines.append(line)
     except csv.Error as error:
         raise bad(path, f"not a CSV table ({error})", line=reader.line_num) from None
+    check_gaps(path, gaps, "line", request)
     if not lines:
         raise bad(path, "there is no line of data below the header")
     X = np.frombuffer(values, dtype=np.float64).reshape(len(lines), len(columns.features)).copy()
@@ -141,23 +159,28 @@ def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
         rows = list(_rows(path, reader, width, first if names is None else None))
     except csv.Error as error:
         raise bad(path, f"not a CSV table ({error})", line=reader.line_num) from None
+    places = columns.target
+    empty = [
+        next((_name(names, at) for at in places if is_missing_truth(row[at], request.missing)), "")
+        for _, row in rows
+    ]
+    gaps = [(line, name) for (line, _), name in zip(rows, empty, strict=True) if name]
+    check_gaps(path, gaps, "line", request)
+    rows = [row for row, name in zip(rows, empty, strict=True) if not name]
     if not rows:
         raise bad(path, "there is no line of data below the header")
     lines = [line for line, _ in rows]
     cells = [[row[place] for _, row in rows] for place in range(width)]
-    for place in columns.target:
-        empty = next((i for i, cell in enumerate(cells[place]) if not cell.strip()), None)
-        if empty is not None:
-            fault = f"the target {_name(names, place)} is empty; drop the line"
-            raise bad(path, fault, line=lines[empty])
     features = [_name(names, place) for place in columns.features]
     kinds = asked_kinds(path, features, request.columns, request.like)
     table = raw_table(
         path,
         features,
         [
-            text_column(path, name, cells[place], lines, kind)
-            for name, place, kind in zip(features, columns.features, kinds, strict=True)
+            text_column(path, name, cells[place], lines, kind, notation)
+            for name, place, kind, notation in zip(
+                features, columns.features, kinds, notations(request, kinds), strict=True
+            )
         ],
         asked=kinds,
         like=request.like,
@@ -183,7 +206,9 @@ def _raw_data(
     found = _table(kind, table.X, truths, groups, names, kept, request)
     if request.like is not None:
         return replace(found, columns=table.notes)
-    layout = replace(found.layout, kinds=table.kinds)
+    layout = replace(
+        found.layout, kinds=table.kinds, formats=table.formats, missing=request.missing
+    )
     return replace(found, layout=layout, columns=table.notes)
 
 
@@ -230,16 +255,26 @@ def read_parquet(path: Path, request: Request) -> DataSet:
             f"{path}: Parquet needs pyarrow; install it with: pip install 'consistruct[io]'"
         ) from None
     try:
-        file = pyarrow.parquet.ParquetFile(path)
+        schema = pyarrow.parquet.read_schema(path)
+        # words that repeat stay a dictionary: decoded, a kilobyte of them can take gigabytes
+        words = [
+            field.name
+            for field in schema
+            if pyarrow.types.is_string(field.type) or pyarrow.types.is_large_string(field.type)
+        ]
+        file = pyarrow.parquet.ParquetFile(path, read_dictionary=words)
         names = [str(name) for name in file.schema_arrow.names]
         columns = choose_columns(path, names, len(names), request)
         _check_size(path, file.metadata.num_rows, len(names))
         wanted = [*columns.features, *columns.target]
         if columns.groups is not None:
             wanted.append(columns.groups)
-        table = file.read(columns=[names[place] for place in wanted])
+        for place in wanted:
+            _check_type(path, names[place], schema.field(place))
+        table = _within_budget(path, file, [names[place] for place in wanted])
     except (pyarrow.ArrowException, OSError) as error:
         raise bad(path, f"not a Parquet file ({str(error).splitlines()[0]})") from None
+    table = _with_truths(path, table, [names[place] for place in columns.target], request)
     if table.num_rows == 0:
         raise bad(path, "there are no rows")
     features = [names[place] for place in columns.features]
@@ -248,8 +283,8 @@ def read_parquet(path: Path, request: Request) -> DataSet:
         path,
         features,
         [
-            array_column(path, name, table.column(name), kind)
-            for name, kind in zip(features, kinds, strict=True)
+            array_column(path, name, table.column(name), kind, notation)
+            for name, kind, notation in zip(features, kinds, notations(request, kinds), strict=True)
         ],
         asked=kinds,
         like=request.like,
@@ -272,6 +307,76 @@ def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
         raise bad(path, f"{fault}, but at most {budget} are read from a file of this size")
 
 
+def _check_type(path: Path, name: str, field: Any) -> None:
+    """Refuse what is no column of cells before it is read: lists may inflate to any size."""
+    import pyarrow.types as kinds
+
+    kind = field.type
+    noted = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode(errors="replace")
+    stored_as = getattr(kind, "extension_name", noted)  # where pandas has been imported
+    if stored_as.startswith("pandas."):  # a period would be read as its number since 1970
+        fault = f"column {name!r} has the type {stored_as}; convert it to dates or words first"
+        raise bad(path, f"{fault}, or leave it out with --ignore {name}")
+    if kinds.is_nested(kind):
+        fault = f"column {name!r} has type {kind}; only numbers, strings, booleans and dates are"
+        raise bad(path, f"{fault} read; leave it out with --ignore {name}")
+
+
+def _within_budget(path: Path, file: Any, names: list[str]) -> Any:
+    """Read the columns batch by batch, up to the memory that a file of this size may take."""
+    import pyarrow
+
+    budget, size, batches = FILES.inflated(path.stat().st_size), 0, []
+    for batch in file.iter_batches(columns=names, batch_size=BATCH_ROWS):
+        size += sum(map(decoded_bytes, batch.columns))
+        if size > budget:
+            fault = f"its columns would take more than {budget} bytes of memory"
+            raise bad(path, f"{fault}, the most that is read from a file of this size")
+        batches.append(batch)
+    empty = pyarrow.schema([file.schema_arrow.field(name) for name in names])
+    return pyarrow.Table.from_batches(batches, schema=batches[0].schema if batches else empty)
+
+
+def decoded_bytes(column: Any) -> int:
+    """Bytes of a column whose words are written out in each row."""
+    import pyarrow.compute
+    import pyarrow.types as kinds
+
+    if not kinds.is_dictionary(column.type):
+        return int(column.nbytes)
+    if not len(column.dictionary) or not kinds.is_string(column.type.value_type):
+        return 8 * len(column)
+    lengths = pyarrow.compute.binary_length(column.dictionary).fill_null(0).to_numpy()
+    rows = column.indices.drop_null().to_numpy()
+    return 8 * len(column) + int(lengths[rows].sum(dtype=np.int64))
+
+
+def _with_truths(path: Path, table: Any, targets: list[str], request: Request) -> Any:
+    """The rows whose truths are all there; others are refused unless they are to be dropped."""
+    kept = np.ones(table.num_rows, dtype=bool)
+    for name in targets:
+        chunks = table.column(name).chunks
+        gone = np.concatenate(
+            [np.zeros(0, bool), *(missing_rows(chunk, request.missing) for chunk in chunks)]
+        )
+        check_gaps(path, [(row + 1, name) for row in np.flatnonzero(gone).tolist()], "row", request)
+        kept &= ~gone
+    return table if kept.all() else table.filter(kept)
+
+
+def missing_rows(column: Any, missing: tuple[str, ...] = ()) -> NDArray[np.bool_]:
+    """Which truths of a pyarrow array are missing: null, NaN, or words that say so."""
+    import pyarrow.types as kinds
+
+    if kinds.is_string(column.type) or kinds.is_large_string(column.type):
+        column = column.dictionary_encode()
+    if kinds.is_dictionary(column.type):
+        words = column.dictionary.to_pylist()
+        gone = np.array([is_missing_truth(word, missing) for word in words] + [True], dtype=bool)
+        return gone[column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)]
+    return np.asarray(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
+
+
 def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:
     import pyarrow.types as kinds
 
@@ -284,7 +389,7 @@ def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:
         check_finite(path, values[:, None], [name])
         return values
     if kinds.is_dictionary(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
-        return np.array([str(value) for value in column.to_pylist()], dtype=np.str_)
+        return word_array(path, [str(value) for value in column.to_pylist()])
     raise bad(path, f"column {name!r} has type {kind}; classes are integers, numbers or strings")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from consistruct._threads import Run, crew
 from consistruct.learning.models.boosting._kernels import (
     add_trees,
     best_split,
@@ -211,12 +211,12 @@ def grow(
     tops = table.codes.max(axis=1).astype(np.int64)
     done = 0
     drawing = _Drawing(rows.weight, min(settings.row_share, settings.most_rows / n))
-    with ThreadPoolExecutor(settings.n_jobs) as pool:
+    with crew(settings.n_jobs) as run:
         for done in range(1, rounds + 1):
             tree = slice(done - 1, done)
             rows.gradients(scores, down, bend)
             leaves[:] = 0
-            found = _splits(table, tops, down, drawing, settings, rng, pool)
+            found = _splits(table, tops, down, drawing, settings, rng, run)
             for level, (column, cut) in enumerate(found):
                 columns[tree, level], cuts[tree, level] = column, cut
                 descend(table.codes[column], bool(table.categorical[column]), cut, leaves)
@@ -296,7 +296,7 @@ def _splits(
     drawing: _Drawing,
     settings: Settings,
     rng: np.random.Generator,
-    pool: ThreadPoolExecutor,
+    run: Run,
 ) -> Iterator[tuple[int, int]]:
     """(column, cut) of each level, found on some rows and some columns."""
     d = len(table.codes)
@@ -324,7 +324,7 @@ def _splits(
         if threads == 1:
             _, column, cut = search(tried)
         else:  # the first of equal ones, as for a single thread
-            each = pool.map(search, np.array_split(tried, threads))
+            each = run(search, np.array_split(tried, threads))
             _, column, cut = max(each, key=lambda one: one[0])
         if column < 0:
             return

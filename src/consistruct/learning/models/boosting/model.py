@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.special import softmax
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._threads import workers
 from consistruct._validation import check_count, check_jobs, check_number, to_dense
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.boosting.bins import MOST_BINS, Bins
@@ -201,7 +201,7 @@ class Boosting(TargetModel):
             self.row_share,
             self.most_rows,
             self.column_share,
-            effective_n_jobs(self.n_jobs),
+            workers(self.n_jobs),
         )
 
     def _prepare(self, X: Any) -> tuple[FloatArray, list[int]]:
@@ -250,7 +250,7 @@ class Boosting(TargetModel):
     def expected(self, X: Any) -> FloatArray:
         check_is_fitted(self, "trees_")
         codes = self.bins_.codes(self._numbers(X))
-        scores = self.trees_.scores(codes, self.bins_.categorical, effective_n_jobs(self.n_jobs))
+        scores = self.trees_.scores(codes, self.bins_.categorical, workers(self.n_jobs))
         if self.coordinates_ is not None:
             return self.coordinates_.back(scores)
         found = np.zeros((len(scores), self.statistic_.width))

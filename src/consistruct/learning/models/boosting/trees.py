@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from consistruct._members import ArrayField
+from consistruct._threads import crew
 from consistruct.learning.models.boosting._kernels import add_trees
 from consistruct.protocols import FloatArray, IntArray
 
@@ -64,8 +64,9 @@ class Trees:
             end = min(start + CHUNK_ROWS, n)
             add_trees(codes, categorical, self.columns, self.cuts, self.values, found, start, end)
 
-        with ThreadPoolExecutor(n_jobs) as pool:
-            list(pool.map(add, range(0, n, CHUNK_ROWS)))
+        starts = range(0, n, CHUNK_ROWS)
+        with crew(min(n_jobs, len(starts))) as run:
+            list(run(add, starts))
         return found
 
     def part(self, first: int, last: int) -> Trees:

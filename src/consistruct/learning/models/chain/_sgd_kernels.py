@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct._compile import compiled
-from consistruct.decoding._chain_kernels import exponentiate_edges, workspace
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures._chain_kernels import exponentiate_edges, workspace
 from consistruct.surrogates.chain._kernels import (
     LOG,
     SOFTMAX_MARGIN,

@@ -12,13 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.decoding import ChainScores, boundary_scores
 from consistruct.learning.encoding.tags import scheme_transitions
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import ChainScores, boundary_scores
 
 __all__ = [
     "ChainWeights",
-    "refuse_broken_constraints",
+    "broken_constraint",
+    "mask_of_training",
     "refuse_too_many_weights",
     "transition_mask",
 ]
@@ -162,7 +163,14 @@ def transition_mask(
     state = {tag: number for number, tag in enumerate(tags)}
     if scheme is not None:
         mask.edges, mask.start, mask.end = scheme_transitions(tags, scheme)
-    for before, after in forbidden or ():
+    for pair in forbidden if isinstance(forbidden, Iterable) else filter(None, [forbidden]):
+        try:
+            before, after = (None,) if isinstance(pair, str) else pair  # "ab" is no pair of tags
+        except (TypeError, ValueError):
+            raise ValueError(
+                "forbidden_transitions must be pairs of tags such as ('B-NP', 'I-VP'), got "
+                f"{pair!r}"
+            ) from None
         for tag in (before, after):
             if tag not in state:
                 raise ValueError(
@@ -172,13 +180,36 @@ def transition_mask(
     return mask
 
 
-def refuse_broken_constraints(
+def mask_of_training(
+    tags: Sequence[Any],
+    scheme: str | None,
+    forbidden: Iterable[tuple[Any, Any]] | None,
+    states: IntArray,  # (N,)
+    offsets: IntArray,  # (n + 1,)
+) -> ChainWeights:
+    """The mask of a scheme, which the true sequences must keep: others have scores −inf for ever.
+
+    "bio" is either of its variants. Where there is a chunk at all, no sequence follows both: its
+    first tag is B-X in the one and I-X in the other.
+    """
+    mask = transition_mask(tags, scheme, forbidden)
+    fault = broken_constraint(mask, states, offsets, tags)
+    if fault is not None and scheme == "bio":
+        variant = transition_mask(tags, "iob1", forbidden)
+        if broken_constraint(variant, states, offsets, tags) is None:
+            return variant
+    if fault is not None:
+        raise ValueError(fault)
+    return mask
+
+
+def broken_constraint(
     mask: ChainWeights,
     states: IntArray,  # (N,)
     offsets: IntArray,  # (n + 1,)
     tags: Sequence[Any],
-) -> None:
-    """Raise if a true sequence uses what is forbidden: its score would be −inf for ever."""
+) -> str | None:
+    """What a true sequence uses although it is forbidden; None if nothing."""
     inner = np.ones(len(states), dtype=np.bool_)
     inner[offsets[:-1]] = False
     positions = np.flatnonzero(inner)
@@ -186,7 +217,7 @@ def refuse_broken_constraints(
     if broken.any():
         position = int(positions[np.argmax(broken)])
         row = int(np.searchsorted(offsets, position, side="right")) - 1
-        raise ValueError(
+        return (
             f"sequence {row} contains the forbidden transition {tags[states[position - 1]]!r} -> "
             f"{tags[states[position]]!r}; allow it or correct the tags"
         )
@@ -197,7 +228,8 @@ def refuse_broken_constraints(
         broken = np.isneginf(values[states[ends]])
         if broken.any():
             row = int(np.argmax(broken))
-            raise ValueError(
+            return (
                 f"sequence {row} must not {name} with the tag {tags[states[ends[row]]]!r}; omit "
                 "tag_scheme, or correct the tags"
             )
+    return None

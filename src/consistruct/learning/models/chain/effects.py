@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct.decoding import ChainScores
 from consistruct.protocols import FloatArray
+from consistruct.structures import ChainScores
 
 __all__ = ["token_effects"]
 

@@ -7,14 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from consistruct.decoding import Viterbi
-from consistruct.labels import Ragged
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
+from consistruct.structures import Ragged, viterbi
 from consistruct.surrogates.chain import ChainSurrogate
 
-__all__ = ["FEWEST_SEQUENCES", "choose_penalty", "held_out_risk", "token_error"]
+__all__ = [
+    "FEWEST_SEQUENCES",
+    "STRENGTHS",
+    "choose_penalty",
+    "held_out_risk",
+    "search_epochs",
+    "token_error",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +30,13 @@ FEWEST_SEQUENCES = 100  # fewer rank nothing
 SEARCH_SEQUENCES = 2000
 SEARCH_EPOCHS = 5
 HELD_OUT = 0.25
+
+
+def search_epochs(n: int) -> float:
+    """What `choose_penalty` takes, in epochs over all of n sequences."""
+    if n < FEWEST_SEQUENCES:
+        return 0.0
+    return len(STRENGTHS) * SEARCH_EPOCHS * min(1.0, SEARCH_SEQUENCES / n)
 
 
 def choose_penalty(
@@ -77,5 +90,5 @@ def token_error(weights: ChainWeights, data: TrainingSet) -> float:
     tokens = data.tokens
     phi = data.features(tokens.features, tokens.offsets)
     scores = weights.scores(phi, tokens.offsets)
-    states = Viterbi(None, weights.n_states).decode_packed(scores).values
+    states = viterbi(scores).values
     return float((states != data.states).mean())

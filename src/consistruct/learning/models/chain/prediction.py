@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct.decoding import ChainScores, Viterbi, chain_marginals
 from consistruct.exceptions import CapabilityError
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
     FeatureHash,
@@ -25,6 +23,7 @@ from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.effects import token_effects
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import ChainScores, Ragged, chain_marginals, viterbi
 from consistruct.surrogates import chain_surrogate
 
 __all__ = ["ChainPredictor"]
@@ -71,17 +70,21 @@ class ChainPredictor(TargetModel):
                 f"surrogate={self.surrogate!r} only ranks sequences; use 'log' or 'quadratic'",
             )
         tokens = self._encode(X, fit=False)
-        estimates = np.zeros((tokens.n_tokens, self.statistic_.width))
-        begin = 0
-        for scores in self._score_chunks(tokens, self.weights_):
-            stop = begin + len(scores.unary)
-            if self.surrogate == "log":
-                part = chain_marginals(scores).unary
-            else:
-                part = token_effects(scores) + 1.0 / len(self.states_)
-            estimates[begin:stop, self.states_] = part
-            begin = stop
-        return Ragged(estimates, tokens.offsets)
+        found = [self._estimates(scores) for scores in self._score_chunks(tokens, self.weights_)]
+        return Ragged(np.concatenate(found), tokens.offsets)
+
+    def _estimates(self, scores: ChainScores) -> FloatArray:
+        """E[one-hot tag] of tokens with these scores, (N, width)."""
+        estimates = np.zeros((len(scores.unary), self.statistic_.width))
+        if self.surrogate == "log":
+            estimates[:, self.states_] = chain_marginals(scores).unary
+        else:
+            estimates[:, self.states_] = token_effects(scores) + 1.0 / len(self.states_)
+        return estimates
+
+    def _decoded(self, scores: ChainScores) -> IntArray:
+        """Codes of the tags of largest score."""
+        return self.states_[viterbi(scores).values]
 
     @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def marginals(self, X: PackedTokens | NamedTokens) -> Ragged:
@@ -94,12 +97,8 @@ class ChainPredictor(TargetModel):
             codes: Ragged = self.statistic_.decode(self.expected(X))
             return codes
         tokens = self._encode(X, fit=False)
-        decoder = Viterbi(None, len(self.states_))
-        found = [
-            decoder.decode_packed(scores).values
-            for scores in self._score_chunks(tokens, self._allowed())
-        ]
-        return Ragged(self.states_[np.concatenate(found)], tokens.offsets)
+        found = [self._decoded(scores) for scores in self._score_chunks(tokens, self._allowed())]
+        return Ragged(np.concatenate(found), tokens.offsets)
 
     def scores(self, X: PackedTokens | NamedTokens) -> ChainScores:
         """θ: unary scores (N, s), boundary scores included, transitions and offsets.
@@ -113,7 +112,11 @@ class ChainPredictor(TargetModel):
     def _allowed(self) -> ChainWeights:
         """The weights with −inf for what is forbidden (the quadratic surrogate learns without)."""
         check_is_fitted(self, "weights_")
-        return self.weights_.forbid(self.mask_.edges, self.mask_.start, self.mask_.end)
+        return self.weights_.forbid(*self._forbidden())
+
+    def _forbidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """−inf for transitions, first and last tags that never happen, else 0."""
+        return self.mask_.edges, self.mask_.start, self.mask_.end
 
     def _score_chunks(self, tokens: PackedTokens, weights: ChainWeights) -> Iterator[ChainScores]:
         for first, last in tokens.runs(weights.tokens_at_once):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged
 from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = ["ChainRisk", "minimise"]

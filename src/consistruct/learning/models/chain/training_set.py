@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ import joblib
 import numpy as np
 
 from consistruct._validation import check_number
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
+from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import ChainScores, Ragged
 
 __all__ = ["TrainingSet", "fit_identity", "hold_out"]
 
@@ -43,6 +45,13 @@ class TrainingSet:
         return TrainingSet(
             self.tokens.take(rows), states, self.weights[rows], self.token_map, self.cached
         )
+
+    def scores(self, weights: ChainWeights) -> Iterator[ChainScores]:
+        """θ by these weights, for runs of whole sequences."""
+        for first, last in self.tokens.runs(weights.tokens_at_once):
+            begin, stop = self.tokens.offsets[first], self.tokens.offsets[last]
+            offsets = self.tokens.offsets[first : last + 1] - begin
+            yield weights.scores(self.features(self.tokens.features[begin:stop], offsets), offsets)
 
     def mean_square_norm(self) -> float:
         """mean‖φ(x_t)‖² over the tokens of at most a thousand sequences."""

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_count, refuse_idle, to_dense
-from consistruct.decoding.oracles import counted_calls
+from consistruct._clock import Deadline, duration
+from consistruct._threads import at_most
+from consistruct._validation import check_count, check_number, refuse_idle, to_dense
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import (
@@ -18,11 +19,13 @@ from consistruct.learning.models.costs.search import (
     MOST_ROWS,
     Search,
     one_entry,
+    skipped_entry,
 )
 from consistruct.learning.models.costs.tuning import tuned
-from consistruct.learning.models.features.feature_maps import FeatureMap, one_thread_if
+from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
+from consistruct.structures import counted_calls
 from consistruct.surrogates import make_surrogate
 
 __all__ = ["Costs"]
@@ -31,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 KINDS = ("linear", "kernel", "log")
 POWERS = (0.0, 1.0, 2.0)
+FEWEST_PILOT = 20  # rows of a comparison that is only timed
 
 
 class Costs(TargetModel):
@@ -64,6 +68,9 @@ class Costs(TargetModel):
     surrogate : str or surrogate, optional
         Fine-tune the chosen linear or kernel fit by a surrogate that calls the oracle at every
         step, from the closed form on: "spo-plus", "perturbed-fenchel-young".
+    time_limit : float, optional
+        Seconds that the comparison may take: after the first of `models` those are tried that, by
+        fits on parts of the rows, end in time. What was not stands in `portfolio_`.
     n_epochs : int
         Passes of the fine-tuning over the rows, each one call of the oracle per row or more.
 
@@ -82,7 +89,7 @@ class Costs(TargetModel):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 3))
     >>> C = np.exp(X @ rng.normal(size=(3, 12)) / 3) * rng.uniform(0.5, 1.5, (200, 12))
-    >>> loss = cs.losses.Decision(cs.oracles.GridPath(3, 3))
+    >>> loss = cs.losses.Decision(cs.structures.GridPath(3, 3))
     >>> model = cs.StructuredPredictor(loss, cs.models.Costs(), random_state=0).fit(X, C)
     >>> float(model.predict(X[:1]).sum())  # four steps
     4.0
@@ -103,6 +110,7 @@ class Costs(TargetModel):
         regret_rows: int | None = None,
         surrogate: Any = None,
         n_epochs: int = 20,
+        time_limit: float | None = None,
     ) -> None:
         self.models = models
         self.powers = powers
@@ -110,6 +118,7 @@ class Costs(TargetModel):
         self.regret_rows = regret_rows
         self.surrogate = surrogate
         self.n_epochs = n_epochs
+        self.time_limit = time_limit
 
     # --- fitting ---
 
@@ -124,9 +133,16 @@ class Costs(TargetModel):
         rng: np.random.Generator,
     ) -> Self:
         kinds, powers = self._checked(statistic)
+        deadline = Deadline(self.time_limit)
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        with counted_calls() as calls, one_thread_if(X.shape[0] <= MANY_ROWS):
+        with counted_calls() as calls, at_most(1 if X.shape[0] <= MANY_ROWS else None):
+            late: list[Any] = []
+            if self.time_limit is not None:
+                kinds, late = self._in_time(
+                    X, truths, statistic, weight, groups, kinds, powers, deadline
+                )
             self._choose(X, truths, statistic, weight, groups, kinds, powers, rng)
+            self.portfolio_ += [skipped_entry(kind, self.time_limit) for kind in late]
         self.statistic_ = statistic
         self.n_oracle_calls_ = calls.n
         return self
@@ -146,7 +162,10 @@ class Costs(TargetModel):
                 f"models must be 'auto' or a list of 'linear', 'kernel', 'log' and models such "
                 f"as Regressor(forest), got {self.models!r}"
             )
-        powers = [float(power) for power in self.powers]
+        try:
+            powers = [float(power) for power in self.powers]
+        except (TypeError, ValueError, OverflowError):  # no list, or words in it
+            powers = []
         if not powers or not all(0.0 <= power <= 4.0 for power in powers):
             raise ValueError(f"powers must be numbers between 0 and 4, got {self.powers!r}")
         if self.n_landmarks is not None:
@@ -154,6 +173,8 @@ class Costs(TargetModel):
         if self.regret_rows is not None:
             check_count(self.regret_rows, "regret_rows", minimum=0)
         check_count(self.n_epochs, "n_epochs")
+        if self.time_limit is not None:
+            check_number(self.time_limit, "time_limit", low=0.0)
         refuse_idle(self, "surrogate", self.surrogate is not None, ("n_epochs",))
         if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
             raise ValueError(
@@ -200,6 +221,38 @@ class Costs(TargetModel):
         logger.info(
             "costs: %s, power %g, %d finalists", trial.name, trial.power, len(search.trials)
         )
+
+    def _in_time(
+        self,
+        X: Any,
+        truths: FloatArray,
+        statistic: Statistic,
+        weight: FloatArray,
+        groups: Any,
+        kinds: Sequence[Any],
+        powers: Sequence[float],
+        deadline: Deadline,
+    ) -> tuple[list[Any], list[Any]]:
+        """The models whose comparison ends in time, by comparisons on parts; and the others."""
+        n = X.shape[0]
+        tried, late, ahead = [kinds[0]], [], 0.0
+        for place, kind in enumerate(kinds):
+
+            def compare(share: float, kind: Any = kind) -> None:
+                rng = np.random.default_rng(0)
+                rows = np.sort(rng.choice(n, max(FEWEST_PILOT, round(share * n)), replace=False))
+                Search(
+                    X, truths, statistic, weight, groups, rows, self.n_landmarks,
+                    self.regret_rows, rng,
+                ).finalists([kind], powers)  # fmt: skip
+
+            time = None if n <= FEWEST_PILOT else duration(compare, deadline.before(ahead))
+            if time is not None and (place == 0 or deadline.allows(ahead + time.of(1.0))):
+                ahead += time.of(1.0)
+                tried += [kind] * (place > 0)
+            elif place > 0:
+                late.append(kind)
+        return tried, late
 
     def _tune(
         self,

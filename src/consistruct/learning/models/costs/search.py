@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import clone
 
 from consistruct._validation import to_dense
-from consistruct.decoding.oracles import counted_calls
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.costs.candidates import (
@@ -37,8 +36,9 @@ from consistruct.learning.models.features.feature_maps import FeatureMap, Scalin
 from consistruct.learning.selection.cross_fitting import cross_fit
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import counted_calls
 
-__all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry"]
+__all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry", "skipped_entry"]
 
 # judged by regret: with a compiled oracle, and with any other, where regrets are but a veto
 FAST_ROWS, SLOW_ROWS = 600, 32
@@ -297,4 +297,17 @@ def one_entry(trial: Trial, chosen: bool) -> dict[str, Any]:
         "task_loss": trial.regret,
         "seconds": trial.seconds,
         "oracle_calls": trial.calls,
+    }
+
+
+def skipped_entry(kind: Any, limit: float | None) -> dict[str, Any]:
+    """What `portfolio_` shows of models that time did not allow."""
+    return {
+        "name": kind if isinstance(kind, str) else type(kind).__name__,
+        "status": f"time_limit of {limit} s would be exceeded",
+        "weight": 0.0,
+        "criterion": None,
+        "task_loss": None,
+        "seconds": 0.0,
+        "oracle_calls": 0,
     }

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
+from consistruct._threads import each
 from consistruct._validation import is_sparse, to_dense
 from consistruct.learning.models.features.approximations import (
     KernelCentres,
@@ -32,7 +32,6 @@ from consistruct.learning.models.features.feature_maps import (
     dense_rows,
     distances,
     median_bandwidth,
-    one_thread_if,
     transformer_features,
 )
 from consistruct.learning.models.ridge.selection import LOSS_SLACK
@@ -321,17 +320,14 @@ def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: 
     """Risks of every candidate; those with the same distances stand together."""
 
     def judge(kernel: Kernel, known: FloatArray) -> Risks:
-        with one_thread_if(n_jobs != 1):
-            return trial.risks(SampleKernel(kernel, known))
+        return trial.risks(SampleKernel(kernel, known))
 
     found: list[Risks] = []
     for (name, _), group in itertools.groupby(candidates, lambda pair: (pair[0].name, id(pair[1]))):
         pairs = list(group)
         inputs = pairs[0][1](trial.rows)
         known = distances(name, inputs, dense_rows(inputs))
-        found += Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(judge)(kernel, known) for kernel, _ in pairs
-        )
+        found += each(judge, [(kernel, known) for kernel, _ in pairs], n_jobs, threads=True)
     return found
 
 

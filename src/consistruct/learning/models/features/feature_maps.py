@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,9 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
-from threadpoolctl import ThreadpoolController
 
 from consistruct._members import Member
+from consistruct._threads import at_most
 from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
 from consistruct.learning.encoding.kinds import column_units
 from consistruct.protocols import FloatArray
@@ -43,7 +41,6 @@ __all__ = [
     "dense_rows",
     "distances",
     "median_bandwidth",
-    "one_thread_if",
     "refuse_idle_features",
     "squared_norms",
     "symmetric_eigen",
@@ -166,25 +163,9 @@ def symmetric_eigen(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     moderate sizes threads gain little, and on a busy machine waiting for each other costs them a
     multiple of the work itself.
     """
-    with one_thread_if(len(matrix) in SINGLE_THREAD_SIZES):
+    with at_most(1 if len(matrix) in SINGLE_THREAD_SIZES else None):
         values, vectors = scipy.linalg.eigh(matrix, driver="evd", overwrite_a=True)
     return values, vectors
-
-
-@contextmanager
-def one_thread_if(small: bool) -> Iterator[None]:
-    """Products and decompositions of the body by one thread, where threads would only wait."""
-    if not small:
-        yield
-        return
-    with _libraries().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The BLAS libraries of this process; looking for them takes longer than a small problem."""
-    return ThreadpoolController()
 
 
 # --- maps ---

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import item_targets
 from consistruct.learning.encoding.queries import centred
 from consistruct.learning.models.items.query_ridge import QueryProblem
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import Ragged
 
 __all__ = ["ItemLearner", "ItemScores", "TrainingQueries", "entry", "training_queries"]
 
@@ -67,7 +67,7 @@ class TrainingQueries:
         return replace(self, problem=replace(self.problem, targets=targets))
 
     def _grade_targets(self) -> FloatArray:
-        """Centred grades times the factor that brings them closest to the targets, (N,)."""
+        """Centered grades times the factor that brings them closest to the targets, (N,)."""
         problem = self.problem
         grades = centred(self.grades.values.astype(np.float64), problem.offsets)
         norm = float(problem.item_weight @ grades**2)

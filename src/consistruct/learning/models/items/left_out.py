@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from consistruct._threads import at_most
+from consistruct._threads import each
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.encoding.queries import centred, orders_of_scores, rows_of
 from consistruct.learning.encoding.rankings import Queries
@@ -94,16 +93,13 @@ def cross_fit_scores(
     stages: tuple[int, ...] = getattr(learner, "stages", ())
 
     def estimate(fold: Fold, seed: int) -> tuple[Any, FloatArray]:
-        with at_most(1 if n_jobs not in (None, 1) else None):
-            fitted: Any = learner.fit(queries.take(fold[0]), np.random.default_rng(seed))
-            left = queries.take(fold[1]).problem
-            if stages:
-                return fitted, fitted.after(stages, left.items)
-            return fitted, fitted.scores(left.items, left.offsets)[:, None]
+        fitted: Any = learner.fit(queries.take(fold[0]), np.random.default_rng(seed))
+        left = queries.take(fold[1]).problem
+        if stages:
+            return fitted, fitted.after(stages, left.items)
+        return fitted, fitted.scores(left.items, left.offsets)[:, None]
 
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(estimate)(fold, int(seed)) for fold, seed in zip(parts, seeds, strict=True)
-    )
+    found = each(estimate, zip(parts, seeds.tolist(), strict=True), n_jobs, threads=True)
     fitted = [model for model, _ in found]
     seen, values = _joined(
         queries.problem.offsets, [left for _, left in parts], [scores for _, scores in found]

@@ -11,7 +11,6 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_number, is_sparse, refuse_idle
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import LeftOut, TargetModel
@@ -35,6 +34,7 @@ from consistruct.learning.models.items.regressors import RegressorLearner, fores
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
+from consistruct.structures import Ragged
 
 __all__ = ["Items"]
 
@@ -81,7 +81,8 @@ class Items(TargetModel):
         larger data, for trees, whose fits on the folds are averaged. With folds of your own all
         models are judged by them and fitted again on all queries.
     time_limit : float or None
-        Seconds after which "auto" tries nothing more; what it skipped stands in `portfolio_`.
+        Seconds that "auto" may take: after the first, fastest learner it tries those that, by fits
+        on parts of the queries, end in time. What it skipped stands in `portfolio_`.
     n_jobs : int or None
         Folds at the same time; changes no result.
 
@@ -98,7 +99,7 @@ class Items(TargetModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.labels import Ragged
+    >>> from consistruct.structures import Ragged
     >>> from consistruct.learning.encoding.item_targets import ItemTargets
     >>> from consistruct.learning.encoding.queries import pack_queries
     >>> from consistruct.losses import NDCG

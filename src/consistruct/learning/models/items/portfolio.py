@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._clock import Deadline, duration
 from consistruct.learning.models.items.learners import (
     ItemLearner,
     ItemScores,
@@ -80,12 +81,13 @@ def fit_portfolio(
     `exact`: the folds are our own. Then ridge leaves out query by query in their place, and fits on
     folds are averaged; with folds of the user's each learner is fitted again on all queries.
     """
-    start = monotonic()
+    deadline = None if time_limit is None else Deadline(time_limit)
     candidates: list[_Candidate] = []
     late: list[str] = []
     for learner in learners:
-        if candidates and time_limit is not None and monotonic() - start > time_limit / 2:
-            late.append(learner.name)  # the next one may take as long as all before
+        limit = deadline if candidates else None
+        if limit is not None and not _in_time(learner, queries, parts, exact, limit):
+            late.append(learner.name)
             continue
         before = monotonic()
         fitted, left_out = _fit(learner, queries, parts, exact, rng, n_jobs)
@@ -120,6 +122,32 @@ def fit_portfolio(
         LeftOutScores(common, weights @ columns),
         tried,
     )
+
+
+def _in_time(
+    learner: ItemLearner,
+    queries: TrainingQueries,
+    parts: Sequence[Fold],
+    exact: bool,
+    deadline: Deadline,
+) -> bool:
+    """Whether fits on parts of the queries say that all fits of the learner end in time."""
+    n = len(queries)
+    alone = isinstance(learner, RidgeLearner) and exact
+
+    def fit(share: float) -> None:
+        rng = np.random.default_rng(0)
+        part = queries.take(np.sort(rng.choice(n, max(2, round(share * n)), replace=False)))
+        if isinstance(learner, RidgeLearner) and exact:
+            learner.fit_and_leave_out(part, rng)
+        else:
+            learner.fit(part, rng)
+
+    time = duration(fit, deadline)
+    if time is None:
+        return False
+    shares = [1.0] if alone else [len(used) / n for used, _ in parts] + [1.0] * (not exact)
+    return deadline.allows(sum(map(time.of, shares)))
 
 
 def _fit(

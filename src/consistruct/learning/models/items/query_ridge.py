@@ -21,7 +21,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from consistruct._validation import is_sparse, to_dense
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import query_means, rows_of
 from consistruct.learning.models.features.feature_maps import (
     FeatureMap,
@@ -31,6 +30,7 @@ from consistruct.learning.models.features.feature_maps import (
 from consistruct.learning.models.ridge.selection import PathScores
 from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import Ragged
 
 __all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "left_out_scores"]
 

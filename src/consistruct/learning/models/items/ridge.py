@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import check_alpha
-from consistruct.labels import Ragged
 from consistruct.learning.encoding.queries import rows_of
 from consistruct.learning.models.features.approximations import NystroemFeatures, RandomFeatures
 from consistruct.learning.models.features.feature_choice import (
@@ -42,6 +41,7 @@ from consistruct.learning.models.items.query_ridge import (
 )
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures import Ragged
 
 __all__ = ["JudgedFit", "RidgeLearner", "RidgeScores", "some_queries"]
 

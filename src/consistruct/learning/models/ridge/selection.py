@@ -30,7 +30,7 @@ from consistruct._members import frozen_array
 from consistruct.learning.statistics import Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
-from consistruct.scores.base import BaseScoreSpace
+from consistruct.structures import Structure
 
 __all__ = [
     "LEVERAGE_LIMIT",
@@ -79,7 +79,7 @@ class OutputPenalty:
         return cls(None, np.ones(width))
 
     @classmethod
-    def weights(cls, space: BaseScoreSpace) -> OutputPenalty:
+    def weights(cls, space: Structure) -> OutputPenalty:
         values, vectors = np.linalg.eigh(space.gram().dense())
         kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
         return cls(np.ascontiguousarray(vectors[:, kept]), 1.0 / values[kept])

@@ -1,0 +1,76 @@
+"""Which cells and truths are missing, and the one line that refuses truths that are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["is_missing", "is_missing_truth", "refuse_missing_rows", "refuse_missing_truths"]
+
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none"})
+MOST_SHOWN = 10  # rows that a message lists
+
+
+def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
+    """Whether a cell has no value: empty, ``NA`` and the like, or one of the given words."""
+    return cell.lower() in MISSING or cell in missing
+
+
+def is_missing_truth(value: Any, missing: Iterable[str] = ()) -> bool:
+    """Whether a truth is missing: None, NaN, or text that says so.
+
+    The word ``none`` in small letters is a class: "none", "mild", "severe".
+
+    >>> [is_missing_truth(value) for value in (None, float("nan"), "NA", "", "none", 0)]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(value, str):
+        cell = value.strip()
+        return cell != "none" and is_missing(cell, missing)
+    # NaN and NaT differ from themselves; pandas.NA compares to something that is no truth value
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def refuse_missing_truths(y: Any) -> None:
+    """Raise ValueError if a truth of an array, a list or a column is missing, with its rows.
+
+    >>> refuse_missing_truths(["a", "NA", "b", None])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: y is missing in 2 rows (counted from 0: 1, 3); fill them in, or drop these rows...
+    """
+    values = np.asarray(y)
+    if values.dtype.kind not in "fOUSM" or values.ndim not in (1, 2):
+        return
+    if values.dtype.kind in "fM":
+        gone = values != values
+    elif values.dtype.kind in "US":
+        gone = np.isin(
+            values, [word for word in set(values.ravel().tolist()) if is_missing_truth(word)]
+        )
+    else:
+        gone = np.array([_is_scalar_gone(value) for value in values.ravel()]).reshape(values.shape)
+    refuse_missing_rows("y", gone.reshape(len(values), -1).any(axis=1))
+
+
+def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
+    """Raise ValueError with the numbers of the rows that are `gone`, if there are any."""
+    rows = np.flatnonzero(gone).tolist()
+    if not rows:
+        return
+    shown = ", ".join(map(str, rows[:MOST_SHOWN])) + (", …" if len(rows) > MOST_SHOWN else "")
+    plural, them = ("rows", "them") if len(rows) > 1 else ("row", "it")
+    raise ValueError(
+        f"{name} is missing in {len(rows)} {plural} (counted from 0: {shown}); fill {them} in, or "
+        f"drop {'these rows' if len(rows) > 1 else 'this row'} from X too"
+    )
+
+
+def _is_scalar_gone(value: Any) -> bool:
+    # sets and lists of labels are truths too; an empty one is an empty set
+    return (
+        value is None or np.isscalar(value) or type(value).__name__ in ("NAType", "NaTType")
+    ) and is_missing_truth(value)

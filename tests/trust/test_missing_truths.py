@@ -1,0 +1,191 @@
+"""A missing truth is refused or dropped, and never a class of its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from consistruct import StructuredPredictor, TaskLossClassifier
+from consistruct.cli import app
+from consistruct.exceptions import DataFileError
+from consistruct.learning import read_data
+from consistruct.models import Ridge
+
+GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?"]
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("feature", ["1.5", "red"])
+def test_csv_refuses_missing_truths_with_their_lines(tmp_path, gap, feature):
+    path = tmp_path / "d.csv"
+    path.write_text(f"a,b,y\n1,{feature},cat\n2,3,{gap}\n3,4,dog\n4,5,{gap}\n5,6,cat\n")
+    with pytest.raises(DataFileError, match=r"'y' is missing in 2 lines \(line 3, 5\)") as caught:
+        read_data(path, target="y")
+    assert "--drop-missing-target" in str(caught.value)
+    data = read_data(path, target="y", drop_missing_target=True)
+    assert data.y.tolist() == ["cat", "dog", "cat"]
+    assert data.X[:, 0].tolist() == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    "truths", [["a", None, "b", "NA"], [0.0, np.nan, 1.0, None], pd.array([0, None, 1, None])]
+)
+def test_parquet_refuses_missing_truths_with_their_rows(tmp_path, truths):
+    path = tmp_path / "d.parquet"
+    pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": truths}).to_parquet(path)
+    with pytest.raises(DataFileError, match=r"'y' is missing in 2 rows \(row 2, 4\)"):
+        read_data(path, target="y")
+    data = read_data(path, target="y", drop_missing_target=True)
+    assert data.X.ravel().tolist() == [1.0, 3.0]
+    assert len(set(data.y.tolist())) == 2
+
+
+def test_the_class_none_is_a_class(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("a,y\n1,none\n2,mild\n")
+    assert read_data(path, target="y").y.tolist() == ["none", "mild"]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array(["a", "nan", "b", "NA"]),
+        np.array(["a", None, "b", float("nan")], dtype=object),
+        pd.Series(["a", None, "b", pd.NA]),
+        pd.Series(["a", None, "b", None], dtype="category"),
+        ["a", "", "b", None],
+    ],
+)
+def test_arrays_and_columns_refuse_missing_truths_with_their_rows(y):
+    X = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(ValueError, match=r"y is missing in 2 rows \(counted from 0: 1, 3\)"):
+        TaskLossClassifier(model="ridge").fit(X, y)
+
+
+def test_the_command_line_drops_rows_without_a_truth_when_asked(tmp_path):
+    data, model = tmp_path / "d.csv", tmp_path / "m.safetensors"
+    lines = [f"{i % 5},{i % 3},{'NA' if i == 4 else 'ab'[i % 2]}" for i in range(30)]
+    data.write_text("\n".join(["a,b,y", *lines]))
+    fit = ["fit", str(data), "--target", "y", "--learner", "ridge", "--model", str(model)]
+    refused = CliRunner().invoke(app, fit)
+    assert refused.exit_code != 0
+    assert not model.exists()
+    done = CliRunner().invoke(app, [*fit, "--drop-missing-target", "--json"])
+    assert done.exit_code == 0, done.output
+    assert '"n_examples": 29' in done.output
+
+
+def fit_arguments(data, model):
+    linear = ["--learner", "ridge", "--set", "features=linear"]
+    return ["fit", str(data), "--target", "y", *linear, "--model", str(model)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("gap", ["NA", "nan", ""])
+def test_folders_refuse_missing_truths_or_drop_them(tmp_path, kind, gap):
+    folder, model = tmp_path / "data", tmp_path / "m.safetensors"
+    folder.mkdir()
+    for part in range(2):
+        y = [gap if (part, i) == (1, 4) else "ab"[i % 2] for i in range(30)]
+        frame = pd.DataFrame({"a": [i % 5 for i in range(30)], "y": y})
+        if kind == "parquet":
+            frame.to_parquet(folder / f"p{part}.parquet")
+        else:
+            separator = "," if kind == "csv" else "\t"
+            frame.to_csv(folder / f"p{part}.{kind}", sep=separator, index=False)
+    refused = CliRunner().invoke(app, fit_arguments(folder, model))
+    assert refused.exit_code != 0
+    assert f"p1.{kind}: the target 'y' is missing in 1 row (row 5)" in refused.output
+    done = CliRunner().invoke(
+        app, [*fit_arguments(folder, model), "--drop-missing-target", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    assert '"n_examples": 59' in done.output
+    judge = ["evaluate", str(model), str(folder), "--json"]
+    assert CliRunner().invoke(app, judge).exit_code != 0
+    judged = CliRunner().invoke(app, [*judge, "--drop-missing-target"])
+    assert '"n_examples": 59' in judged.output
+
+
+def test_evaluate_and_report_drop_rows_without_a_truth_when_asked(tmp_path):
+    train, test, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.safetensors"
+    lines = [f"{i % 7},{'ab'[i % 7 > 3]}" for i in range(40)]
+    train.write_text("\n".join(["a,y", *lines]))
+    test.write_text("\n".join(["a,y", *lines[:39], "3,NA"]))
+    assert CliRunner().invoke(app, fit_arguments(train, model)).exit_code == 0
+    for command in ("evaluate", "report"):
+        given = [command, str(model), str(test), "--json"]
+        refused = CliRunner().invoke(app, given)
+        assert refused.exit_code != 0
+        assert "line 41" in refused.output
+        done = CliRunner().invoke(app, [*given, "--drop-missing-target"])
+        assert done.exit_code == 0, done.output
+        assert ": 39" in done.output
+
+
+def test_words_for_missing_cells_count_in_the_truths_of_later_files(tmp_path):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("a,y\n1,cat\nunknown,dog\n3,cat\n")
+    second.write_text("a,y\n1,cat\n2,unknown\n")
+    layout = read_data(first, target="y", missing=["unknown"]).layout
+    with pytest.raises(DataFileError, match=r"missing in 1 line \(line 3\)"):
+        read_data(second, like=layout)
+
+
+def other_formats(folder):
+    np.savez(folder / "s.npz", X=np.eye(3), y=np.array(["p", "NA", "q"]))
+    np.savez(folder / "f.npz", X=np.eye(3), y=np.array([0.0, np.nan, 1.0]))
+    (folder / "d.svm").write_text("0 1:1\nnan 2:1\n1 3:1\n")
+    head = "@relation r\n@attribute a numeric\n@attribute y {p,q,NA}\n@data\n"
+    (folder / "d.arff").write_text(head + "1,p\n2,?\n3,q\n")
+    (folder / "e.arff").write_text(head + "1,p\n2,NA\n3,q\n")
+
+
+@pytest.mark.parametrize("name", ["s.npz", "f.npz", "d.svm", "d.arff", "e.arff"])
+def test_every_format_refuses_missing_truths_or_drops_them(tmp_path, name):
+    other_formats(tmp_path)
+    target = {"target": "y"} if name.endswith("arff") else {}
+    place = r"\(row 2\)" if name.endswith("npz") else r"\(line \d\)"
+    with pytest.raises(DataFileError, match=rf"is missing in 1 .* {place}.*--drop-missing-target"):
+        read_data(tmp_path / name, **target)
+    data = read_data(tmp_path / name, **target, drop_missing_target=True)
+    assert data.X.shape[0] == 2
+    assert len(set(data.y.tolist())) == 2
+
+
+def test_arff_files_with_labels_read_the_notation_that_was_asked_for(tmp_path):
+    head = "@relation r\n@attribute a string\n@attribute y {0,1}\n@attribute z {0,1}\n@data\n"
+    (tmp_path / "d.arff").write_text(head + "'1,5',0,1\nunknown,1,?\n'2,25',1,1\n")
+    how = {"labels": 2, "missing": ["unknown"], "decimal": ",", "drop_missing_target": True}
+    data = read_data(tmp_path / "d.arff", **how)
+    assert data.X.ravel().tolist() == [1.5, 2.25]
+    (tmp_path / "e.arff").write_text(head + "'1,862',0,1\nunknown,1,1\n")
+    again = read_data(tmp_path / "e.arff", like=data.layout, labels=2)
+    assert again.X[0].tolist() == [1.862]
+    assert np.isnan(again.X[1, 0])
+
+
+@pytest.mark.parametrize("gap", ["NA", None, float("nan")])
+def test_batches_refuse_missing_truths_with_their_rows(gap):
+    X = np.arange(60.0).reshape(30, 2)
+    y = np.array(["ab"[i % 2] if i != 3 else gap for i in range(30)], dtype=object)
+    model = TaskLossClassifier("zero_one", Ridge("linear", solver="moments"))
+    with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 3\)"):
+        model.fit_stream([(X, y)])
+    dask = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    parts = [dask.from_pandas(part, npartitions=1) for part in (frame, pd.Series(y))]
+    with pytest.raises(ValueError, match="y is missing in 1 row"):
+        model.fit(*parts)
+
+
+@pytest.mark.parametrize("gap", ["NA", None, float("nan")])
+def test_tags_of_tables_refuse_missing_truths(gap):
+    X = [np.eye(3)] * 4
+    y = [["a", "b", "a"]] * 3 + [["a", gap, "b"]]
+    with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 10\)"):
+        StructuredPredictor("hamming").fit(X, y)
+    words = [["x", "y", "z"]] * 4
+    if gap != "NA":  # a tag may be called so
+        with pytest.raises(ValueError, match=r"a tag is .*, which is missing"):
+            StructuredPredictor("hamming").fit(words, y)

@@ -1,0 +1,74 @@
+"""What risk control with a confidence states, by draws from populations where all is known."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import consistruct as cs
+from consistruct.exceptions import RiskLevelError
+
+CONFIDENCE, DRAWS, ROWS, POPULATION = 0.9, 120, 200, 20_000
+
+
+def population(error):
+    """Two classes told by the sign of x, but wrong with probability `error(|x|)`."""
+
+    def draw(n, rng):
+        X = rng.uniform(-1.0, 1.0, (n, 1))
+        wrong = rng.random(n) < error(np.abs(X[:, 0]))
+        return X, (X[:, 0] > 0).astype(int) ^ wrong
+
+    model = cs.TaskLossClassifier("zero_one", cs.models.Probabilities(LogisticRegression()))
+    return draw, model.fit(*draw(300, np.random.default_rng(0)))
+
+
+def issued(draw, model, **settings):
+    """The true risk of every rule that some calibration set gave, and a promise that came along."""
+    rng = np.random.default_rng(1)
+    X, y = draw(POPULATION, rng)
+    risks, promise = [], None
+    for _ in range(DRAWS):
+        safe = cs.RiskControl(model, confidence=CONFIDENCE, policy="abstain", **settings)
+        try:
+            safe.fit(*draw(ROWS, rng))
+        except RiskLevelError:
+            continue
+        found = safe.evaluate(X, y)
+        selective = settings.get("risk") == "selective"
+        risks.append((found.selective_risk if selective else found.risk).estimate)
+        promise = safe.promise_
+    return SimpleNamespace(risks=np.array(risks), promise=promise)
+
+
+def test_few_calibration_sets_give_a_rule_that_breaks_the_level_but_all_of_these_may():
+    draw, model = population(lambda distance: np.full(len(distance), 0.25))
+    found = issued(draw, model, level=0.24, risk="selective")
+    broken = (found.risks > 0.24).sum()
+    assert broken / DRAWS <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / DRAWS)  # what is stated
+    assert 0 < len(found.risks) < DRAWS
+    # every answer is wrong with probability 0.25: rules that are issued are mostly broken
+    assert broken / len(found.risks) > 0.5
+    assert "no rule is issued that exceeds it" in str(found.promise)
+    assert "of the rules that are issued a larger share may exceed it" in str(found.promise)
+    assert not found.promise.always
+
+
+def test_where_every_calibration_set_gives_a_rule_the_level_is_kept_by_ninety_of_a_hundred():
+    draw, model = population(lambda distance: 0.4 * (1.0 - distance))
+    found = issued(draw, model, level=0.1)
+    assert len(found.risks) == DRAWS
+    assert (found.risks > 0.1).mean() <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / DRAWS)
+    assert found.risks.mean() > 0.05  # and not by answering nothing
+    assert "this holds of 90 of 100 issued rules" in str(found.promise)
+    assert found.promise.always
+
+
+@pytest.mark.parametrize("name", ["risk.md", "howto/metrics.md"])
+def test_the_documentation_says_nothing_else(name, request):
+    text = (request.config.rootpath / "docs" / name).read_text(encoding="utf-8")
+    assert "at least 90 of 100 calibration sets" not in text
+    assert "a condition holds with probability `confidence`" not in text

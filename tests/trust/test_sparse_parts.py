@@ -1,0 +1,52 @@
+"""Compressed rows in npz data are checked before a compiled loop reads them."""
+
+import numpy as np
+import pytest
+
+from consistruct._validation import check_csr
+from consistruct.exceptions import DataFileError
+from consistruct.learning import read_data
+
+GOOD = {
+    "X_data": np.array([1.0, 2.0]),
+    "X_indices": np.array([0, 2]),
+    "X_indptr": np.array([0, 1, 2]),
+    "X_shape": np.array([2, 3]),
+    "y": np.array([0, 1]),
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (
+            {"X_data": np.zeros(0), "X_indices": np.zeros(0, int), "X_indptr": [0, 1000, 0]},
+            "indptr must not decrease, got 1000 before 0 in row 1",
+        ),
+        ({"X_indptr": [0, 1000, 2]}, "indptr must not decrease"),
+        ({"X_indptr": [1, 1, 2]}, "indptr must start at 0, got 1"),
+        ({"X_indptr": [0, 1, 1]}, "indptr must end with 2"),
+        ({"X_indptr": [0, 1, 1000]}, "indptr must end with 2"),
+        ({"X_indptr": [0, 2]}, "indptr must have 3 numbers, got 2"),
+        ({"X_indices": [0, 3]}, r"indices must be in 0\.\.2, got 3"),
+        ({"X_indices": [-1, 2]}, r"indices must be in 0\.\.2, got -1"),
+        ({"X_indices": [0]}, "2 entries in data, but 1 in indices"),
+    ],
+)
+def test_index_arrays_of_npz_data_are_checked(tmp_path, parts, message):
+    np.savez(tmp_path / "d.npz", **{**GOOD, **{name: np.asarray(v) for name, v in parts.items()}})
+    with pytest.raises(DataFileError, match=f"CSR parts do not fit together .*{message}"):
+        read_data(tmp_path / "d.npz")
+
+
+def test_good_compressed_rows_are_read(tmp_path):
+    np.savez(tmp_path / "d.npz", **GOOD)
+    assert read_data(tmp_path / "d.npz").X.toarray().tolist() == [[1, 0, 0], [0, 0, 2]]
+
+
+def test_extreme_index_arrays_do_not_wrap_around():
+    huge = np.array([0, 2**64 - 1, 0], dtype=np.uint64)
+    with pytest.raises(ValueError, match="must not decrease"):
+        check_csr(np.zeros(0), np.zeros(0, int), huge, (2, 3))
+    with pytest.raises(ValueError, match="whole numbers, got dtype float64"):
+        check_csr([1.0], [0.5], [0, 1], (1, 3))
