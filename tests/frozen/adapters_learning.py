@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -144,10 +144,6 @@ def _forest() -> Any:
     return models.Probabilities(RandomForestClassifier(20, min_samples_leaf=3, n_jobs=1))
 
 
-def _extra_trees() -> Any:
-    return models.Regressor(ExtraTreesRegressor(20, min_samples_leaf=3, n_jobs=1))
-
-
 # Every registered model by its name (before the comma), and with other settings where these are
 # other algorithms. Few rounds are enough: models are compared with themselves, not judged.
 # fmt: off
@@ -214,7 +210,6 @@ ITERATED_FITS: dict[str, Compute] = {
     "torch, fbeta": lambda: _torch(lambda: _sets("fbeta", _network())),
 }
 TREE_FITS: dict[str, Compute] = {
-    "regressor, trees": lambda: _classes(_extra_trees(), cv=3),
     "probabilities, folds": lambda: _classes(_forest(), cv=3),
     "boosting": lambda: _classes(models.Boosting(40)),
     "boosting, sets": lambda: _sets("fbeta", models.Boosting(40, depth=3)),

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -113,6 +115,32 @@ def test_libraries_get_no_more_threads_than_the_cores_that_are_allowed(log, monk
     model = cs.TaskLossClassifier(model=Probabilities(SpyClassifier(log))).fit(WIDE, WIDE_Y)
     model.predict(WIDE)
     assert {(entry["blas"], entry["openmp"]) for entry in entries(log)} == {(1, 1)}
+
+
+def test_a_library_that_stays_at_one_thread_does_not_hide_the_others():
+    """The BLAS that SCS brings stays at the number of threads that it was started with."""
+    pytest.importorskip("scs")
+    program = """
+import numpy, scipy.linalg, scs
+from threadpoolctl import threadpool_info, threadpool_limits
+from consistruct import TaskLossClassifier
+from consistruct.models import Probabilities
+from sklearn.naive_bayes import GaussianNB
+
+class Spy(GaussianNB):
+    def fit(self, X, y):
+        print({entry["num_threads"] for entry in threadpool_info()})
+        return super().fit(X, y)
+
+X = numpy.random.default_rng(0).normal(size=(60, 3))
+with threadpool_limits(2):
+    TaskLossClassifier(model=Probabilities(Spy())).fit(X, X[:, 0] > 0)
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert set(done.stdout.split()) == {"{1}"}
 
 
 def test_a_worker_starts_no_workers_and_one_thread(log):

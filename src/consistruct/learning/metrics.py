@@ -181,8 +181,9 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     Examples
     --------
     >>> from consistruct.learning.metrics import metric_value
-    >>> metric_value(["a", "b", "b", "c"], ["a", "b", "c", "c"], metric="macro-f1")
-    0.7777777777777778
+    >>> value = metric_value(["a", "b", "b", "c"], ["a", "b", "c", "c"], metric="macro-f1")
+    >>> round(value, 6)
+    0.777778
     """
     found = asked_metric(metric)
     if found is None:
