@@ -53,16 +53,16 @@ COSTS = {"uniform": uniform, "log-normal": log_normal, "integer 0..9": integer}
 
 
 class ClarabelPair:
-    """Variables (q, τ, s): min ½‖s‖², s_j ≥ ℓ_j − τ, s_c ≥ τ − ℓ_c, ℓ_j − ℓ_i ≥ ε, q a law."""
+    """Variables (q, τ, s): min ½‖s‖², s_j ≥ ℓ_j − τ, s_c ≥ τ − ℓ_c, ℓ_j − ℓ_i ≥ ε, q a distribution."""
 
     def __init__(self, L: FloatArray, i: int, j: int) -> None:
         k, m = L.shape
         sign = np.where(np.arange(k) == j, 1.0, -1.0)[:, None]
-        laws = np.hstack([np.ones(m), np.zeros(k + 1)])
+        distributions = np.hstack([np.ones(m), np.zeros(k + 1)])
         excess = np.hstack([L[i] - L[j], np.zeros(k + 1)])
         slacks = np.hstack([sign * L, -sign, -np.eye(k)])
         positive = np.hstack([-np.eye(m), np.zeros((m, k + 1))])
-        self.A = sparse.csc_matrix(np.vstack([laws, excess, slacks, positive]))
+        self.A = sparse.csc_matrix(np.vstack([distributions, excess, slacks, positive]))
         self.P = sparse.diags(np.concatenate([np.zeros(m + 1), np.ones(k)])).tocsc()
         self.right = np.concatenate([[1.0, 0.0], np.zeros(k + m)])
         self.cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(1 + k + m)]

@@ -30,8 +30,8 @@ def gains(costs: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def expected_gains(costs: np.ndarray, chance: np.ndarray) -> np.ndarray:
     """The same under probabilities (n,) of a subscription."""
-    law = np.column_stack([1.0 - chance, chance])
-    return np.asarray(np.einsum("nt,nt->n", costs[:, 0] - costs[:, 1], law))
+    distribution = np.column_stack([1.0 - chance, chance])
+    return np.asarray(np.einsum("nt,nt->n", costs[:, 0] - costs[:, 1], distribution))
 
 
 def called(values: np.ndarray) -> np.ndarray:

@@ -167,9 +167,9 @@ def chains(quick: bool) -> str:
         np.arange(n + 1) * T,
     )
     host_marginals(packed)  # compiled before the clock starts
-    numba_seconds, law = seconds(lambda: host_marginals(packed))
+    numba_seconds, distribution = seconds(lambda: host_marginals(packed))
     states = chain_marginals(unary, edges)[0].detach().double().cpu().numpy().reshape(n * T, s)
-    apart = float(np.abs(states - law.unary).max())
+    apart = float(np.abs(states - distribution.unary).max())
     single = torch.get_num_threads()
     torch.set_num_threads(1)
     here, there = (t.detach().cpu().requires_grad_() for t in (unary, edges))

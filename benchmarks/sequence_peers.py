@@ -82,9 +82,9 @@ def torch_struct_posterior(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         begin = time.perf_counter()
-        law = torch_struct.LinearChainCRF(tensor)
-        log_partition = law.partition.detach().numpy()
-        pairs = law.marginals.detach().numpy()
+        distribution = torch_struct.LinearChainCRF(tensor)
+        log_partition = distribution.partition.detach().numpy()
+        pairs = distribution.marginals.detach().numpy()
         seconds = time.perf_counter() - begin
     first = pairs[:, 0].sum(axis=1)[:, None]
     return log_partition, np.concatenate([first, pairs.sum(axis=3)], axis=1), seconds

@@ -111,15 +111,15 @@ def inference() -> Section:
     gaps = {}
     for _ in range(3):  # in turns, so that other load on the machine meets all
         begin = time.perf_counter()
-        law = chain_marginals(scores)
+        distribution = chain_marginals(scores)
         seconds["consistruct"].append(time.perf_counter() - begin)
         for dtype in ("float32", "float64"):
             name = f"torch-struct, {dtype}"
             log_partition, marginals, taken = torch_struct_posterior(unary, edges, dtype)
             seconds.setdefault(name, []).append(taken)
             gaps[name] = (
-                f"{np.abs(law.log_partition / log_partition - 1).max():.1e}, "
-                f"{np.abs(law.unary.reshape(unary.shape) - marginals).max():.1e}"
+                f"{np.abs(distribution.log_partition / log_partition - 1).max():.1e}, "
+                f"{np.abs(distribution.unary.reshape(unary.shape) - marginals).max():.1e}"
             )
     medians = {name: float(np.median(values)) for name, values in seconds.items()}
     rows = [

@@ -20,12 +20,12 @@ print("consistency level:", H.consistency_level, " effective classes:", float(H.
 print("pieces end at", [round(float(piece.high), 3) for piece in H.pieces])
 
 # %%
-# The value is certified at every ε: a worst law of the truth, scores under which the wrong label
-# wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of it.
+# The value is certified at every ε: a worst distribution of the truth, scores under which the wrong
+# label wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of it.
 
 proof = H.certificate(2.5)
 proof.check()
-print("worst pair (better, predicted):", proof.pair, " law:", np.round(proof.probabilities, 3))
+print("worst pair (better, predicted):", proof.pair, " q:", np.round(proof.probabilities, 3))
 
 # %%
 envelope = H.envelope()

@@ -5,8 +5,8 @@ Linear regret: which surrogate is sure first?
 The calibration function H turns excess surrogate risk into excess task risk. For the usual smooth
 surrogates H(ε) falls like ε², for the surrogate "linear-regret" like ε. Divided by the noise of
 estimation, S/H(ε) predicts how many examples it takes until a surrogate *guarantees* an excess task
-risk of ε. Here the prediction meets a simulation: six groups of inputs, each with a law of the
-label of its own, and one score per group and label.
+risk of ε. Here the prediction meets a simulation: six groups of inputs, each with a distribution of
+the label of its own, and one score per group and label.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ from consistruct.surrogates import make_surrogate
 loss, eps = cs.losses.ZeroOne(4), 0.1
 names = ("linear-regret", "quadratic", "logistic", "log")
 L, every = loss.matrix(), loss.truths.enumerate()
-laws = np.random.default_rng(0).dirichlet(np.full(4, 20.0), size=6)  # noisy: near even odds
+conditionals = np.random.default_rng(0).dirichlet(np.full(4, 20.0), size=6)  # noisy: near even odds
 
 
 # %%
@@ -37,30 +37,30 @@ predicted = {name: curve.draws[0][1] for name, curve in zip(names, found.curves,
 # %%
 # What happens: minimise the empirical surrogate risk of each group, and count the draws until the
 # mean excess surrogate risk over the groups is down to H(ε) (H is convex here).
-def risk(surrogate, theta, law):
-    """Expected surrogate under a law, and its gradient."""
-    values, slopes = surrogate.value_and_gradient(np.tile(theta, (len(law), 1)), every)
-    return law @ values, law @ slopes
+def risk(surrogate, theta, q):
+    """Expected surrogate under a distribution, and its gradient."""
+    values, slopes = surrogate.value_and_gradient(np.tile(theta, (len(q), 1)), every)
+    return q @ values, q @ slopes
 
 
-def minimiser(surrogate, law):
-    """The best scores under a law."""
+def minimiser(surrogate, q):
+    """The best scores under a distribution."""
     start = np.zeros(surrogate.score_space.width)
-    return minimize(lambda t: risk(surrogate, t, law), start, jac=True, method="BFGS").x
+    return minimize(lambda t: risk(surrogate, t, q), start, jac=True, method="BFGS").x
 
 
 def mean_excess(name, n, repeats=20):
     """Excess surrogate and task risk of n draws per group."""
     surrogate = make_surrogate(name, loss)
-    best = [risk(surrogate, minimiser(surrogate, law), law)[0] for law in laws]
+    best = [risk(surrogate, minimiser(surrogate, q), q)[0] for q in conditionals]
     rng, total = np.random.default_rng(n), np.zeros(2)
     for _ in range(repeats):
-        for law, least in zip(laws, best, strict=True):
-            drawn = (rng.multinomial(n, law) + 1e-3) / (n + 4e-3)  # the log loss needs p > 0
+        for q, least in zip(conditionals, best, strict=True):
+            drawn = (rng.multinomial(n, q) + 1e-3) / (n + 4e-3)  # the log loss needs p > 0
             theta = minimiser(surrogate, drawn)
             (label,) = loss.predictions.index(surrogate.decode(theta[None], decoding(name)))
-            total += risk(surrogate, theta, law)[0] - least, (L @ law)[label] - (L @ law).min()
-    return total / (repeats * len(laws))
+            total += risk(surrogate, theta, q)[0] - least, (L @ q)[label] - (L @ q).min()
+    return total / (repeats * len(conditionals))
 
 
 sizes = np.unique(np.geomspace(4, 2048, 10).astype(int))

@@ -24,7 +24,7 @@ found = compare_surrogates(
 
 argmax = cs.calibration_function(loss, surrogate="log")
 print(f"log loss, argmax: an error of {argmax.consistency_level:.3f} may stay for ever")
-print("witness law:", np.round(argmax.witness.law, 3))
+print("witness distribution:", np.round(argmax.witness.distribution, 3))
 
 # %%
 # Curves of different surrogates do not compare in their own units. Divided by the noise of n draws

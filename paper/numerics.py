@@ -25,8 +25,8 @@ __all__ = [
     "Worst",
     "block_matrix",
     "certified",
+    "distributions",
     "hamming_matrix",
-    "laws",
     "least_squares_program",
     "mixed_matrix",
     "pair_value",
@@ -193,8 +193,8 @@ def certified(
     return point.lower * scale, point.upper * scale
 
 
-def laws(rng: np.random.Generator, k: int, n: int) -> FloatArray:
-    """(n, k): dense and sparse random laws."""
+def distributions(rng: np.random.Generator, k: int, n: int) -> FloatArray:
+    """(n, k): dense and sparse random distributions."""
     q = rng.dirichlet(np.ones(k), n)
     sparse = rng.dirichlet(np.full(k, 0.2), n)
     return np.where(rng.random((n, 1)) < 0.5, q, sparse)

@@ -61,10 +61,10 @@ def test_the_cost_file_of_the_readme_is_a_loss_when_pandas_reads_it():
 
 
 def test_the_first_screen_of_the_documentation_is_for_practitioners():
-    """It showed ``loss.score_space.decode([-(law @ loss.target(...))])``."""
+    """It showed ``loss.score_space.decode([-(distribution @ loss.target(...))])``."""
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8").partition("## All pages")[0]
     for page in (home, README.partition("## What it gains")[0]):
-        assert not re.search(r"decoder\(|\.target\(|law @", page)
+        assert not re.search(r"decoder\(|\.target\(|distribution @", page)
         assert "pip install" in page
         assert ".fit(" in page
     first = home.partition("How hard are these costs")[0]

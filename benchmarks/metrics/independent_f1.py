@@ -19,7 +19,7 @@ import numpy as np
 
 __all__ = ["decode", "expected_f1_of_best"]
 
-CHUNK_BYTES = 2**26  # of the laws of the sums of one batch of examples
+CHUNK_BYTES = 2**26  # of the distributions of the sums of one batch of examples
 
 
 def decode(probabilities: np.ndarray, *, empty: float = 1.0) -> np.ndarray:
@@ -61,11 +61,11 @@ def expected_f1_of_best(
 
 
 def sums_of_bits(p: np.ndarray) -> np.ndarray:
-    """Laws of the sums of the first k of T independent bits, k = 0..T: (T + 1, n, T + 1)."""
+    """Distributions of the sums of the first k of T independent bits, k = 0..T: (T + 1, n, T + 1)."""
     n, T = p.shape
-    law = np.zeros((T + 1, n, T + 1))
-    law[0, :, 0] = 1.0
+    distribution = np.zeros((T + 1, n, T + 1))
+    distribution[0, :, 0] = 1.0
     for k in range(T):
-        law[k + 1] = law[k] * (1.0 - p[:, k, None])
-        law[k + 1, :, 1:] += law[k, :, :-1] * p[:, k, None]
-    return law
+        distribution[k + 1] = distribution[k] * (1.0 - p[:, k, None])
+        distribution[k + 1, :, 1:] += distribution[k, :, :-1] * p[:, k, None]
+    return distribution

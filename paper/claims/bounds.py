@@ -452,7 +452,7 @@ def dimension(effort: Effort) -> Evidence:
 
 
 @claim(
-    "worst-case-law",
+    "worst-case-distribution",
     "Section 4",
     "remark",
     "For several losses the distribution q_i = ½ + ε/2, q_j = ½ − ε/2 attains the calibration "
@@ -461,7 +461,7 @@ def dimension(effort: Effort) -> Evidence:
     "0-1, block (free and own scores), Hamming (own), mixed (free); it does not for mixed with "
     "block scores",
 )
-def worst_law(effort: Effort) -> Evidence:
+def worst_distribution(effort: Effort) -> Evidence:
     worst = Worst("relative deviation of the cost at this distribution from H", 1e-6)
     cases = [
         ("0-1", 1 - np.eye(4), np.eye(4), (0, 1)),
@@ -484,7 +484,7 @@ def worst_law(effort: Effort) -> Evidence:
 
 
 def _cost_at(L: FloatArray, F: FloatArray, i: int, j: int, eps: float) -> float:
-    """Least excess over scores with j on top, for the two-label law."""
+    """Least excess over scores with j on top, for the two-label distribution."""
     k = len(L)
     q = np.zeros(k)
     q[i], q[j] = 0.5 + eps / 2, 0.5 - eps / 2

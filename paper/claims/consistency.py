@@ -15,7 +15,7 @@ from consistruct.structures import Blocks, Dense, Full, Structure
 from consistruct.surrogates import ABSurrogate
 from paper.figures import figure_data
 from paper.model import Deviation, Effort, Entry, Evidence, claim
-from paper.numerics import Worst, certified, laws, printed_value, projection, relative
+from paper.numerics import Worst, certified, distributions, printed_value, projection, relative
 
 
 def catalogue() -> list[tuple[Loss, Structure]]:
@@ -66,7 +66,7 @@ def excess_risk_bound(effort: Effort) -> Evidence:
     for loss, space in catalogue():
         L, F = loss.matrix(), space.matrix()
         n = effort.pick(200, 2000)
-        q = laws(rng, len(L), n)
+        q = distributions(rng, len(L), n)
         theta = rng.normal(size=(n, F.shape[1])) * rng.choice([0.1, 1.0], (n, 1))
         close = -q @ L.T @ np.linalg.pinv(F).T + theta * 0.2  # where the bound is nearly active
         task, value = excesses(L, F, np.where(rng.random((n, 1)) < 0.7, close, theta), q)
@@ -173,7 +173,7 @@ def connection(effort: Effort) -> Evidence:
         for _ in range(effort.pick(40, 400)):
             n = 5
             weight = rng.dirichlet(np.ones(n))
-            q = laws(rng, len(L), n)
+            q = distributions(rng, len(L), n)
             noise = rng.normal(size=(n, F.shape[1])) * rng.choice([0.05, 0.3, 1.0])
             task, value = excesses(L, F, -q @ L.T @ np.linalg.pinv(F).T + noise, q)
             excess, surrogate = float(weight @ task), float(weight @ value)
@@ -263,7 +263,7 @@ def role_of_scores(effort: Effort) -> Evidence:
     for _ in range(effort.pick(30, 300)):
         k, m = rng.integers(2, 7, 2)
         L = rng.random((k, m))
-        expected = laws(rng, int(m), 20) @ L.T
+        expected = distributions(rng, int(m), 20) @ L.T
         chosen = expected[np.arange(20), (-expected).argmax(axis=1)]
         worst.add(float((chosen - expected.min(axis=1)).max()), f"{k}×{m}")
     for _ in range(effort.pick(4, 20)):

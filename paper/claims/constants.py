@@ -42,7 +42,9 @@ def risk(problem: Problem, W: FloatArray) -> float:
     """The surrogate risk of f_W by summing over inputs and truths."""
     scores = problem.inputs @ (problem.F @ W).T  # (n, k)
     values = np.sum((scores[:, :, None] + problem.loss.matrix()) ** 2, axis=1)
-    return float(np.sum(values * problem.laws)) / (2 * len(problem.F) * len(problem.inputs))
+    return float(np.sum(values * problem.distributions)) / (
+        2 * len(problem.F) * len(problem.inputs)
+    )
 
 
 @claim(
@@ -78,7 +80,9 @@ def gradient(effort: Effort) -> Evidence:
         size = max(1.0, abs(central))
         slope.add(abs(float(np.sum(formula * direction)) - central) / size)
         expected = sum(
-            problem.laws[x, y] / n * np.outer(F.T @ (F @ W @ inputs[x] + L[:, y]) / k, inputs[x])
+            problem.distributions[x, y]
+            / n
+            * np.outer(F.T @ (F @ W @ inputs[x] + L[:, y]) / k, inputs[x])
             for x in range(n)
             for y in range(L.shape[1])
         )
@@ -212,7 +216,7 @@ def meaning_of_m(effort: Effort) -> Evidence:
             points.append(W * problem.D / np.linalg.norm(W))
         for W in points:
             squares = [
-                float(np.sum(((W @ phi + L[:, y]) / 3) ** 2)) * problem.laws[x, y] / 3
+                float(np.sum(((W @ phi + L[:, y]) / 3) ** 2)) * problem.distributions[x, y] / 3
                 for x, phi in enumerate(problem.inputs)
                 for y in range(3)
             ]
@@ -379,5 +383,5 @@ def q_bound(effort: Effort) -> Evidence:
         problem = random_problem(rng)
         Q = float(np.linalg.norm(problem.V, axis=1).sum())
         R = float(np.linalg.norm(problem.inputs, axis=1).max())
-        worst.add(float(problem.laws.sum(axis=1).max()) / (R * Q))
+        worst.add(float(problem.distributions.sum(axis=1).max()) / (R * Q))
     return Evidence((worst.deviation,), "random problems")

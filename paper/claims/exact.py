@@ -18,8 +18,8 @@ from paper.numerics import (
     Worst,
     block_matrix,
     certified,
+    distributions,
     hamming_matrix,
-    laws,
     pair_value,
     projection,
     relative,
@@ -104,9 +104,9 @@ def zero_one_proof(effort: Effort) -> Evidence:
         for e in (0.2, 0.7):
             value = pair_value(1 - np.eye(k), np.eye(k), 0, 1, e, range(k))[0]
             numeric.add(relative(value, e**2 / (4 * k)), f"k = {k}, ε = {e}")
-            law, scores = np.zeros(k), np.full(k, -1.0)
-            law[:2], scores[:2] = (0.5 + e / 2, 0.5 - e / 2), -0.5
-            cost = float(np.sum((scores + 1 - law) ** 2)) / (2 * k)
+            distribution, scores = np.zeros(k), np.full(k, -1.0)
+            distribution[:2], scores[:2] = (0.5 + e / 2, 0.5 - e / 2), -0.5
+            cost = float(np.sum((scores + 1 - distribution) ** 2)) / (2 * k)
             point.add(abs(cost - e**2 / (4 * k)), f"k = {k}")
     return Evidence((symbolic, numeric.deviation, point.deviation), "symbolic; k up to 8 numeric")
 
@@ -494,7 +494,7 @@ def marginals(effort: Effort) -> Evidence:
     worst = Worst("|Lq − formula| and |Lq − L(product distribution)|", 1e-12)
     for T in (2, 3, effort.pick(3, 5)):
         bits, L = paper_basis(T)[:, 1:], hamming_matrix(T)
-        for q in laws(effort.rng, 2**T, effort.pick(10, 60)):
+        for q in distributions(effort.rng, 2**T, effort.pick(10, 60)):
             ones = q @ bits  # P(y_t = 1)
             formula = 1 - (bits * ones + (1 - bits) * (1 - ones)).mean(axis=1)
             product = np.prod(bits * ones + (1 - bits) * (1 - ones), axis=1)

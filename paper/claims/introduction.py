@@ -308,7 +308,7 @@ UNIVERSAL = Entry(
     "Appendix B, proof of the second lemma; Appendix C, proof of the theorem",
     "proof step",
     "By Lemma 27 of Zhang (2004) the excess of the conditional surrogate risk, and its infimum "
-    "over scores that predict a label, is continuous in the law.",
+    "over scores that predict a label, is continuous in the distribution.",
     "an infimum over scores is one of functions linear in q, so concave and upper semi-continuous, "
     "and a concave function that is finite on a polytope is lower semi-continuous there: what is "
     "used holds for every surrogate bounded below; the value on faces of the simplex against "

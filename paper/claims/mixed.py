@@ -18,7 +18,7 @@ from paper.model import Deviation, Effort, Evidence, claim
 from paper.numerics import (
     Worst,
     certified,
-    laws,
+    distributions,
     mixed_matrix,
     pair_value,
     projection,
@@ -108,7 +108,7 @@ def expected_loss(effort: Effort) -> Evidence:
     worst = Worst("|Lq − formula|", 1e-12)
     for sizes, eta in (((2, 2), 0.3), ((3, 3, 3), 0.8)):
         block = np.repeat(np.arange(len(sizes)), sizes)
-        for q in laws(effort.rng, sum(sizes), effort.pick(20, 200)):
+        for q in distributions(effort.rng, sum(sizes), effort.pick(20, 200)):
             mass = np.bincount(block, q)[block]
             formula = eta * (1 - q) + (1 - eta) * (1 - mass)
             worst.add(float(np.abs(mixed_matrix(sizes, eta) @ q - formula).max()), f"η = {eta}")
@@ -504,7 +504,7 @@ def excess(effort: Effort) -> Evidence:
     for b, s, eta in ((3, 2, 0.4), (4, 2, 0.8)):  # s < b, so that the printed sum is defined
         F, L, k = indicators(b, s), mixed_matrix((s,) * b, eta), b * s
         for _ in range(effort.pick(20, 200)):
-            q, theta = laws(rng, k, 1)[0], rng.normal(size=b)
+            q, theta = distributions(rng, k, 1)[0], rng.normal(size=b)
             best = np.linalg.lstsq(F, -L @ q, rcond=None)[0]
             value = [
                 np.sum((F @ t)[:, None] ** 2 + 2 * (F @ t)[:, None] * L, axis=0) @ q

@@ -38,7 +38,7 @@ class Problem:
         return -np.linalg.pinv(self.F) @ self.loss.matrix() @ self.V
 
     @cached_property
-    def laws(self) -> FloatArray:
+    def distributions(self) -> FloatArray:
         """(n, k)."""
         return self.inputs @ self.V.T
 
@@ -69,7 +69,7 @@ class Problem:
     def task_excess(self, W: FloatArray) -> FloatArray:
         """Excess task risk of each of several W, (runs,)."""
         scores = np.einsum("kr,mrd,nd->mnk", self.F, W, self.inputs)
-        expected = self.laws @ self.loss.matrix().T  # (n, k)
+        expected = self.distributions @ self.loss.matrix().T  # (n, k)
         rows = np.arange(len(self.inputs))
         chosen = expected[rows, scores.argmax(axis=2)]
         return np.mean(chosen - expected.min(axis=1), axis=1)
@@ -84,7 +84,7 @@ class Problem:
         W = np.zeros((runs, r, d))
         average, printed = np.zeros_like(W), np.zeros((runs, k))
         gram, cross = self.F.T @ self.F / k, self.F.T @ L / k
-        cumulative = self.laws.cumsum(axis=1)
+        cumulative = self.distributions.cumsum(axis=1)
         for n in range(n_steps):
             average += (W - average) / (n + 1)
             x = rng.integers(len(self.inputs), size=runs)
@@ -215,7 +215,7 @@ def well_specified(effort: Effort) -> Evidence:
     worst = Worst("|F·W*·φ(x) + P_F·L·q(x)|", 1e-10)
     for problem in problems(effort.rng):
         F = problem.F
-        best = -problem.laws @ problem.loss.matrix().T @ (F @ np.linalg.pinv(F)).T
+        best = -problem.distributions @ problem.loss.matrix().T @ (F @ np.linalg.pinv(F)).T
         worst.add(float(np.abs(problem.inputs @ (F @ problem.optimum).T - best).max()))
     return Evidence((worst.deviation,), "0-1, block, Hamming; 8 inputs")
 
@@ -269,7 +269,7 @@ def _library(
     bound = math.inf
     for run in range(runs):
         x = rng.integers(len(inputs), size=n_steps)
-        y = [rng.choice(len(every), p=problem.laws[row]) for row in x]
+        y = [rng.choice(len(every), p=problem.distributions[row]) for row in x]
         found = solver.solve(QuadraticSurrogate(loss), score_map, inputs[x], every[y], rng=rng)
         gap = score_map.apply(found.weights, inputs) - best
         excess[run] = 0.5 * np.mean(np.sum(gap * gram.apply(gap), axis=1))

@@ -18,8 +18,8 @@ from consistruct.surrogates import QuadraticSurrogate
 from paper.model import Deviation, Effort, Evidence, claim
 from paper.numerics import (
     Worst,
+    distributions,
     hamming_matrix,
-    laws,
     least_squares_program,
     pair_value,
     printed_value,
@@ -93,7 +93,7 @@ def lemma_excess(effort: Effort) -> Evidence:
             F = np.hstack([F, F[:, :1]])  # singular FᵀF
         inside = case % 2 == 0
         L = F @ rng.normal(size=(F.shape[1], m)) if inside else rng.random((k, m))
-        q, theta = laws(rng, m, 1)[0], rng.normal(size=F.shape[1])
+        q, theta = distributions(rng, m, 1)[0], rng.normal(size=F.shape[1])
         best = np.linalg.lstsq(F, -L @ q, rcond=None)[0]
         risks = [
             float(np.sum(((F @ one)[:, None] + L) ** 2, axis=0) @ q) / (2 * k)

@@ -26,8 +26,8 @@ from paper.numerics import (
     MARGIN_LOSSES,
     Worst,
     block_matrix,
+    distributions,
     hamming_matrix,
-    laws,
     least_squares_program,
     mixed_matrix,
     relative,
@@ -64,7 +64,7 @@ def calibration_dimension(effort: Effort) -> Evidence:
         ranks = [int(np.linalg.matrix_rank(one)) for one in (L, centred)]
         rank.add(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
         rank.add(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
-        q = laws(effort.rng, 2**T, 40)
+        q = distributions(effort.rng, 2**T, 40)
         best = q @ L.T
         chosen = best[np.arange(40), (q @ centred.T).argmin(axis=1)]
         wrong.add(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
@@ -145,7 +145,7 @@ def hinge_risk(
     return answer.value
 
 
-def grid_laws(n: int) -> FloatArray:
+def grid_distributions(n: int) -> FloatArray:
     """Distributions on three labels with denominators n."""
     return np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)]) / n
 
@@ -170,7 +170,7 @@ def crammer_singer(effort: Effort) -> Evidence:
     above = Worst("distributions with a class above ½ where a wrong label costs nothing", 0)
     below = Worst("distributions without a class of ½ where no wrong label is free", 0)
     at = Worst("distributions with a class of exactly ½ where a wrong label costs nothing", 0)
-    for q in grid_laws(effort.pick(8, 16)):
+    for q in grid_distributions(effort.pick(8, 16)):
         best = hinge_risk(q)
         wrong = [j for j in range(3) if q[j] < q.max() - 1e-9]
         if not wrong:
@@ -211,7 +211,7 @@ def crammer_singer_ordinal(effort: Effort) -> Evidence:
         "distributions where a wrong prediction is free, threshold ½ on the margin", 0
     )
     plain = Worst("distributions where a wrong prediction is free, argmax, ordinal loss", 0)
-    for q in grid_laws(effort.pick(8, 16)):
+    for q in grid_distributions(effort.pick(8, 16)):
         best = hinge_risk(q)
         # clear winner c: f_c ≥ f_d + ½ for all d; unclear: f_c on top, f_c ≤ f_d + ½ for one d
         winner = [hinge_risk(q, top(c)[0], top(c)[1] - 0.5) - best for c in range(3)]
@@ -265,7 +265,7 @@ def ramp_and_probit(effort: Effort) -> Evidence:
     bend = {"ramp": 0.0, "probit": 0.0}
     for L in (1 - np.eye(3), mixed_matrix((2, 2), 0.4), Ordinal(4).matrix()):
         k, size = len(L), float(L.max())
-        for q in laws(rng, k, effort.pick(30, 300)):
+        for q in distributions(rng, k, effort.pick(30, 300)):
             expected = L @ q
             f, g = rng.normal(scale=2.0, size=(2, k))
             task = expected[f.argmax()] - expected.min()
@@ -385,7 +385,7 @@ def sum_to_zero(effort: Effort) -> Evidence:
     below = Worst("excess task risk − excess surrogate risk", 1e-9)
     attained = Worst("relative deviation of the excess at f = 0 from ε", 1e-9)
     for k in (3, 5, 10):
-        for q in laws(rng, k, effort.pick(60, 600)):
+        for q in distributions(rng, k, effort.pick(60, 600)):
             f = rng.normal(size=k) * rng.choice([0.1, 1.0, 3.0])
             f -= f.mean()
             expected = 1 - q

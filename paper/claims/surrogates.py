@@ -14,7 +14,7 @@ from consistruct.structures import Full
 from consistruct.surrogates import make_surrogate
 from paper.conditions import check_conditions, paper_examples
 from paper.model import Deviation, Effort, Evidence, claim
-from paper.numerics import Worst, laws, relative
+from paper.numerics import Worst, distributions, relative
 
 NAMES = {"quadratic": "square", "exponential": "exponential", "logistic": "logistic"}
 
@@ -212,7 +212,7 @@ def order_preserving(effort: Effort) -> Evidence:
     rng = effort.rng
     wrong = Worst("pairs in the wrong order", 0)
     for name in paper_examples():
-        for q in laws(rng, 5, effort.pick(50, 500)):
+        for q in distributions(rng, 5, effort.pick(50, 500)):
             ell = Block((2, 3)).matrix() @ q  # equal expected losses within blocks
             star = _star_values(name, ell)
             for i in range(5):

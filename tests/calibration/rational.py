@@ -138,7 +138,7 @@ def dual_value(B, D, gap, eps, w, nu):
 
 
 def primal_value(B, D, gap, eps, q, w):
-    """½wᵀDw if q is a law with gap·q ≥ ε and Dw + Bq ≥ 0."""
+    """½wᵀDw if q is a distribution with gap·q ≥ ε and Dw + Bq ≥ 0."""
     assert all(x >= 0 for x in q)
     assert sum(q) == 1
     assert dot(gap, q) >= eps

@@ -2,8 +2,8 @@
 
 Nothing of the package in it. V_j(q) = min over scores f with f_j largest of the surrogate, which is
 piecewise linear in f: the minimum is at a point where enough pieces meet, and all these points are
-listed. V_j − V has its minimum over a polygon of laws at a point where two lines meet: a kink of V,
-an edge of the simplex, or (L_j − L_i)q = ε; all these points are listed, too.
+listed. V_j − V has its minimum over a polygon of distributions at a point where two lines meet: a
+kink of V, an edge of the simplex, or (L_j − L_i)q = ε; all these points are listed, too.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def never_listed(member):
 
 
 def _structured(rng):
-    """A method for chains, label sets, labels that are never listed, or restricted laws."""
+    """A method for chains, label sets, labels never listed, or restricted distributions."""
     choice = int(rng.integers(4))
     if choice == 0:
         return ChainMethod(int(rng.integers(2, 4)))

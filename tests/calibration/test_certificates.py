@@ -106,21 +106,25 @@ def test_genuine_certificates_pass(certificates, name):
 
 
 @pytest.mark.parametrize("name", CURVES)
-def test_under_its_law_the_predicted_label_is_worse_by_eps(certificates, name):
+def test_under_its_distribution_the_predicted_label_is_worse_by_eps(certificates, name):
     loss, certificate = CURVES[name][1]().loss, certificates[name]
-    found = certificate.worst_law(loss)
-    assert len(found.truths) == len(found.law)
-    assert found.law.sum() == pytest.approx(1)
+    found = certificate.worst_distribution(loss)
+    assert len(found.truths) == len(found.distribution)
+    assert found.distribution.sum() == pytest.approx(1)
     if isinstance(found.truths, list):  # groups of truths, in words
         assert all(words.format(i="one", j="two") for words in found.truths)
         return
-    better, predicted = (np.array([label] * len(found.law)) for label in found.pair)
-    gap = (loss(predicted, found.truths) - loss(better, found.truths)) @ found.law
+    better, predicted = (np.array([label] * len(found.distribution)) for label in found.pair)
+    gap = (loss(predicted, found.truths) - loss(better, found.truths)) @ found.distribution
     assert gap >= float(certificate.eps) - 1e-9
 
 
-def test_every_kind_says_under_which_law_it_holds():
-    silent = [cls for cls in KINDS.values() if cls.worst_law is PlainCertificate.worst_law]
+def test_every_kind_says_under_which_distribution_it_holds():
+    silent = [
+        cls
+        for cls in KINDS.values()
+        if cls.worst_distribution is PlainCertificate.worst_distribution
+    ]
     assert silent == []
 
 
@@ -169,10 +173,12 @@ def test_what_is_no_number_is_refused(certificates, name, bad):
     for field in ("eps", "lower", "upper"):
         with pytest.raises(CertificateError):
             replace(certificate, **{field: bad}).check()
-    law = "law" if hasattr(certificate, "law") and name != "separable" else None
-    if law is not None and not isinstance(certificate, HammingCertificate):
+    distribution = (
+        "distribution" if hasattr(certificate, "distribution") and name != "separable" else None
+    )
+    if distribution is not None and not isinstance(certificate, HammingCertificate):
         with pytest.raises(CertificateError):
-            replace(certificate, law=[bad, *certificate.law[1:]]).check()
+            replace(certificate, distribution=[bad, *certificate.distribution[1:]]).check()
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -196,20 +202,20 @@ def test_files_with_other_fields_are_refused(certificates, name):
         from_json(json.dumps(document))
 
 
-def moved(law):
-    """Another law: its mass shifted by one place."""
-    return [*law[1:], law[0]]
+def moved(distribution):
+    """Another distribution: its mass shifted by one place."""
+    return [*distribution[1:], distribution[0]]
 
 
 @pytest.mark.parametrize("name", ["dense", "full", "fast", "blocks", "orbits", "oracle"])
-def test_other_laws_are_refused(certificates, name):
+def test_other_distributions_are_refused(certificates, name):
     certificate = certificates[name]
     with pytest.raises(CertificateError):
-        replace(certificate, law=moved(certificate.law)).check()
+        replace(certificate, distribution=moved(certificate.distribution)).check()
     with pytest.raises(CertificateError):
-        replace(certificate, law=[-1.0, *certificate.law[1:]]).check()
+        replace(certificate, distribution=[-1.0, *certificate.distribution[1:]]).check()
     with pytest.raises(CertificateError):
-        replace(certificate, law=[0] * len(certificate.law)).check()
+        replace(certificate, distribution=[0] * len(certificate.distribution)).check()
 
 
 @pytest.mark.parametrize("name", ["full", "fast", "blocks", "orbits"])

@@ -56,10 +56,10 @@ def test_integer_losses_at_small_eps():
                 assert point.upper - point.lower <= 1e-12 * point.upper
 
 
-def forged(loss, eps, law, level, pair, upper):
+def forged(loss, eps, distribution, level, pair, upper):
     return ListedCertificate(
-        loss=loss, scores=None, measure=None, eps=eps, lower=0.0, upper=upper, pair=pair, law=law,
-        level=level, theta=None, points={}, wins={}, excluded={},
+        loss=loss, scores=None, measure=None, eps=eps, lower=0.0, upper=upper, pair=pair,
+        distribution=distribution, level=level, theta=None, points={}, wins={}, excluded={},
     )  # fmt: skip
 
 

@@ -195,23 +195,23 @@ def test_documents_that_are_no_certificates(proof):
 
 
 def test_contrasts_above_one_do_not_count(proof):
-    # y is cut to one: a law is a law
+    # y is cut to one: the distribution stays one
     forged = replace(proof, contrast=(5.0,) * len(proof.contrast))
     with pytest.raises(CertificateError):
         forged.check()
     assert flow_value((True, True), (0.0,), (7.0, 7.0), Fraction(1)) == 2
 
 
-def test_the_law_has_the_marginals_and_costs_eps(proof):
-    truths = np.array([truth for truth, _ in proof.law])
-    law = np.array([share for _, share in proof.law])
-    assert law.sum() == pytest.approx(1.0)
+def test_the_distribution_has_the_marginals_and_costs_eps(proof):
+    truths = np.array([truth for truth, _ in proof.distribution])
+    distribution = np.array([share for _, share in proof.distribution])
+    assert distribution.sum() == pytest.approx(1.0)
     i, j = (np.array(label) for label in proof.pair)
-    worse = ((truths != j).mean(axis=1) - (truths != i).mean(axis=1)) @ law
+    worse = ((truths != j).mean(axis=1) - (truths != i).mean(axis=1)) @ distribution
     assert worse == pytest.approx(0.8)
 
 
-def test_the_report_shows_the_law():
+def test_the_report_shows_the_distribution():
     report = calibration_report(curve(9), np.array([0.0, 0.5]), at=0.8)
     assert report.worst_case is not None
     assert report.worst_case.expected_predicted - report.worst_case.expected_better == (

@@ -205,14 +205,14 @@ def test_certificates_cover_every_polytope(scores):
     proof: Any = H.certificate(eps)
     proof.check()
     assert len(proof.parts) == 4
-    law = np.array(proof.law)
+    distribution = np.array(proof.distribution)
     again: Any = from_json(proof.to_json())
-    assert again.law == proof.law
+    assert again.distribution == proof.distribution
     from_json(proof.to_json()).check()
-    assert law.sum() == pytest.approx(1.0)
-    assert law.max() >= 0.75 - 1e-9
+    assert distribution.sum() == pytest.approx(1.0)
+    assert distribution.max() >= 0.75 - 1e-9
     i, j = proof.pair
-    assert (COSTS[j] - COSTS[i]) @ law >= eps - 1e-9
+    assert (COSTS[j] - COSTS[i]) @ distribution >= eps - 1e-9
     for forged in (
         replace(proof, lower=float(proof.upper) * 1.001),
         replace(proof, upper=float(proof.lower) * 0.999),

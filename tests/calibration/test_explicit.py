@@ -21,7 +21,7 @@ RELATIVE = 1e-7
 
 
 def least_excess(L, weights, j, rows=(), bounds=()):
-    """min ½ Σ_c p_c (f_c + (Lq)_c)² over laws q with rows·Lq ≤ bounds, scores with f_j largest."""
+    """min ½ Σ_c p_c (f_c + (Lq)_c)² over q with rows·Lq ≤ bounds, scores with f_j largest."""
     k, m = L.shape
     f = np.hstack([np.eye(k), np.zeros((k, m))])
     q = np.hstack([np.zeros((m, k)), np.eye(m)])
@@ -319,16 +319,16 @@ def scaled(values, at, factor):
     return values
 
 
-def moved_law(curve, at):
-    laws = curve.laws.copy()
-    heavy = laws[at].argmax()
-    laws[at, heavy] -= 1e-5
-    laws[at, (heavy + 1) % laws.shape[1]] += 1e-5
-    return replace(curve, laws=laws)
+def moved_distribution(curve, at):
+    distributions = curve.distributions.copy()
+    heavy = distributions[at].argmax()
+    distributions[at, heavy] -= 1e-5
+    distributions[at, (heavy + 1) % distributions.shape[1]] += 1e-5
+    return replace(curve, distributions=distributions)
 
 
-def negative_law(curve, at):
-    return replace(curve, laws=scaled(curve.laws, at, -1.0))
+def negative_distribution(curve, at):
+    return replace(curve, distributions=scaled(curve.distributions, at, -1.0))
 
 
 def no_level(curve, at):
@@ -363,8 +363,8 @@ def hidden_width(curve, at):
         (raised_lower, "a lower end is above its upper end"),
         (raised_interval, "is bounded below by"),
         (lowered_upper, "the primal point has the value"),
-        (moved_law, "excess|the primal point has the value"),
-        (negative_law, "no probability distribution"),
+        (moved_distribution, "excess|the primal point has the value"),
+        (negative_distribution, "no probability distribution"),
         (no_level, "not finite"),
         (lowered_level, "the primal point has the value"),
         (no_points, "is bounded below by"),
@@ -472,12 +472,12 @@ def test_best_multiplier_solves_its_linear_program(seed):
     value, mu, left, right, share = best_multiplier(cost, d, eps)
     assert value == pytest.approx(reference.fun, abs=1e-9)
     assert value == pytest.approx((cost - mu * d).min() + mu * eps, abs=1e-9)
-    law = np.zeros(m)
-    law[left] += share
+    distribution = np.zeros(m)
+    distribution[left] += share
     if right >= 0:
-        law[right] += 1 - share
-    assert cost @ law == pytest.approx(reference.fun, abs=1e-9)
-    assert d @ law >= eps - 1e-9
+        distribution[right] += 1 - share
+    assert cost @ distribution == pytest.approx(reference.fun, abs=1e-9)
+    assert d @ distribution >= eps - 1e-9
 
 
 def test_theorem_7_is_the_dual_point_at_i():

@@ -91,4 +91,4 @@ def test_homogeneous_of_degree_two(scale):
     certificate = scaled.certificate(0.9 * scaled.max_eps)
     certificate.check()
     assert isinstance(certificate, ListedCertificate)
-    assert sum(certificate.law) == 1
+    assert sum(certificate.distribution) == 1

@@ -136,7 +136,7 @@ BROKEN = {
     "no multipliers": lambda c: replace(c, multipliers=()),
     "negative": lambda c: replace(c, multipliers=tuple((g, -1.0, w) for g, _, w in c.multipliers)),
     "groups": lambda c: replace(c, groups=(5, 0, 0, 0)),
-    "empty law": lambda c: replace(c, cells=()),
+    "empty distribution": lambda c: replace(c, cells=()),
     "strange cell": lambda c: replace(c, cells=(((9, 0, 0, 0), 1.0),)),
     "layers": lambda c: replace(c, layers=c.layers[1:]),
 }
@@ -158,10 +158,10 @@ def test_rounding_is_repaired_and_forgery_costs(proof):
             from_json(json.dumps(broken))
 
 
-def test_the_report_tells_the_law_in_words():
+def test_the_report_tells_the_distribution_in_words():
     report = calibration_report(calibration_function(FBeta(4)), np.array([0.0, 0.5]), at=0.5)
     assert report.worst_case is not None
-    assert "a set with" in report.worst_case.law[0].truth
+    assert "a set with" in report.worst_case.distribution[0].truth
 
 
 def test_what_the_orbits_do_not_take():

@@ -38,7 +38,7 @@ def test_json_has_the_fields_of_the_schema(consistruct):
     code, out, err = consistruct("analyze", "mixed:2x2:0.2", "--eps", "0,0.5,2", "--json")
     assert (code, err) == (0, "")
     report = json.loads(out)
-    assert (report["schema_version"], report["kind"]) == ("2.2", "calibration")
+    assert (report["schema_version"], report["kind"]) == ("3.0", "calibration")
     assert (report["loss"], report["surrogate"]) == ("Mixed((2, 2), 0.2)", "quadratic")
     assert (report["measure"], report["n_labels"]) == ("uniform", "4")
     assert report["rank"].isdigit()
@@ -140,8 +140,8 @@ def test_html_and_csv(consistruct, tmp_path):
     middle = next(row for row in rows if row["eps"] == "0.4")
     assert float(middle["lower"]) == pytest.approx(0.16 / 12, rel=1e-9)  # ε²/4k
     text = (tmp_path / "data.worst_case.csv").read_text(encoding="utf-8")
-    law = list(csv.DictReader(text.splitlines()))
-    assert sum(float(row["probability"]) for row in law) == pytest.approx(1)
+    distribution = list(csv.DictReader(text.splitlines()))
+    assert sum(float(row["probability"]) for row in distribution) == pytest.approx(1)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "data.csv", "data.worst_case.csv", "report.html",
     ]  # fmt: skip

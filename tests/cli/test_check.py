@@ -50,7 +50,7 @@ def test_a_forged_one(certificate, tmp_path):
 
 def test_half_a_certificate_is_refused(certificate, tmp_path):
     document = json.loads(certificate.to_json())
-    del document["law"]
+    del document["distribution"]
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(document))
     assert run(path).exit_code == 1

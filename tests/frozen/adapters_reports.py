@@ -192,7 +192,7 @@ def _calibration_report() -> dict[str, Any]:
             [point.eps, point.log_lower, point.log_upper, point.log_theorem_7, point.log_theorem_8]
             for point in report.curve
         ],
-        "worst case": sorted(entry.probability for entry in worst.law),
+        "worst case": sorted(entry.probability for entry in worst.distribution),
         "log surrogate gap": worst.log_surrogate_gap,
         "sample sizes": [[p.eps, p.log10_paper, p.log10_sharp] for p in sizes.points],
     }

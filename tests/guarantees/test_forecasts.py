@@ -1,4 +1,4 @@
-"""Forecasts of the loss: the law against sampling, the refits against refitting by hand."""
+"""Forecasts of the loss: the power law against sampling, the refits against refitting by hand."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def logistic():
     return cs.models.Probabilities(LogisticRegression(max_iter=500))
 
 
-# --- the law ---
+# --- the power law ---
 
 
-def test_the_law_agrees_with_a_posterior_that_is_sampled():
+def test_the_power_law_agrees_with_a_posterior_that_is_sampled():
     data = curve(0.1 + 3.0 / SIZES, training_variance=0.02, row_variance=0.09)
-    law = PowerLaw(data, drift=0.05)
+    power_law = PowerLaw(data, drift=0.05)
     rng = np.random.default_rng(0)
     n = 400_000
     level = rng.uniform(0.05, 0.25, n)
     share, rate = rng.uniform(-0.0125, 1.0125, n), rng.uniform(0.075, 1.525, n)
-    # the law is on a grid: what is drawn is rounded to it
+    # the power law is on a grid: what is drawn is rounded to it
     share, rate = np.round(share * 40) / 40, 0.1 + np.round((rate - 0.1) * 20) / 20
     shape = 1 - share + share * (SIZES[:, None] / 200.0) ** -rate
     distance = np.log(200.0 / SIZES)
@@ -53,7 +53,7 @@ def test_the_law_agrees_with_a_posterior_that_is_sampled():
     order = np.argsort(drawn)
     cumulated = np.cumsum(weight[order]) / weight.sum()
     expected = drawn[order][np.searchsorted(cumulated, [0.05, 0.5, 0.95])]
-    np.testing.assert_allclose(law.quantiles(at, (0.05, 0.5, 0.95)), expected, atol=0.002)
+    np.testing.assert_allclose(power_law.quantiles(at, (0.05, 0.5, 0.95)), expected, atol=0.002)
 
 
 def _walk(s, t, steps=2000):
@@ -63,7 +63,7 @@ def _walk(s, t, steps=2000):
 
 
 def test_a_curve_that_is_known_exactly_is_continued():
-    data = curve(0.1 + 3.0 / SIZES, error=2e-3)  # the grid of the law is about as fine
+    data = curve(0.1 + 3.0 / SIZES, error=2e-3)  # the grid of the power law is about as fine
     low, high = PowerLaw(data, drift=0.0).quantiles(2000.0, (0.05, 0.95))
     assert low < 0.1 + 3.0 / 2000 < high
     assert high - low < 0.02
@@ -72,8 +72,8 @@ def test_a_curve_that_is_known_exactly_is_continued():
 
 
 def test_intervals_widen_with_noise_distance_and_few_rows_that_measure():
-    def width(law, n, **options):
-        low, high = law.quantiles(n, (0.05, 0.95), **options)
+    def width(power_law, n, **options):
+        low, high = power_law.quantiles(n, (0.05, 0.95), **options)
         return high - low
 
     good, noisy = (PowerLaw(curve(0.1 + 3.0 / SIZES, error)) for error in (0.005, 0.02))
@@ -84,8 +84,8 @@ def test_intervals_widen_with_noise_distance_and_few_rows_that_measure():
 
 
 def test_no_loss_below_what_is_possible_and_no_certainty_without_errors():
-    law = PowerLaw(curve(np.zeros(5), 0.01))
-    low, middle, high = law.quantiles(1000.0, (0.05, 0.5, 0.95))
+    power_law = PowerLaw(curve(np.zeros(5), 0.01))
+    low, middle, high = power_law.quantiles(1000.0, (0.05, 0.5, 0.95))
     assert low == pytest.approx(middle, abs=1e-9) == 0.0
     assert 0.0 < high < 0.05
     shifted = PowerLaw(curve(-1.0 + 3.0 / SIZES, 0.01, low=-1.0))

@@ -129,9 +129,9 @@ def test_expected_losses_are_prices_of_decisions():
     assert (predicted - prices.min(axis=1)).max() <= 0.1
     assert (predicted == prices.min(axis=1)).mean() >= 0.98
     np.testing.assert_allclose(model.predict_expected_loss(X), predicted)
-    law = model.predict_proba(X)
-    np.testing.assert_allclose(law.sum(axis=1), 1.0)
-    np.testing.assert_allclose(prices, law @ costs.M.T)
+    distribution = model.predict_proba(X)
+    np.testing.assert_allclose(distribution.sum(axis=1), 1.0)
+    np.testing.assert_allclose(prices, distribution @ costs.M.T)
     for label in range(3):
         occurred = costs(np.full(len(X), label), y).mean()
         assert prices[:, label].mean() == pytest.approx(occurred, rel=0.1)

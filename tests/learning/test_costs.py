@@ -194,27 +194,29 @@ def business(n=400, seed=0):
     """Two classes; a missed 1 costs what is at stake in the row, a false alarm costs 1."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, 3))
-    law = 1.0 / (1.0 + np.exp(-2.0 * features[:, 0]))
-    truth = (rng.random(n) < law).astype(int)
+    distribution = 1.0 / (1.0 + np.exp(-2.0 * features[:, 0]))
+    truth = (rng.random(n) < distribution).astype(int)
     stake = rng.lognormal(1.0, 1.0, size=n)
     costs = np.zeros((n, 2, 2))  # prediction, truth
     costs[:, 0, 1] = stake
     costs[:, 1, 0] = 1.0
-    return features, truth, costs, law
+    return features, truth, costs, distribution
 
 
 def test_costs_of_decisions_are_known_at_prediction_time():
     features, truth, costs, _ = business()
     model = classifier(random_state=0, features="linear", rows="pred")
     model.fit(features, truth, costs=costs)
-    new, new_truth, new_costs, new_law = business(seed=1)
+    new, new_truth, new_costs, new_distribution = business(seed=1)
     prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
     pred = model.predict(new, costs=new_costs)
     np.testing.assert_array_equal(pred, prices.argmin(axis=1))
     rows = np.arange(len(new))
     paid = new_costs[rows, pred, new_truth]
     assert model.score(new, new_truth, costs=new_costs) == pytest.approx(-paid.mean())
-    ideal = np.einsum("nkm,nm->nk", new_costs, np.column_stack([1 - new_law, new_law]))
+    ideal = np.einsum(
+        "nkm,nm->nk", new_costs, np.column_stack([1 - new_distribution, new_distribution])
+    )
     best = new_costs[rows, ideal.argmin(axis=1), new_truth].mean()
     same_for_all = new_costs[rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_truth]
     assert paid.mean() < 0.7 * same_for_all.mean()

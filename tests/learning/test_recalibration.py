@@ -155,9 +155,9 @@ def test_ridge_estimates_become_probabilities():
     model = classifier(random_state=0).fit(X, y)
     assert isinstance(model.recalibration_, Temperature)
     assert model.recalibration_.power > 1.0
-    law = model.predict_proba(X)
-    assert law.min() > 0.0
-    np.testing.assert_allclose(law.sum(axis=1), 1.0)
+    distribution = model.predict_proba(X)
+    assert distribution.min() > 0.0
+    np.testing.assert_allclose(distribution.sum(axis=1), 1.0)
     losses_of = model.path_["log_loss"]
     place = np.unravel_index(losses_of.argmin(), losses_of.shape)
     assert model.recalibration_.power == model.path_["powers"][place[1]]
@@ -195,7 +195,7 @@ def noisy_grades(weighted=False, k=12, n=600):
     return X, y, weight
 
 
-def nearest_law(v):
+def nearest_distribution(v):
     """The nearest distribution of one row: max(v − t, 0) of sum one, t by halving."""
     low, high = v.min() - 1.0, v.max()
     for _ in range(100):
@@ -215,15 +215,15 @@ def test_a_contrast_between_classes_is_the_best_of_those_that_are_proven(weighte
     assert isinstance(chosen, Contrast)
     temperature = getattr(chosen.before, "before", chosen.before)  # reports may have a power more
     power, floor = temperature.power, temperature.floor
-    law = (np.maximum(left.expected, 0) + floor) ** power
-    law /= law.sum(axis=1, keepdims=True)
+    distribution = (np.maximum(left.expected, 0) + floor) ** power
+    distribution /= distribution.sum(axis=1, keepdims=True)
     distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
     cost = np.empty((len(CONTRASTS), len(X)))
     for i in range(len(X)):
         others = np.arange(len(X)) != i
         mean = np.bincount(y[others], weights=weight[others], minlength=12) / weight[others].sum()
         for j, contrast in enumerate(CONTRASTS):
-            stretched = nearest_law(mean + contrast * (law[i] - mean))
+            stretched = nearest_distribution(mean + contrast * (distribution[i] - mean))
             cost[j, i] = distance[(distance @ stretched).argmin(), y[i]]
     task = np.average(cost, axis=1, weights=weight)
     np.testing.assert_allclose(model.path_["contrast_loss"], task, atol=1e-9)
@@ -241,26 +241,26 @@ def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path
     X, y, _ = noisy_grades()
     model = classifier("ordinal", features="linear", alpha=0.5, random_state=0).fit(X, y)
     contrast: Any = model.recalibration_
-    law = model.predict_proba(X)
-    np.testing.assert_allclose(law, contrast.before.for_reports(model.model_.expected(X)))
+    distribution = model.predict_proba(X)
+    np.testing.assert_allclose(distribution, contrast.before.for_reports(model.model_.expected(X)))
     distance = np.abs(np.subtract.outer(np.arange(12), np.arange(12)))
     mean = np.bincount(y, minlength=12) / len(y)
     decided = contrast.before.for_decisions(model.model_.expected(X))
     stretched = mean + contrast.contrast * (decided - mean)
-    prices = np.array([nearest_law(row) for row in stretched]) @ distance
+    prices = np.array([nearest_distribution(row) for row in stretched]) @ distance
     np.testing.assert_array_equal(model.predict(X), prices.argmin(axis=1))
-    np.testing.assert_allclose(model.expected_losses(X), law @ distance, atol=1e-12)
-    assert (model.predict(X) != (law @ distance).argmin(axis=1)).any()
+    np.testing.assert_allclose(model.expected_losses(X), distribution @ distance, atol=1e-12)
+    assert (model.predict(X) != (distribution @ distance).argmin(axis=1)).any()
 
     save(model, tmp_path / "model.consistruct")
     found = load(tmp_path / "model.consistruct")
     np.testing.assert_array_equal(found.predict(X), model.predict(X))
-    np.testing.assert_array_equal(found.predict_proba(X), law)
+    np.testing.assert_array_equal(found.predict_proba(X), distribution)
 
     # it was chosen for one loss, and another starts without it
     model.set_loss(losses.ZeroOne(12))
-    np.testing.assert_array_equal(model.predict_proba(X), law)
-    np.testing.assert_array_equal(model.predict(X), law.argmax(axis=1))
+    np.testing.assert_array_equal(model.predict_proba(X), distribution)
+    np.testing.assert_array_equal(model.predict(X), distribution.argmax(axis=1))
 
 
 @pytest.mark.parametrize(("greatest", "proven"), [(1.0, True), (1000.0, False)])
@@ -269,10 +269,10 @@ def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greates
     costs = 1.0 - np.eye(3)
     costs[0, 2] = greatest
     truths = np.repeat([0, 1], [150, 40])
-    law = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[truths]
+    distribution = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[truths]
     found, compared = recalibrate(
         ClassProbabilities(losses.CostMatrix(costs, rows="pred")),
-        law,
+        distribution,
         truths,
         np.ones(190),
         np.array([150.0, 40.0, 0.0]) / 190,

@@ -13,8 +13,8 @@ CURVES = 300
 TABLES = 40
 
 
-def test_intervals_hold_the_loss_of_curves_that_follow_the_law():
-    """Curves drawn from the law's own priors: 90 % intervals must contain 90 %, up to chance."""
+def test_intervals_hold_the_loss_of_curves_that_follow_the_power_law():
+    """Curves drawn from the power law's priors: 90 % intervals must contain 90 %, up to chance."""
     rng = np.random.default_rng(0)
     sizes = np.array([50.0, 70.0, 100.0, 140.0, 200.0])
     inside = []
@@ -23,8 +23,8 @@ def test_intervals_hold_the_loss_of_curves_that_follow_the_law():
         covariance = (0.03 * level) ** 2 * (0.7 + 0.3 * np.eye(5))
         truth = level * (1 - share + share * (sizes / 200.0) ** -rate)
         means = rng.multivariate_normal(truth, covariance)
-        law = PowerLaw(CurveData(sizes, means, covariance), drift=0.0)
-        low, high = law.quantiles(1000.0, (0.05, 0.95))
+        power_law = PowerLaw(CurveData(sizes, means, covariance), drift=0.0)
+        low, high = power_law.quantiles(1000.0, (0.05, 0.95))
         inside.append(low <= level * (1 - share + share * 5.0**-rate) <= high)
     # standard deviation of the share: 0.017
     assert 0.85 < np.mean(inside) < 0.95

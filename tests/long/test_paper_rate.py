@@ -12,7 +12,7 @@ from consistruct.surrogates import QuadraticSurrogate
 N_INPUTS = 5
 
 
-def law(loss, seed):
+def distribution(loss, seed):
     """Five inputs, one-hot features (so every score function is possible), random q(y | x)."""
     rng = np.random.default_rng(seed)
     every = loss.truths.enumerate()
@@ -22,7 +22,7 @@ def law(loss, seed):
 @pytest.mark.parametrize("loss", [ZeroOne(4), Block((1, 3, 2)), Hamming(3)], ids=repr)
 @pytest.mark.parametrize("n_steps", [100, 1000])
 def test_suboptimality_is_below_the_bound_in_expectation(loss, n_steps):
-    every, q = law(loss, 0)
+    every, q = distribution(loss, 0)
     space = loss.score_space
     targets = dense_target(loss.target(every))
     best = -q @ targets  # (inputs, width): the minimiser θ(x) = −E[u | x]

@@ -47,9 +47,9 @@ def test_regret_is_cost_less_the_least_one(loss):
     # offset + ⟨embed, target⟩, and the decoder of minus a mean target is the best decision
     inner = (loss.score_space.embed(pred) * loss.target(true)).sum(axis=1)
     np.testing.assert_allclose(loss.offset(true) + inner, expected, atol=1e-12)
-    law = rng.dirichlet(np.ones(12))
-    risks = law @ np.array([[loss(z[None], c[None])[0] for z in feasible] for c in true])
-    mean = law @ loss.target(true)
+    distribution = rng.dirichlet(np.ones(12))
+    risks = distribution @ np.array([[loss(z[None], c[None])[0] for z in feasible] for c in true])
+    mean = distribution @ loss.target(true)
     decided = loss.score_space.decode(-mean[None])
     chosen = np.flatnonzero((feasible == decided).all(axis=1))
     np.testing.assert_allclose(risks[chosen], risks.min(), atol=1e-12)

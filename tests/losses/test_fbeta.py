@@ -68,9 +68,9 @@ def test_bayes_decision_minimises_the_expected_loss():
     loss = FBeta(7, 2.0)
     every = Product(7).enumerate()
     rng = np.random.default_rng(1)
-    laws = rng.dirichlet(np.full(len(every), 0.05), size=30)
-    decided = loss.score_space.decode(-(laws @ dense_target(loss.target(every))))
-    risks = laws @ loss.matrix().T
+    distributions = rng.dirichlet(np.full(len(every), 0.05), size=30)
+    decided = loss.score_space.decode(-(distributions @ dense_target(loss.target(every))))
+    risks = distributions @ loss.matrix().T
     attained = risks[np.arange(30), loss.predictions.index(decided)]
     assert attained == pytest.approx(risks.min(axis=1), abs=1e-12)
 

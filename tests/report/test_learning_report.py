@@ -34,7 +34,7 @@ from consistruct.report import (
     report_schema,
 )
 from consistruct.report.formats import label_text
-from consistruct.report.learning.baselines import LogisticLaw, constant_decision
+from consistruct.report.learning.baselines import LogisticProbabilities, constant_decision
 from consistruct.report.learning.wording import learning_sections
 from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report
@@ -111,13 +111,13 @@ def test_trees_decide_by_costs_too(iris):
 
 
 def test_bayes_decisions_on_sets_are_close_to_the_best_of_all():
-    """Against all 16 label sets under the exact product law; 64 draws leave some noise."""
+    """Against all 16 label sets under the exact product distribution; 64 draws leave some noise."""
     loss = cs.losses.FBeta(4)
     rng = np.random.default_rng(0)
     chances = rng.random((40, 4))
-    law = object.__new__(LogisticLaw)
-    law.kind = "sets"
-    found = law.bayes(loss, chances, rng)
+    logistic = object.__new__(LogisticProbabilities)
+    logistic.kind = "sets"
+    found = logistic.bayes(loss, chances, rng)
     every = np.array([[n >> t & 1 for t in range(4)] for n in range(16)])
     weight = np.prod(np.where(every, chances[:, None], 1 - chances[:, None]), axis=2)  # (40, 16)
     table = np.array([loss(np.repeat(every[[p]], 16, 0), every) for p in range(16)])  # (16, 16)
@@ -132,11 +132,11 @@ def test_bayes_decisions_on_sets_are_close_to_the_best_of_all():
 
 def test_classes_that_are_never_true_have_probability_zero():
     X = np.arange(6.0)[:, None]
-    law = LogisticLaw(X, np.array([0, 0, 0, 2, 2, 2]), "classes")
-    probabilities = law.probabilities(X)
+    logistic = LogisticProbabilities(X, np.array([0, 0, 0, 2, 2, 2]), "classes")
+    probabilities = logistic.probabilities(X)
     assert probabilities.shape == (6, 3)
     assert (probabilities[:, 1] == 0).all()
-    constant = LogisticLaw(X, np.ones(6, dtype=int), "classes")
+    constant = LogisticProbabilities(X, np.ones(6, dtype=int), "classes")
     assert constant.probabilities(X).tolist() == [[0.0, 1.0]] * 6
 
 

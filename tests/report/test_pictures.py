@@ -112,8 +112,10 @@ def test_tables_have_all_digits_of_the_report():
     sharp = [row["sharp_log10_examples"] for row in rows]
     assert sharp[0] == ""  # no number at ε = 0
     assert float(sharp[3]) == report.sample_sizes.points[2].log10_sharp
-    law = rows_of(calibration_tables(report)["worst_case"])
-    assert [row["truth"] for row in law][:2] == [e.truth for e in report.worst_case.law][:2]
+    distribution = rows_of(calibration_tables(report)["worst_case"])
+    assert [row["truth"] for row in distribution][:2] == [
+        e.truth for e in report.worst_case.distribution
+    ][:2]
 
 
 def test_charts_as_csv():

@@ -58,7 +58,7 @@ def test_names_are_text_and_not_markup():
         bare = text.replace("<br>", "").replace("<extra></extra>", "")
         assert "<" not in bare, text
     assert report.worst_case is not None
-    assert any(entry.truth.startswith("<script>") for entry in report.worst_case.law)
+    assert any(entry.truth.startswith("<script>") for entry in report.worst_case.distribution)
     assert HOSTILE[0] not in json.dumps([f["data"] for f in figures.values()])
 
 
@@ -109,14 +109,14 @@ def test_growth_is_on_logarithmic_axes():
     assert (layout["xaxis"]["type"], layout["yaxis"]["type"]) == ("log", "log")
 
 
-def test_the_law_is_a_law_with_names():
+def test_the_distribution_is_a_distribution_with_names():
     for name in SETTINGS:
         report = report_of(name)
         case = report.worst_case
         if case is None:
             assert report.worst_case_reason
             continue
-        total = sum(entry.probability for entry in case.law) + case.rest
+        total = sum(entry.probability for entry in case.distribution) + case.rest
         assert total == pytest.approx(1, abs=1e-6), name
         if case.expected_better is not None:
             excess = case.expected_predicted - case.expected_better

@@ -42,22 +42,24 @@ def by_sequence(scores):
 
 
 def assert_matches(scores, reference, *, weights=None, tolerance=1e-11):
-    law = chain_marginals(scores, weights)
-    w = np.ones(len(law.log_partition)) if weights is None else weights
+    distribution = chain_marginals(scores, weights)
+    w = np.ones(len(distribution.log_partition)) if weights is None else weights
     expected = [
         (0.0, u, np.zeros((0, *e.shape[1:]))) if len(u) == 0 else reference(u, e)
         for u, e in by_sequence(scores)
     ]
     np.testing.assert_allclose(
-        law.log_partition, [e[0] for e in expected], rtol=tolerance, atol=tolerance
+        distribution.log_partition, [e[0] for e in expected], rtol=tolerance, atol=tolerance
     )
     np.testing.assert_allclose(
-        law.unary, np.concatenate([e[1] for e in expected]), rtol=0, atol=tolerance
+        distribution.unary, np.concatenate([e[1] for e in expected]), rtol=0, atol=tolerance
     )
     pairs = np.concatenate([weight * e[2] for weight, e in zip(w, expected, strict=True)])
     if scores.edges.ndim == 2:
         pairs = pairs.sum(axis=0)
-    np.testing.assert_allclose(law.edges, pairs, rtol=0, atol=tolerance * len(scores.unary))
+    np.testing.assert_allclose(
+        distribution.edges, pairs, rtol=0, atol=tolerance * len(scores.unary)
+    )
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -106,9 +108,9 @@ def test_mass_lost_by_underflow_would_win_later():
     unary[1:, 0] = -200.0
     edges = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
     scores = ChainScores(unary, edges, np.array([0, 6]))
-    law = chain_marginals(scores)
-    assert law.log_partition[0] == pytest.approx(-750.0)
-    np.testing.assert_allclose(law.unary, np.tile([0.0, 1.0], (6, 1)), atol=1e-12)
+    distribution = chain_marginals(scores)
+    assert distribution.log_partition[0] == pytest.approx(-750.0)
+    np.testing.assert_allclose(distribution.unary, np.tile([0.0, 1.0], (6, 1)), atol=1e-12)
     assert_matches(scores, enumerate_posterior)
 
 
@@ -137,7 +139,7 @@ def test_float32_subnormal_scores_are_taken_as_they_are():
 def test_log_partition_has_the_marginals_as_gradient():
     rng = np.random.default_rng(3)
     scores = random_chain(rng, [4, 3], 3, shared=True)
-    law = chain_marginals(scores)
+    distribution = chain_marginals(scores)
     h = 1e-6
     for index in np.ndindex(*scores.unary.shape):
         shifted = scores.unary.copy()
@@ -146,7 +148,7 @@ def test_log_partition_has_the_marginals_as_gradient():
         shifted[index] -= 2 * h
         down = chain_marginals(ChainScores(shifted, scores.edges, scores.offsets))
         slope = (up.log_partition - down.log_partition).sum() / (2 * h)
-        assert law.unary[index] == pytest.approx(slope, abs=1e-8)
+        assert distribution.unary[index] == pytest.approx(slope, abs=1e-8)
     for index in np.ndindex(*scores.edges.shape):
         shifted = scores.edges.copy()
         shifted[index] += h
@@ -154,17 +156,17 @@ def test_log_partition_has_the_marginals_as_gradient():
         shifted[index] -= 2 * h
         down = chain_marginals(ChainScores(scores.unary, shifted, scores.offsets))
         slope = (up.log_partition - down.log_partition).sum() / (2 * h)
-        assert law.edges[index] == pytest.approx(slope, abs=1e-8)
+        assert distribution.edges[index] == pytest.approx(slope, abs=1e-8)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_forbidden_transitions_have_no_probability(shared):
     rng = np.random.default_rng(4)
     scores = random_chain(rng, [5, 4, 6], 3, shared=shared, forbidden=0.4)
-    law = chain_marginals(scores)
+    distribution = chain_marginals(scores)
     forbidden = np.isneginf(scores.edges)
     assert forbidden.any()
-    assert (law.edges[forbidden] == 0).all()
+    assert (distribution.edges[forbidden] == 0).all()
     assert_matches(scores, enumerate_posterior)
 
 

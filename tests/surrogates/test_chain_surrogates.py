@@ -188,11 +188,11 @@ def test_expected_target_of_the_log_loss_is_one_minus_the_marginals(shared):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_expected_target_of_the_quadratic_one_is_exact_at_its_minimum(shared):
-    """Minus the expected loss of a law, spread over unary and edge scores in an arbitrary way."""
+    """Minus the expected loss of a distribution, spread over unary and edge scores at random."""
     rng = np.random.default_rng(7)
     T = 4
-    law = rng.dirichlet(np.ones(S), size=T)  # P(y_t = a)
-    unary = -(1 - law)
+    distribution = rng.dirichlet(np.ones(S), size=T)  # P(y_t = a)
+    unary = -(1 - distribution)
     edges = np.zeros((S, S) if shared else (T, S, S))
     for a in range(S):  # a function of one end, moved from the unary scores into the edges
         moved = rng.normal()
@@ -205,10 +205,14 @@ def test_expected_target_of_the_quadratic_one_is_exact_at_its_minimum(shared):
             edges[0, :, a] += 2 * moved
             unary[1, a] -= 2 * moved
     scores = ChainScores(unary, edges, np.array([0, T]))
-    np.testing.assert_allclose(ChainQuadratic().expected_target(scores), 1 - law, atol=1e-12)
+    np.testing.assert_allclose(
+        ChainQuadratic().expected_target(scores), 1 - distribution, atol=1e-12
+    )
     decoded = ChainQuadratic().decode(scores, "bayes").values
-    np.testing.assert_array_equal(decoded, law.argmax(axis=1))
-    np.testing.assert_array_equal(ChainQuadratic().decode(scores).values, law.argmax(axis=1))
+    np.testing.assert_array_equal(decoded, distribution.argmax(axis=1))
+    np.testing.assert_array_equal(
+        ChainQuadratic().decode(scores).values, distribution.argmax(axis=1)
+    )
 
 
 @pytest.mark.parametrize("cls", [ChainHinge, ChainSoftmaxMargin])

@@ -118,13 +118,13 @@ def test_max_min_margin_is_the_value_of_the_dual_game(loss):
         )
         own = loss.predictions.index(true[[row]])[0]
         assert values[row] == pytest.approx(found.fun - f[row, own], abs=1e-8)
-        law = slopes[row].copy()
-        law[own] += 1
-        assert law.sum() == pytest.approx(1)
-        assert law.min() > -1e-9
+        distribution = slopes[row].copy()
+        distribution[own] += 1
+        assert distribution.sum() == pytest.approx(1)
+        assert distribution.min() > -1e-9
 
 
-def test_sparsemax_is_the_largest_value_over_a_grid_of_laws():
+def test_sparsemax_is_the_largest_value_over_a_grid_of_distributions():
     f = np.random.default_rng(13).normal(size=(4, 3))
     steps = np.arange(201)
     one, other = np.meshgrid(steps, steps)

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOr
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_law_exceeds_it_and_one_attains_it(seed):
+def test_no_distribution_exceeds_it_and_one_attains_it(seed):
     rng = np.random.default_rng(seed)
     L = rng.random((6, 3))
     F = rng.integers(-1, 2, (6, 2)).astype(float)
     error = calibration_function(CostMatrix(L, rows="pred"), Dense(F)).approximation_error
     kept = predictable_by_definition(F)
-    laws = np.vstack([np.eye(3), rng.dirichlet(np.ones(3) * 0.5, 60_000)])
-    expected = laws @ L.T
+    distributions = np.vstack([np.eye(3), rng.dirichlet(np.ones(3) * 0.5, 60_000)])
+    expected = distributions @ L.T
     loss_of_pred = expected[:, kept].min(axis=1) - expected.min(axis=1)
     assert loss_of_pred.max() <= error + 1e-9
     assert loss_of_pred.max() >= error - 0.02

@@ -44,7 +44,8 @@ def test_random_inconsistent_scores(seed):
     curve = calibration_function(loss, space)
     assert curve(level * 0.999) == 0.0
     assert curve.interval(level * 0.5)[1] <= 1e-20
-    certificate = curve.certificate(level * 0.5)  # a law under which the best scores predict j
+    # a distribution under which the best scores predict j
+    certificate = curve.certificate(level * 0.5)
     certificate.check()
     assert certificate.upper <= 1e-20
     assert curve(min(level * 1.01, curve.max_eps)) > 0.0
@@ -117,8 +118,8 @@ def test_the_interval_holds_the_exact_level():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_law_and_multipliers_prove_both_ends(seed):
-    """The lower end is attained by a law that lets j win, in fractions."""
+def test_distribution_and_multipliers_prove_both_ends(seed):
+    """The lower end is attained by a distribution that lets j win, in fractions."""
     rng = np.random.default_rng(100 + seed)
     L = rng.integers(0, 5, (5, 4)).astype(float)
     F = np.column_stack([np.ones(5), rng.integers(-2, 3, (5, 2))])
@@ -129,12 +130,16 @@ def test_law_and_multipliers_prove_both_ends(seed):
         return
     problem = H._method.prover.problem
     i, j = level.pair
-    assert sum(level.law) == 1
-    assert min(level.law) >= 0
+    assert sum(level.distribution) == 1
+    assert min(level.distribution) >= 0
     expected = [
-        sum(q * x for q, x in zip(level.law, row, strict=True)) for row in problem.projected
+        sum(q * x for q, x in zip(level.distribution, row, strict=True))
+        for row in problem.projected
     ]
     assert all(expected[c] >= expected[j] for c in H._method.prover.rows)
-    gap = sum(q * g for q, g in zip(level.law, problem.gap(i, j), strict=True)) / problem.unit
+    gap = (
+        sum(q * g for q, g in zip(level.distribution, problem.gap(i, j), strict=True))
+        / problem.unit
+    )
     assert gap == level.lower <= level.upper
     assert float(level.upper - level.lower) <= 1e-12 * float(level.upper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.surrogates import LawSurrogate, QuadraticSurrogate, make_surrogate
+from consistruct.surrogates import DistributionSurrogate, QuadraticSurrogate, make_surrogate
 from consistruct.torch import TaskLoss
 from tests.torch.members import batch
 
@@ -36,7 +36,7 @@ def compare_with_numpy(loss, name, scores=None):
 
 def compare_decisions(surrogate, criterion, plain, theta):
     """Equally good is good enough: ties of scores may be broken by rounding."""
-    by_target = isinstance(surrogate, LawSurrogate)
+    by_target = isinstance(surrogate, DistributionSurrogate)
     how = "bayes" if by_target else "argmax"
     space = surrogate.loss.score_space if by_target else surrogate.score_space
     scores = -surrogate.expected_target(plain) if by_target else plain

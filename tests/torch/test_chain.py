@@ -59,19 +59,19 @@ def packed(unary, edges):
 )
 def test_against_the_kernels_of_the_host(shared, dtype, scale, tolerance):
     unary, edges, mask = scores(shared, dtype, scale)
-    law = host_marginals(packed(unary, edges))
+    distribution = host_marginals(packed(unary, edges))
     states, pairs = chain_marginals(unary, edges, mask)
     near = {"rtol": tolerance, "atol": tolerance}
     found = chain_log_partition(unary, edges, mask)
-    np.testing.assert_allclose(found.numpy(), law.log_partition, **near)
-    np.testing.assert_allclose(states[mask].numpy(), law.unary, **near)
+    np.testing.assert_allclose(found.numpy(), distribution.log_partition, **near)
+    np.testing.assert_allclose(states[mask].numpy(), distribution.unary, **near)
     assert not states[~mask].any()
     if shared:
-        np.testing.assert_allclose(pairs.sum(0).numpy(), law.edges, **near)
+        np.testing.assert_allclose(pairs.sum(0).numpy(), distribution.edges, **near)
     else:
         ends = np.concatenate([[t < n - 1 for t in range(n)] for n in LENGTHS if n]).astype(bool)
         inner = pairs[mask[:, 1:]].numpy()
-        np.testing.assert_allclose(inner, law.edges[ends], **near)
+        np.testing.assert_allclose(inner, distribution.edges[ends], **near)
     best = viterbi(packed(unary, edges)).values
     paths = chain_viterbi(unary, edges, mask)
     np.testing.assert_array_equal(paths[mask].numpy(), best)
@@ -156,7 +156,7 @@ def test_only_one_of_the_scores_needs_a_derivative():
     torch.testing.assert_close(slope, chain_marginals(unary, edges, mask)[0])
 
 
-def test_samples_follow_the_law():
+def test_samples_follow_the_distribution():
     unary, edges, mask = scores(True, s=3)
     unary, mask = unary[:2, :3], mask[:2, :3]
     generator = torch.Generator().manual_seed(1)

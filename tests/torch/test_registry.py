@@ -123,7 +123,7 @@ def test_members_and_sizes_tell_the_expected_target(loss):
     """At the logarithms of the true probabilities the slope is zero, and decisions are Bayes'."""
     rng = np.random.default_rng(0)
     sets = loss.truths.enumerate()
-    law = rng.dirichlet(np.ones(len(sets)))
+    distribution = rng.dirichlet(np.ones(len(sets)))
     criterion = TaskLoss(loss, "member-log", reduction="none")
     blocks = [s for s in loss.truths.allowed_sizes if 0 < s < loss.T]
     if loss.T in loss.truths.allowed_sizes:
@@ -131,20 +131,20 @@ def test_members_and_sizes_tell_the_expected_target(loss):
     size = sets.sum(1)
     scores = []
     for t in range(loss.T):
-        present = [law[(sets[:, t] == 1) & (size == s)].sum() for s in blocks]
+        present = [distribution[(sets[:, t] == 1) & (size == s)].sum() for s in blocks]
         scores += list(np.log([1.0 - sum(present), *present]))
     if 0 in loss.truths.allowed_sizes:
-        empty = law[size == 0].sum()
+        empty = distribution[size == 0].sum()
         scores.append(np.log(empty / (1.0 - empty)))
     theta = torch.tensor([scores], dtype=torch.float64, requires_grad=True)
     assert theta.shape[1] == criterion.width
     values = criterion(theta.expand(len(sets), -1), torch.as_tensor(sets))
-    (values @ torch.as_tensor(law)).backward()
+    (values @ torch.as_tensor(distribution)).backward()
     np.testing.assert_allclose(theta.grad.numpy(), 0.0, atol=1e-12)
-    target = law @ dense_target(loss.target(sets))
+    target = distribution @ dense_target(loss.target(sets))
     np.testing.assert_allclose(criterion.expected_target(theta)[0].detach(), target, atol=1e-12)
     every = loss.predictions.enumerate()
-    risk = [(law * loss(np.tile(c, (len(sets), 1)), sets)).sum() for c in every]
+    risk = [(distribution * loss(np.tile(c, (len(sets), 1)), sets)).sum() for c in every]
     decided = criterion.decode(theta)[0].numpy()
     np.testing.assert_array_equal(decided, every[int(np.argmin(risk))])
 

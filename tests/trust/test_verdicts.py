@@ -45,10 +45,16 @@ def near_two():
     eps = 2 + Fraction(1, 10**18)
     value, share = eps**2 / 12, eps / 5
     i, j = base.pair
-    law = [Fraction(0)] * 3
-    law[i], law[j] = (1 + share) / 2, (1 - share) / 2
+    distribution = [Fraction(0)] * 3
+    distribution[i], distribution[j] = (1 + share) / 2, (1 - share) / 2
     return replace(
-        base, eps=eps, lower=value, upper=value, law=law, level=Fraction(-5, 2), points={}
+        base,
+        eps=eps,
+        lower=value,
+        upper=value,
+        distribution=distribution,
+        level=Fraction(-5, 2),
+        points={},
     )
 
 

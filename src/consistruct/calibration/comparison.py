@@ -49,7 +49,7 @@ from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
-    LawSurrogate,
+    DistributionSurrogate,
     LinearRegretSurrogate,
     SurrogateLike,
     make_surrogate,
@@ -226,8 +226,8 @@ def _noise(surrogate: BaseSurrogate, scores: Structure) -> float | None:
     raise AssertionError(f"the noise scale of {surrogate.name} is not known")
 
 
-@_noise.register(LawSurrogate)
-def _(surrogate: LawSurrogate, scores: Structure) -> float | None:
+@_noise.register(DistributionSurrogate)
+def _(surrogate: DistributionSurrogate, scores: Structure) -> float | None:
     n_truths, parts = surrogate.loss.truths.size, surrogate.loss.wrong_parts
     assert n_truths is not None
     if surrogate.divergence == "squares":

@@ -28,9 +28,7 @@ __all__ = [
 Kind = Literal["calibration", "learning"]
 
 SCHEMA_VERSION = "1.1"  # of plans and advice; 1.1: gap and eps_reason
-CALIBRATION_SCHEMA = (
-    "2.2"  # 2.2: titles; 2.1: at_reason, gaps, restriction; 2.0: bounds, cases, sizes
-)
+CALIBRATION_SCHEMA = "3.0"  # 3.0: distribution; 2.2: titles; 2.1: at_reason, gaps, restriction
 LEARNING_SCHEMA = "2.2"  # 2.2: forecast, titles, columns, measures; 2.1: intervals, selective
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
@@ -43,7 +41,7 @@ def report_schema(kind: Kind = "calibration") -> dict[str, Any]:
     Examples
     --------
     >>> report_schema()["properties"]["schema_version"]
-    {'const': '2.2'}
+    {'const': '3.0'}
     """
     if kind not in VERSIONS:
         raise ValueError(f"kind must be one of {', '.join(VERSIONS)}, got {kind!r}")

@@ -8,7 +8,7 @@ from consistruct.surrogates.ab_family import (
 )
 from consistruct.surrogates.base import BaseSurrogate, EnumeratedSurrogate
 from consistruct.surrogates.decisions import PerturbedFenchelYoungSurrogate, SPOPlusSurrogate
-from consistruct.surrogates.law import LawSurrogate
+from consistruct.surrogates.distribution import DistributionSurrogate
 from consistruct.surrogates.linear_regret import LinearRegretSurrogate
 from consistruct.surrogates.log_loss import LogSurrogate
 from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
@@ -28,10 +28,10 @@ __all__ = [
     "SURROGATES",
     "ABSurrogate",
     "BaseSurrogate",
+    "DistributionSurrogate",
     "EnumeratedSurrogate",
     "ExponentialSurrogate",
     "HingeSurrogate",
-    "LawSurrogate",
     "LinearRegretSurrogate",
     "LogSurrogate",
     "LogisticSurrogate",

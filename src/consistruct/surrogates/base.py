@@ -28,7 +28,7 @@ __all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
 # a square in the metric of the scores, a Bregman divergence per label, a divergence between the
 # distribution of the truth and an estimated one, one of two polyhedral forms, or a square plus the
 # excess of a mixed decision.
-ExcessForm = Literal["square", "bregman", "law", "hinge", "max-min", "mixed-decision"]
+ExcessForm = Literal["square", "bregman", "distribution", "hinge", "max-min", "mixed-decision"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

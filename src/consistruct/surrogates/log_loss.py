@@ -10,13 +10,13 @@ import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.law import LawSurrogate
+from consistruct.surrogates.distribution import DistributionSurrogate
 
 __all__ = ["LogSurrogate"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogSurrogate(LawSurrogate):
+class LogSurrogate(DistributionSurrogate):
     """Φ(θ, y) = log Σ_c e^{⟨F_c, θ⟩} − ⟨F_y, θ⟩: minus the log-likelihood of the true label.
 
     Choose it where probabilities are wanted, and decode with ``"bayes"``.

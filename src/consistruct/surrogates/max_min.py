@@ -53,12 +53,12 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         own = self._embedding[self._true_labels(true)]
         named = self._truths[0]
         scores = (theta @ self._embedding.T)[:, named]
-        values, laws = np.empty(len(theta)), np.empty_like(scores)
+        values, distributions = np.empty(len(theta)), np.empty_like(scores)
         for start in range(0, len(theta), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
-            values[part], laws[part] = self._games(scores[part])
+            values[part], distributions[part] = self._games(scores[part])
         values = values - np.einsum("nw,nw->n", own, theta)
-        return values, laws @ self._embedding[named] - own
+        return values, distributions @ self._embedding[named] - own
 
     def _games(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """max_p [min_c (Lp)_c + ⟨f, p⟩] of each row: values (n,) and distributions (n, m)."""
@@ -82,7 +82,9 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
                 f"the linear program of the max-min margin was not solved: {found.message}; "
                 f"scores must be finite and of moderate size"
             )
-        laws = np.maximum(found.x.reshape(n, m + 1)[:, :m], 0.0)
-        laws /= laws.sum(axis=1, keepdims=True)
-        values = (laws @ self._matrix.T).min(axis=1) + np.einsum("nm,nm->n", scores, laws)
-        return values, laws
+        distributions = np.maximum(found.x.reshape(n, m + 1)[:, :m], 0.0)
+        distributions /= distributions.sum(axis=1, keepdims=True)
+        values = (distributions @ self._matrix.T).min(axis=1) + np.einsum(
+            "nm,nm->n", scores, distributions
+        )
+        return values, distributions

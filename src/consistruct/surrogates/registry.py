@@ -152,7 +152,7 @@ def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
     cls = surrogate_class(surrogate)
     if decoding not in ("argmax", "bayes"):
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
-    if decoding == "bayes" and cls.excess != "law":
+    if decoding == "bayes" and cls.excess != "distribution":
         raise ValueError(
             f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; only 'log' "
             "and 'sparsemax' estimate a distribution that the Bayes rule can use"
@@ -164,7 +164,7 @@ def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
             cls.name,
             "excess",
             "a calibration function",
-            (why or "derive it from ABSurrogate or LawSurrogate")
+            (why or "derive it from ABSurrogate or DistributionSurrogate")
             + f"; analysed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
         )
     return cls

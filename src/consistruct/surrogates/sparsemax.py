@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.law import LawSurrogate
+from consistruct.surrogates.distribution import DistributionSurrogate
 
 __all__ = ["SparsemaxSurrogate", "project_to_simplex"]
 
@@ -30,7 +30,7 @@ def project_to_simplex(scores: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparsemaxSurrogate(LawSurrogate):
+class SparsemaxSurrogate(DistributionSurrogate):
     """Φ(θ, y) = ½ + max_p [⟨f, p⟩ − ½‖p‖²] − f_y over probability distributions p, f = Fθ.
 
     Its estimate p is the projection of the scores on the simplex, with exact zeros. Smooth, and

@@ -28,7 +28,7 @@ from consistruct.testing.structures import HUGE, N_SAMPLES, check_huge_structure
 __all__ = ["check_huge_loss", "check_loss"]
 
 N_SAMPLED_TRUTHS = 40  # of an infinite set of truths
-N_LAWS = 10
+N_DISTRIBUTIONS = 10
 SMALL_WIDTH = 10**5  # widths of which a few vectors are held
 
 
@@ -80,8 +80,8 @@ def _check_decisions(loss: Decision, rng: np.random.Generator) -> None:
     ensure_close(
         loss.offset(truths) + inner, direct, loss, "offset + ⟨embed, target⟩ is the direct formula"
     )
-    laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
-    mean = laws @ dense_target(loss.target(truths))
+    distributions = rng.dirichlet(np.full(len(truths), 0.5), size=N_DISTRIBUTIONS)
+    mean = distributions @ dense_target(loss.target(truths))
     decided = loss.score_space.decode(-mean)
     if loss.is_exact:
         attained, others = (decided * mean).sum(axis=1), mean @ sampled.T
@@ -209,10 +209,10 @@ def _check_claims(loss: Loss, predictions: LabelArray, truths: LabelArray, L: Fl
 
 def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:
     """decode(−E_q u_y) minimises the expected loss under any distribution q of the truths."""
-    laws = rng.dirichlet(np.full(len(truths), 0.5), size=N_LAWS)
-    decision = loss.score_space.decode(-laws @ dense_target(loss.target(truths)))
-    risks = laws @ L.T
-    attained = risks[np.arange(N_LAWS), loss.predictions.index(decision).astype(np.int64)]
+    distributions = rng.dirichlet(np.full(len(truths), 0.5), size=N_DISTRIBUTIONS)
+    decision = loss.score_space.decode(-distributions @ dense_target(loss.target(truths)))
+    risks = distributions @ L.T
+    attained = risks[np.arange(N_DISTRIBUTIONS), loss.predictions.index(decision).astype(np.int64)]
     ensure_close(
         attained, risks.min(axis=1), loss, "decoding minus the mean target gives the Bayes decision"
     )

@@ -121,8 +121,8 @@ def test_models_that_only_rank_say_so() -> None:
 def test_argmax_follows_scores_and_bayes_the_costs() -> None:
     greedy = TaskLossClassifier(COSTS, Linear("log", decoding="argmax", alpha=0.01)).fit(X, Y)
     careful = TaskLossClassifier(COSTS, Linear("log", alpha=0.01)).fit(X, Y)
-    law = careful.model_.expected(X)
-    np.testing.assert_array_equal(greedy.predict(X), law.argmax(axis=1))
+    distribution = careful.model_.expected(X)
+    np.testing.assert_array_equal(greedy.predict(X), distribution.argmax(axis=1))
     assert careful.task_losses(X, Y).mean() < greedy.task_losses(X, Y).mean()
     np.testing.assert_allclose(careful.predict_proba(X).sum(axis=1), 1.0)
 
@@ -220,7 +220,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
         fitted(**settings)
 
 
-def test_an_offset_that_depends_on_the_truth_needs_a_law_of_truths() -> None:
+def test_an_offset_that_depends_on_the_truth_needs_a_distribution_of_truths() -> None:
     loss = NDCG(2)
     inputs, true = cells(loss)
     with pytest.raises(ValueError, match=r"for NDCG\(2\), 'quadratic' only ranks"):

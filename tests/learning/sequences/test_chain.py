@@ -203,9 +203,11 @@ def test_random_features_bend_the_boundary_cached_or_not(
 def test_marginal_decoding_minimises_expected_token_error() -> None:
     model = predictor(decoding="bayes").fit(X, Y)
     marginals = model.predict_marginals(X_NEW)
-    for law, tags in zip(marginals, model.predict(X_NEW), strict=True):
-        np.testing.assert_allclose(law.sum(axis=1), 1.0)
-        np.testing.assert_array_equal(tags, model.label_encoding_.decode(law.argmax(axis=1)))
+    for distribution, tags in zip(marginals, model.predict(X_NEW), strict=True):
+        np.testing.assert_allclose(distribution.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(
+            tags, model.label_encoding_.decode(distribution.argmax(axis=1))
+        )
     scores = model.model_.scores(
         PackedTokens(np.concatenate(X_NEW).astype(np.float32), offsets(X_NEW))
     )
@@ -499,9 +501,9 @@ def test_estimates_decide_and_price_for_the_hamming_loss() -> None:
     assert TaskLossScorer("hamming")(model, X_NEW, Y_NEW) == pytest.approx(-np.mean(losses))
     marginals = model.predict_marginals(X_NEW)
     target = model.expected_target(X_NEW)
-    for law, part in zip(marginals, target, strict=True):
-        np.testing.assert_allclose(part, -law / len(law))
-    priced = [np.mean(1 - law.max(axis=1)) for law in marginals]
+    for distribution, part in zip(marginals, target, strict=True):
+        np.testing.assert_allclose(part, -distribution / len(distribution))
+    priced = [np.mean(1 - distribution.max(axis=1)) for distribution in marginals]
     np.testing.assert_allclose(model.predict_expected_loss(X_NEW), priced)
     assert np.mean(priced) == pytest.approx(np.mean(losses), abs=0.06)
     assert model.model_.alpha_ > 0
@@ -520,7 +522,8 @@ def test_viterbi_decides_though_probabilities_price() -> None:
     np.testing.assert_array_equal(np.concatenate(states), viterbi(scores).values)
     assert (np.concatenate(states) != np.concatenate(marginals).argmax(axis=1)).any()
     priced = [
-        np.mean(1 - law[np.arange(len(s)), s]) for law, s in zip(marginals, states, strict=True)
+        np.mean(1 - distribution[np.arange(len(s)), s])
+        for distribution, s in zip(marginals, states, strict=True)
     ]
     np.testing.assert_allclose(by_sequence.predict_expected_loss(X_NEW), priced)
     # no other decision is cheaper than that of the marginals

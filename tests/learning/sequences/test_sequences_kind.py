@@ -106,27 +106,27 @@ def test_more_tags_than_states_are_refused() -> None:
 # --- the statistic, against the members of the family one by one ---
 
 
-def packed_law(seed: int = 0) -> Ragged:
+def packed_distribution(seed: int = 0) -> Ragged:
     rng = np.random.default_rng(seed)
     return Ragged(rng.dirichlet(np.ones(3), size=9), np.array([0, 4, 5, 9]))
 
 
 def test_states_of_tokens_lead_to_the_targets_of_the_members() -> None:
-    statistic, law = TokenStates(Hamming(None, 3)), packed_law()
-    true = Ragged(np.array([0, 1, 2, 0, 1, 2, 2, 1, 0]), law.offsets)
+    statistic, distribution = TokenStates(Hamming(None, 3)), packed_distribution()
+    true = Ragged(np.array([0, 1, 2, 0, 1, 2, 2, 1, 0]), distribution.offsets)
     targets = statistic.target(statistic.values(true))
     for row, part in zip(true, targets, strict=True):
         member = dense_target(Hamming(len(row), 3).target(row[None]))
         np.testing.assert_allclose(part.ravel(), member[0])
-    np.testing.assert_array_equal(statistic.offset(law), np.ones(3))
+    np.testing.assert_array_equal(statistic.offset(distribution), np.ones(3))
 
 
 def test_expected_losses_of_sequences_are_sums_over_all_truths() -> None:
-    statistic, law = TokenStates(Hamming(None, 3)), packed_law()
+    statistic, distribution = TokenStates(Hamming(None, 3)), packed_distribution()
     rng = np.random.default_rng(1)
-    for pred in (statistic.decode(law), law.with_values(rng.integers(3, size=9))):
-        priced = statistic.expected_loss(law, pred)
-        for row, (probabilities, codes) in enumerate(zip(law, pred, strict=True)):
+    for pred in (statistic.decode(distribution), distribution.with_values(rng.integers(3, size=9))):
+        priced = statistic.expected_loss(distribution, pred)
+        for row, (probabilities, codes) in enumerate(zip(distribution, pred, strict=True)):
             loss = Hamming(len(codes), 3)
             truths = loss.truths.enumerate()
             weights = np.prod(probabilities[np.arange(len(codes)), truths], axis=1)

@@ -28,13 +28,13 @@ from consistruct.structures import Structure
 __all__ = [
     "REFUSALS",
     "Certificate",
+    "DistributionCertificate",
     "Exact",
-    "LawCertificate",
     "PlainCertificate",
-    "WorstLaw",
+    "WorstDistribution",
+    "distribution_of_numbers",
     "down",
     "encode",
-    "law_of_numbers",
     "log_down",
     "log_up",
     "plain",
@@ -54,19 +54,19 @@ REFUSALS = (
 
 
 @dataclass(frozen=True, eq=False)
-class WorstLaw:
+class WorstDistribution:
     """The distribution of the truth that makes a loss hard.
 
     Attributes
     ----------
     pair : (better, predicted), as labels
     truths : the truths that have probability; or groups of them in words, {i} and {j} for the pair
-    law : (m,) their probabilities
+    distribution : (m,) their probabilities
     """
 
     pair: tuple[Any, Any]
     truths: LabelArray | list[str]
-    law: FloatArray
+    distribution: FloatArray
 
 
 class Certificate(Protocol):
@@ -95,7 +95,7 @@ class Certificate(Protocol):
     def check(self) -> None:
         """Recompute both bounds; raise CertificateError if they fail."""
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
         """The distribution of the truth under which the upper end is attained."""
 
 
@@ -206,32 +206,34 @@ class PlainCertificate(ABC):
         document = {"schema": SCHEMA, "kind": self.kind, **self.document()}
         return json.dumps(document, allow_nan=False)
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
         """The distribution of the truth under which the upper end is attained."""
         raise ConsistructError(
             f"a {type(self).__name__} does not say under which distribution of the truth it holds"
         )
 
 
-class LawCertificate(PlainCertificate):
+class DistributionCertificate(PlainCertificate):
     """A certificate whose pair and distribution are numbers of listed labels."""
 
     pair: Any
-    law: Any
+    distribution: Any
 
     @property
     def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
+        """`distribution` as probabilities, rounded."""
+        return probabilities(self.distribution)
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
-        return law_of_numbers(loss, self.pair, np.array(self.probabilities))
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
+        return distribution_of_numbers(loss, self.pair, np.array(self.probabilities))
 
 
-def law_of_numbers(loss: Loss, pair: tuple[int, int], law: FloatArray) -> WorstLaw:
+def distribution_of_numbers(
+    loss: Loss, pair: tuple[int, int], distribution: FloatArray
+) -> WorstDistribution:
     """Where labels are listed: from the numbers of the pair and the probability of every truth."""
     better, predicted = loss.predictions.unindex(np.array(pair)).tolist()
-    return WorstLaw((better, predicted), loss.truths.enumerate(), law)
+    return WorstDistribution((better, predicted), loss.truths.enumerate(), distribution)
 
 
 def encode(value: Any) -> Any:
@@ -245,9 +247,9 @@ def encode(value: Any) -> Any:
     raise TypeError(f"a certificate contains plain data, not {type(value).__name__}")
 
 
-def probabilities(law: Sequence[Exact]) -> list[float]:
+def probabilities(distribution: Sequence[Exact]) -> list[float]:
     """Exact weights, normalised and rounded."""
-    weights = [listed.number(x) for x in law]
+    weights = [listed.number(x) for x in distribution]
     total = sum(weights, Fraction(0))
     return [float(x / total) for x in weights]
 

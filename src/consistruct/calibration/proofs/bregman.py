@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from consistruct._exact import exact_text
-from consistruct.calibration.proofs.base import Exact, LawCertificate
+from consistruct.calibration.proofs.base import DistributionCertificate, Exact
 from consistruct.calibration.proofs.checkers import bregman
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.statement import (
@@ -26,7 +26,7 @@ __all__ = ["BregmanCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class BregmanCertificate(LawCertificate):
+class BregmanCertificate(DistributionCertificate):
     """lower ≤ k·H(ε) ≤ upper for a loss matrix and one score per label.
 
     Attributes
@@ -34,7 +34,7 @@ class BregmanCertificate(LawCertificate):
     surrogate, loss : "logistic" or "square"; rows
     largest : losses of the logistic surrogate are between 0 and this
     pair : (i, j), j is predicted though i is better by ε
-    law : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the truth under which that happens at the least cost
     threshold : the expected loss that the score of j stands for, in units of `largest`
     pairs : {"pair", "labels", "points", "nu"}: a plane below the excess of a pair
     """
@@ -48,7 +48,7 @@ class BregmanCertificate(LawCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     threshold: Exact
     pairs: list[dict[str, Any]]
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds
-from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
+from consistruct.calibration.proofs.base import PlainCertificate, WorstDistribution
 from consistruct.calibration.proofs.checkers import chain as checker
 from consistruct.calibration.proofs.statement import (
     ALL,
@@ -75,7 +75,7 @@ class ChainCertificate(PlainCertificate):
         return tuple(int(differ) for differ in self.differs), (0,) * self.T
 
     @property
-    def law(self) -> tuple[tuple[Truth, float], ...]:
+    def distribution(self) -> tuple[tuple[Truth, float], ...]:
         """Few truths with the marginals that the contrasts ask for, and their probabilities.
 
         One uniform number decides all parts: a part has the state of i below (1+y)/2.
@@ -90,9 +90,9 @@ class ChainCertificate(PlainCertificate):
             found[truth] = found.get(truth, 0.0) + high - low
         return tuple(found.items())
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
-        truths, law = zip(*self.law, strict=True)
-        return WorstLaw(self.pair, np.array(truths), np.array(law))
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
+        truths, distribution = zip(*self.distribution, strict=True)
+        return WorstDistribution(self.pair, np.array(truths), np.array(distribution))
 
     @property
     def statement(self) -> Statement:

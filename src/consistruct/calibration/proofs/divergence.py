@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from consistruct.calibration.proofs.base import Exact, LawCertificate
+from consistruct.calibration.proofs.base import DistributionCertificate, Exact
 from consistruct.calibration.proofs.checkers import divergence
 from consistruct.calibration.proofs.statement import (
     ALL,
@@ -22,14 +22,14 @@ __all__ = ["DivergenceCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class DivergenceCertificate(LawCertificate):
+class DivergenceCertificate(DistributionCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and a surrogate that estimates a distribution.
 
     Attributes
     ----------
     surrogate, decoding, loss : "log" or "sparsemax"; "argmax" or "bayes"; rows
     pair : (i, j), j is predicted though i is better by ε
-    law, estimate : distributions of the truth and of the scores under which that happens
+    distribution, estimate : distributions of the truth and of the scores under which that happens
     inner : a distribution that predicts j with ties counted; Bayes decoding only, else empty
     pairs : {"pair", "nu", …}: multipliers of the pairs that need them
     excluded : {"label", "w"}: labels that no scores predict, and why
@@ -44,7 +44,7 @@ class DivergenceCertificate(LawCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     estimate: list[Exact]
     inner: list[Exact]
     pairs: list[dict[str, Any]]

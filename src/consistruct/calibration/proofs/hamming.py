@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw
+from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstDistribution
 from consistruct.calibration.proofs.checkers import hamming
 from consistruct.calibration.proofs.statement import (
     ALL,
@@ -55,13 +55,13 @@ class HammingCertificate(PlainCertificate):
         return (0,) * self.T, (1,) * self.d + (0,) * (self.T - self.d)
 
     @property
-    def law(self) -> tuple[float, float]:
+    def distribution(self) -> tuple[float, float]:
         """The probabilities of i and j as truths; no other label has any."""
         delta = hamming.number(self.eps) * self.T / self.d
         return float((1 + delta) / 2), float((1 - delta) / 2)
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
-        return WorstLaw(self.pair, np.array(self.pair), np.array(self.law))
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
+        return WorstDistribution(self.pair, np.array(self.pair), np.array(self.distribution))
 
     @property
     def statement(self) -> Statement:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import (
+    DistributionCertificate,
     Exact,
-    LawCertificate,
 )
 from consistruct.calibration.proofs.checkers import listed
 from consistruct.calibration.proofs.filters import FloatView, is_safe
@@ -46,14 +46,14 @@ def _read_points(entries: list[dict[str, Any]]) -> Points:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedCertificate(LawCertificate):
+class ListedCertificate(DistributionCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix with the scores, all of it plain data.
 
     Attributes
     ----------
     loss, scores, measure : rows; rows or None (one score per label); weights or None (uniform)
     pair : (i, j), j is predicted though i is better by ε
-    law : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the truth under which that happens at the least cost
     level : with full scores, the score of j; others have minus their expected loss if it is less
     theta : with other scores, their parameters
     points : {(i, j): [(w, ν)]} dual points of the pairs that w = e_i, ν = 1 does not settle
@@ -70,7 +70,7 @@ class ListedCertificate(LawCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     level: Exact | None
     theta: list[Exact] | None
     points: Annotated[Points, form(_write_points, _read_points)]
@@ -80,11 +80,12 @@ class ListedCertificate(LawCertificate):
     @property
     def expected(self) -> list[Fraction]:
         """Expected loss of every label under the distribution."""
-        law = [listed.number(x) for x in self.law]
+        distribution = [listed.number(x) for x in self.distribution]
         rows = [[listed.number(x) for x in row] for row in self.loss]
-        total = sum(law, Fraction(0))
+        total = sum(distribution, Fraction(0))
         return [
-            sum((a * b for a, b in zip(row, law, strict=True)), Fraction(0)) / total for row in rows
+            sum((a * b for a, b in zip(row, distribution, strict=True)), Fraction(0)) / total
+            for row in rows
         ]
 
     @property

@@ -10,7 +10,12 @@ import numpy as np
 
 from consistruct._exact import exact_text
 from consistruct._plain_data import form
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
+from consistruct.calibration.proofs.base import (
+    Exact,
+    PlainCertificate,
+    WorstDistribution,
+    probabilities,
+)
 from consistruct.calibration.proofs.checkers import mixed
 from consistruct.calibration.proofs.statement import (
     ALL,
@@ -46,7 +51,7 @@ class MixedCertificate(PlainCertificate):
     ----------
     sizes, assignment, eta, scores : the loss, and "full" or "blocks" scores
     pair : (i, j), j is predicted though i is better by ε
-    law : mass of each cell of truths (see `cells`)
+    distribution : mass of each cell of truths (see `cells`)
     level : the score of j; a cell has minus its expected loss if that is less
     points : {orbit: (w, ν)} dual points of the orbits of pairs
     """
@@ -61,7 +66,7 @@ class MixedCertificate(PlainCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     level: Exact
     points: Annotated[Points, form(_write_points, _read_points)]
 
@@ -71,7 +76,7 @@ class MixedCertificate(PlainCertificate):
 
     @property
     def cells(self) -> tuple[tuple[str, int], ...]:
-        """What each entry of `law` stands for: a name, and how many labels it has."""
+        """What each entry of `distribution` stands for: a name, and how many labels it has."""
         orbit = self._orbit
         return tuple(zip(orbit.names, orbit.counts, strict=True))
 
@@ -84,11 +89,11 @@ class MixedCertificate(PlainCertificate):
 
     @property
     def probabilities(self) -> list[float]:
-        """`law` as probabilities, rounded."""
-        return probabilities(self.law)
+        """`distribution` as probabilities, rounded."""
+        return probabilities(self.distribution)
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
-        return WorstLaw(self.pair, self._cells_in_words(), np.array(self.probabilities))
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
+        return WorstDistribution(self.pair, self._cells_in_words(), np.array(self.probabilities))
 
     def _cells_in_words(self) -> list[str]:
         """Cells of labels that the pair cannot tell apart; {i} and {j} for the pair."""

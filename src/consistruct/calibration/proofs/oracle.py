@@ -12,7 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstLaw, probabilities
+from consistruct.calibration.proofs.base import (
+    Exact,
+    PlainCertificate,
+    WorstDistribution,
+    probabilities,
+)
 from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
 from consistruct.calibration.proofs.statement import (
     ALL,
@@ -45,7 +50,7 @@ class OracleCertificate(PlainCertificate):
     Attributes
     ----------
     pair : (i, j), j is predicted though i is better by ε
-    truths, law : the truths that have probability, and how much (divided by the sum)
+    truths, distribution : the truths that have probability, and how much (divided by the sum)
     theta : score parameters under which j wins
     """
 
@@ -54,7 +59,7 @@ class OracleCertificate(PlainCertificate):
     upper: Exact
     pair: tuple[tuple[int, ...], tuple[int, ...]]
     truths: list[Any]
-    law: list[float]
+    distribution: list[float]
     theta: list[float]
 
     def different_loss(self, loss: Loss) -> str | None:
@@ -74,12 +79,12 @@ class OracleCertificate(PlainCertificate):
     def different_scores(self, loss: Loss, space: Structure) -> str | None:
         return None if space == loss.score_space else f"its scores are its own, not {space!r}"
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
         # column generation may hold a truth twice
         truths, where = np.unique(np.array(self.truths), axis=0, return_inverse=True)
-        law = np.zeros(len(truths))
-        np.add.at(law, where.ravel(), probabilities(self.law))
-        return WorstLaw(self.pair, truths, law)
+        distribution = np.zeros(len(truths))
+        np.add.at(distribution, where.ravel(), probabilities(self.distribution))
+        return WorstDistribution(self.pair, truths, distribution)
 
 
 @dataclass(frozen=True, eq=False)

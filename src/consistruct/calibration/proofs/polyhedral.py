@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from consistruct.calibration.proofs.base import (
+    DistributionCertificate,
     Exact,
-    LawCertificate,
     down,
     plain,
     up,
@@ -34,14 +34,14 @@ __all__ = ["PolyhedralCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class PolyhedralCertificate(LawCertificate):
+class PolyhedralCertificate(DistributionCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and argmax decoding.
 
     Attributes
     ----------
     surrogate, loss : "hinge" or "max-min"; rows
     pair : (i, j), j is predicted though i is better by ε
-    law : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the truth under which that happens at the least cost
     scores : scores that predict j (max-min margin: the mixed predictions that they stand for)
     coupling : [c, y, share] that shows the least expected surrogate, rest independent; hinge only
     pairs : {"pair", "tree", "points"}: cuts of the polytope of a pair, values at its vertices
@@ -56,7 +56,7 @@ class PolyhedralCertificate(LawCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     scores: list[Exact]
     coupling: list[list[Any]]
     pairs: list[dict[str, Any]]
@@ -81,7 +81,7 @@ class PolyhedralCertificate(LawCertificate):
         return cls(
             surrogate="hinge" if problem.hinge else "max-min", loss=rows, eps=eps,
             lower=down(lower), upper=up(top.value / unit), pair=pair,
-            law=[plain(x) for x in top.law],
+            distribution=[plain(x) for x in top.distribution],
             scores=[plain(x / unit) if problem.hinge else plain(x) for x in top.scores],
             coupling=[[c, y, plain(share)] for c, y, share in top.coupling],
             pairs=[_exported(search) for search in searches] if lower else [],
@@ -119,11 +119,11 @@ def _exported(search: PairSearch) -> dict[str, Any]:
     points: list[list[Any]] = []
     made = 0
 
-    def height(law: polyhedral.Law, between: Fraction | None) -> Fraction:
+    def height(distribution: polyhedral.Distribution, between: Fraction | None) -> Fraction:
         nonlocal made
         made += 1
-        empty = search.problem.below(search.j, law, []) if between is None else between
-        best, point = search.values.points.get(law, (empty, None))
+        empty = search.problem.below(search.j, distribution, []) if between is None else between
+        best, point = search.values.points.get(distribution, (empty, None))
         if best > empty:
             points.append([made - 1, point])
         return max(best, empty)

@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct._plain_data import form
 from consistruct.calibration.problem.distributions import Distributions, restore
-from consistruct.calibration.proofs.base import Exact, LawCertificate
+from consistruct.calibration.proofs.base import DistributionCertificate, Exact
 from consistruct.calibration.proofs.checkers import restricted
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.listed import ListedCertificate
@@ -29,7 +29,7 @@ __all__ = ["RestrictedCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class RestrictedCertificate(LawCertificate):
+class RestrictedCertificate(DistributionCertificate):
     """lower ≤ H(ε) ≤ upper over a union of polytopes of distributions; H is the least of theirs.
 
     Attributes
@@ -65,10 +65,10 @@ class RestrictedCertificate(LawCertificate):
         return self._won.pair
 
     @property
-    def law(self) -> list[float]:
+    def distribution(self) -> list[float]:
         """(m,) distribution of the truth under which j is wrongly predicted at the least cost."""
         polytope = self.distributions.polytopes(len(self.loss[0]))[self.winner]
-        shares = np.array([float(number(x)) for x in self._won.law])
+        shares = np.array([float(number(x)) for x in self._won.distribution])
         found: list[float] = (polytope.matrix() @ (shares / shares.sum())).tolist()
         return found
 

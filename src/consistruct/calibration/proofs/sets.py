@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consistruct.calibration.proofs.base import PlainCertificate, WorstLaw
+from consistruct.calibration.proofs.base import PlainCertificate, WorstDistribution
 from consistruct.calibration.proofs.checkers import sets
 from consistruct.calibration.proofs.statement import Statement, fbeta_statement, same_data
 from consistruct.losses.base import Loss
@@ -61,9 +61,9 @@ class SetCertificate(PlainCertificate):
         a, b, c, d = self.groups
         return (1,) * (a + b) + (0,) * (c + d), (1,) * a + (0,) * b + (1,) * c + (0,) * d
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
         sets_of = [self._in_words(counts) for counts, _ in self.cells]
-        return WorstLaw(self.pair, sets_of, np.array([share for _, share in self.cells]))
+        return WorstDistribution(self.pair, sets_of, np.array([share for _, share in self.cells]))
 
     def _in_words(self, counts: Counts) -> str:
         """A set by how many members it takes from where."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consistruct._exact import exact_text
-from consistruct.calibration.proofs.base import Exact, LawCertificate
+from consistruct.calibration.proofs.base import DistributionCertificate, Exact
 from consistruct.calibration.proofs.checkers import ties
 from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.statement import (
@@ -25,14 +25,14 @@ __all__ = ["TiesCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class TiesCertificate(LawCertificate):
+class TiesCertificate(DistributionCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and one score per label.
 
     Attributes
     ----------
     kappa, loss : the weight of the square; rows
     pair : (i, j), j is predicted though i is better by ε
-    law : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the truth under which that happens at the least cost
     tied, threshold : the labels whose estimated losses are the least, and that estimate
     pairs : {"pair", "boxes"}: bounds for all sets of tied labels
     """
@@ -45,7 +45,7 @@ class TiesCertificate(LawCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[int, int]
-    law: list[Exact]
+    distribution: list[Exact]
     tied: list[int]
     threshold: Exact
     pairs: list[dict[str, Any]]

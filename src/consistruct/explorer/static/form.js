@@ -10,7 +10,7 @@ const WANTED = {
   [MATRIX]: "Cost matrix: choose a CSV file, or drop it here",
   [METRIC]: "Confusion, counts of predictions and truths: choose a CSV file, or drop it here",
 };
-const BAYES = ["log", "sparsemax"]; // surrogates that estimate a law
+const BAYES = ["log", "sparsemax"]; // surrogates that estimate a distribution
 
 export class SettingForm {
   // onChange(slow): a choice was made (slow: text is being typed); onFile(file): a matrix was given

@@ -1,6 +1,7 @@
 """Forecasts: what a pilot data set says about the loss at more rows.
 
-The refits are in `consistruct.learning.refits`; the law of the curve and what is said with it here.
+The refits are in `consistruct.learning.refits`; the power law of the curve and what is said with it
+here.
 """
 
 from consistruct.guarantees.forecasts.forecast import (
@@ -10,7 +11,7 @@ from consistruct.guarantees.forecasts.forecast import (
     curve_of_draws,
     forecast,
 )
-from consistruct.guarantees.forecasts.law import CurveData, PowerLaw
+from consistruct.guarantees.forecasts.learning_curve import CurveData, PowerLaw
 
 __all__ = [
     "FACTORS",

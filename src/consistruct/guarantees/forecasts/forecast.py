@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from consistruct._html import Line, card, lines_svg, table
 from consistruct._progress import showing
 from consistruct._validation import check_number
-from consistruct.guarantees.forecasts.law import CurveData, PowerLaw
+from consistruct.guarantees.forecasts.learning_curve import CurveData, PowerLaw
 from consistruct.learning.evaluation.intervals import Interval
 from consistruct.learning.refits import Refits, nested_refits
 from consistruct.protocols import FloatArray
@@ -58,9 +58,9 @@ class Forecast:
     ----------
     n : int
         Examples that there are.
-    law : PowerLaw
-        What was measured at growing numbers of examples (``law.data``), and what is believed of
-        the curve after that.
+    power_law : PowerLaw
+        What was measured at growing numbers of examples (``power_law.data``), and what is believed
+        of the curve after that.
     loss : str
         What is forecast.
     metric : str or None
@@ -82,7 +82,7 @@ class Forecast:
     """
 
     n: int
-    law: PowerLaw
+    power_law: PowerLaw
     loss: str
     metric: str | None = None
     confidence: float = 0.9
@@ -90,7 +90,7 @@ class Forecast:
     @property
     def data(self) -> CurveData:
         """What was measured."""
-        return self.law.data
+        return self.power_law.data
 
     def at(self, n: float, *, measured_on: int | None = None) -> Interval:
         """The loss (of a metric: its value) after training on n examples.
@@ -104,7 +104,9 @@ class Forecast:
             true loss.
         """
         rows = check_number(n, "n", low=float(self.data.sizes[0]), high=float(FURTHEST * self.n))
-        low, middle, high = self.law.quantiles(rows, self._probabilities, measured_on=measured_on)
+        low, middle, high = self.power_law.quantiles(
+            rows, self._probabilities, measured_on=measured_on
+        )
         return self._shown(low, middle, high)
 
     def table(self) -> tuple[tuple[int, Interval], ...]:
@@ -123,8 +125,8 @@ class Forecast:
 
     @cached_property
     def floor(self) -> Interval:
-        """What no number of rows gets below by the law (of a metric: above)."""
-        return self._shown(*self.law.floor(self._probabilities))
+        """What no number of rows gets below by the power law (of a metric: above)."""
+        return self._shown(*self.power_law.floor(self._probabilities))
 
     def rows_for(self, value: float) -> RowsNeeded:
         """How many examples a loss of `value` takes (of a metric: a value of it).
@@ -161,7 +163,9 @@ class Forecast:
     @cached_property
     def _curve(self) -> FloatArray:
         """(sizes, 3): ends and middle of the loss, by growing size."""
-        return np.array([self.law.quantiles(float(n), self._probabilities) for n in self._grid])
+        return np.array(
+            [self.power_law.quantiles(float(n), self._probabilities) for n in self._grid]
+        )
 
     def _told(self, value: float, low: int | None, rows: int | None, high: int | None) -> str:
         word = "loss" if self.metric is None else self.metric
@@ -201,7 +205,7 @@ class Forecast:
             "measured": [_point(n, found) for n, found in self.measured()],
             "forecast": [_point(n, found) for n, found in self.table()],
             "floor": [self.floor.estimate, *self.floor.as_list()],
-            "rate": self.law.rate(),
+            "rate": self.power_law.rate(),
         }
 
     def _repr_html_(self) -> str:
@@ -248,11 +252,11 @@ def forecast(
     """Forecast the task loss at more rows than there are, with intervals.
 
     The estimator is refitted on nested parts of the rows, from a fifth of them up to four
-    fifths, and judged on rows left out. A law a + b·n^−c is fitted to what it loses, and the
+    fifths, and judged on rows left out. A power law a + b·n^−c is fitted to what it loses, and the
     intervals count both what the refits do not tell (few rows judge, other rows might have been
-    drawn) and what the law does not (many a, b and c fit, and no curve follows it exactly). They
-    take the new rows to be of the same kind as these, and the same settings to be used; a model
-    that is chosen by size ("auto") may do better than the forecast at ten times the rows.
+    drawn) and what the power law does not (many a, b and c fit, and no curve follows it exactly).
+    They take the new rows to be of the same kind as these, and the same settings to be used; a
+    model that is chosen by size ("auto") may do better than the forecast at ten times the rows.
 
     Parameters
     ----------
@@ -287,8 +291,8 @@ def forecast(
         refits = nested_refits(
             estimator, X, y, groups=groups, random_state=random_state, progress=progress or advance
         )
-    law = PowerLaw(curve_data(refits))
-    return Forecast(refits.n, law, refits.loss, refits.metric, confidence)
+    power_law = PowerLaw(curve_data(refits))
+    return Forecast(refits.n, power_law, refits.loss, refits.metric, confidence)
 
 
 def curve_data(refits: Refits) -> CurveData:

@@ -83,8 +83,8 @@ class TokenStates(Statistic):
 
     def expected_loss(self, expected: Any, pred: Any) -> FloatArray:
         """Share of the tokens that are wrong in expectation, (n,)."""
-        law = self.project(expected).values
-        right = law[np.arange(len(law)), pred.values]
+        distribution = self.project(expected).values
+        right = distribution[np.arange(len(distribution)), pred.values]
         wrong = np.bincount(expected.rows, weights=1.0 - right, minlength=len(expected))
         return np.asarray(wrong / expected.lengths)
 

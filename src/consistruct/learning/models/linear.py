@@ -229,7 +229,7 @@ class Linear(TargetModel):
         surrogate: BaseSurrogate | None = getattr(self, "surrogate_", None)
         if surrogate is None:
             return True
-        # where the offset depends on the truth, only a law of the truths tells its mean
+        # where the offset depends on the truth, only a distribution of the truths tells its mean
         known = hasattr(surrogate, "probabilities") or (
             TargetValues(surrogate.loss).constant_offset is not None
         )
@@ -256,8 +256,8 @@ class Linear(TargetModel):
                 f"surrogate={self.surrogate!r} only ranks predictions; use 'log' or Ridge",
             )
         if self.statistic_.of_classes:
-            law: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
-            return law
+            distribution: FloatArray = self.surrogate_.probabilities(theta)  # type: ignore[attr-defined]
+            return distribution
         target = self.surrogate_.expected_target(theta)
         if self.statistic_.open_offset:
             return np.column_stack([target, self.surrogate_.expected_offset(theta)])

@@ -15,7 +15,7 @@ from consistruct.protocols import FloatArray, LabelArray
 __all__ = ["RANKING", "Output"]
 
 RANKING = ("hinge", "softmax-margin")  # scores that only rank labels
-PROBABILISTIC = ("log", "sparsemax", "member-log")  # and such as tell the law of the truth
+PROBABILISTIC = ("log", "sparsemax", "member-log")  # and such as tell the distribution of the truth
 
 
 class Output:

@@ -20,7 +20,7 @@ from consistruct.calibration import (
 )
 from consistruct.calibration.bounds import expresses
 from consistruct.calibration.methods.nonquadratic.closed import FormulaMethod
-from consistruct.calibration.proofs.base import WorstLaw, law_of_numbers
+from consistruct.calibration.proofs.base import WorstDistribution, distribution_of_numbers
 from consistruct.exceptions import ConsistructError
 from consistruct.guarantees import default_accuracy
 from consistruct.guarantees.constants import (
@@ -33,7 +33,7 @@ from consistruct.guarantees.constants import (
 from consistruct.protocols import FloatArray
 from consistruct.report.calibration.model import (
     CalibrationReport,
-    LawEntry,
+    DistributionEntry,
     ReportPoint,
     Restriction,
     SampleSize,
@@ -230,10 +230,10 @@ def _worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | s
     if point.log_upper == math.inf:
         return "only a lower bound on H is known here, and no distribution that attains it"
     try:
-        found, note = _worst_law(curve, point.eps)
+        found, note = _worst_distribution(curve, point.eps)
     except ConsistructError as error:
         return str(error)
-    loss, law = curve.loss, found.law
+    loss, distribution = curve.loss, found.distribution
     expected: list[float | None] = [None, None]
     if isinstance(found.truths, list):
         i, j = (label_text(shown_label(loss.truths, label)) for label in found.pair)
@@ -241,17 +241,18 @@ def _worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | s
     else:
         names = [label_text(shown_label(loss.truths, label)) for label in found.truths.tolist()]
         expected = [
-            float(loss(np.array([label] * len(law)), found.truths) @ law) for label in found.pair
+            float(loss(np.array([label] * len(distribution)), found.truths) @ distribution)
+            for label in found.pair
         ]
-    order = np.argsort(-law, kind="stable")
-    kept = [int(n) for n in order[:N_SHOWN] if law[n] > NEGLIGIBLE]
+    order = np.argsort(-distribution, kind="stable")
+    kept = [int(n) for n in order[:N_SHOWN] if distribution[n] > NEGLIGIBLE]
     better, predicted = (shown_label(loss.predictions, label) for label in found.pair)
     return WorstCase(
         eps=point.eps,
         better=better,
         predicted=predicted,
-        law=tuple(LawEntry(names[n], float(law[n])) for n in kept),
-        rest=max(float(law.sum() - law[kept].sum()), 0.0),
+        distribution=tuple(DistributionEntry(names[n], float(distribution[n])) for n in kept),
+        rest=max(float(distribution.sum() - distribution[kept].sum()), 0.0),
         expected_better=expected[0],
         expected_predicted=expected[1],
         log_surrogate_gap=point.log_upper,
@@ -259,19 +260,21 @@ def _worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | s
     )
 
 
-def _worst_law(curve: CalibrationFunction, eps: float) -> tuple[WorstLaw, str]:
+def _worst_distribution(curve: CalibrationFunction, eps: float) -> tuple[WorstDistribution, str]:
     """The distribution, and where it comes from."""
     if curve.surrogate != "quadratic" and eps <= curve.consistency_level:
         witness = curve.witness
         assert witness.pair is not None
-        assert witness.law is not None
-        return law_of_numbers(curve.loss, witness.pair, witness.law), "witness of the level"
+        assert witness.distribution is not None
+        return distribution_of_numbers(
+            curve.loss, witness.pair, witness.distribution
+        ), "witness of the level"
     if isinstance(curve._method, FormulaMethod) and curve.loss.mistakes_cost_one:
         # two labels share all probability: the proof of the formula
-        law = np.array([(1 + eps) / 2, (1 - eps) / 2])
-        return WorstLaw((0, 1), np.array([0, 1]), law), "proof of the closed form"
+        distribution = np.array([(1 + eps) / 2, (1 - eps) / 2])
+        return WorstDistribution((0, 1), np.array([0, 1]), distribution), "proof of the closed form"
     note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
-    return curve.certificate(eps).worst_law(curve.loss), note
+    return curve.certificate(eps).worst_distribution(curve.loss), note
 
 
 # --- how many examples ---

@@ -174,7 +174,7 @@ def worst_case_chart(report: CalibrationReport) -> Chart | None:
     case = report.worst_case
     if case is None:
         return None
-    entries = [(entry.truth, entry.probability) for entry in case.law]
+    entries = [(entry.truth, entry.probability) for entry in case.distribution]
     if case.rest > 1e-6:
         entries.append(("all others", case.rest))
     return Chart(

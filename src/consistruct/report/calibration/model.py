@@ -30,7 +30,7 @@ from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_
 __all__ = [
     "SCHEMA_VERSION",
     "CalibrationReport",
-    "LawEntry",
+    "DistributionEntry",
     "ReportPoint",
     "Restriction",
     "SampleSize",
@@ -98,7 +98,7 @@ class ReportPoint:
 
 
 @dataclass(frozen=True)
-class LawEntry:
+class DistributionEntry:
     """One truth (or group of truths) and its probability."""
 
     truth: str
@@ -114,7 +114,7 @@ class WorstCase:
 
     Attributes
     ----------
-    law : tuple of LawEntry
+    distribution : tuple of DistributionEntry
         The most likely truths first; those left out have probability `rest` together.
     expected_better, expected_predicted : float or None
         Expected loss of both predictions under the distribution, where truths are listed one by
@@ -128,7 +128,7 @@ class WorstCase:
     eps: float
     better: Label
     predicted: Label
-    law: tuple[LawEntry, ...]
+    distribution: tuple[DistributionEntry, ...]
     rest: float
     expected_better: float | None
     expected_predicted: float | None

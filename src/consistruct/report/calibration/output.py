@@ -98,10 +98,12 @@ def calibration_tables(report: CalibrationReport) -> dict[str, str]:
         )
     tables = {"curve": csv_text(header, rows)}
     if report.worst_case is not None:
-        law = [(entry.truth, entry.probability) for entry in report.worst_case.law]
+        distribution = [
+            (entry.truth, entry.probability) for entry in report.worst_case.distribution
+        ]
         if report.worst_case.rest > 0:
-            law.append(("all others", report.worst_case.rest))
-        tables["worst_case"] = csv_text(["truth", "probability"], law)
+            distribution.append(("all others", report.worst_case.rest))
+        tables["worst_case"] = csv_text(["truth", "probability"], distribution)
     for key, shown in CHARTS.items():
         chart = None if shown.table else shown.draw(report)
         if chart is not None:

@@ -253,8 +253,8 @@ def _worst_case(report: CalibrationReport) -> Section:
 
 def _mixture(case: WorstCase) -> str:
     """Describe the most probable truths in a sentence."""
-    parts = [f"“{entry.truth}” with {entry.probability:.1%}" for entry in case.law[:3]]
-    if len(case.law) > 3 or case.rest > 1e-6:
+    parts = [f"“{entry.truth}” with {entry.probability:.1%}" for entry in case.distribution[:3]]
+    if len(case.distribution) > 3 or case.rest > 1e-6:
         parts.append("others with the rest")
     if len(parts) == 1:
         return parts[0]

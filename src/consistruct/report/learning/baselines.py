@@ -25,7 +25,7 @@ from consistruct.losses.base import Loss, dense_target
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.structures import Classes
 
-__all__ = ["LogisticLaw", "Peer", "constant_decision", "label_kind", "row_peers"]
+__all__ = ["LogisticProbabilities", "Peer", "constant_decision", "label_kind", "row_peers"]
 
 N_DRAWS = 64  # label sets drawn per example for decisions under independent labels
 PART_LIMIT = 64  # logistic regressions of one baseline
@@ -102,12 +102,12 @@ def _logistic_peer(loss: Loss, kind: str, seed: int) -> Callable[[Any, Any, Any]
     only = kind == "sets" and loss.wrong_parts is not None  # Bayes decisions are these
 
     def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
-        law = LogisticLaw(X, true, kind)
-        chances = law.probabilities(new)
-        found = {f"logistic, {usual}": law.likeliest(loss, chances)}
+        logistic = LogisticProbabilities(X, true, kind)
+        chances = logistic.probabilities(new)
+        found = {f"logistic, {usual}": logistic.likeliest(loss, chances)}
         if not only:
             rng = np.random.default_rng(seed)
-            found["logistic, Bayes decisions"] = law.bayes(loss, chances, rng)
+            found["logistic, Bayes decisions"] = logistic.bayes(loss, chances, rng)
         return found
 
     return decide
@@ -117,8 +117,8 @@ def _tree_peer(
     loss: Loss, name: str, make: Callable[[Any, LabelArray], Any], seed: int
 ) -> Callable[[Any, Any, Any], dict[str, Any]]:
     def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
-        law = LogisticLaw(X, true, "classes", make)
-        codes = law.bayes(loss, law.probabilities(new), np.random.default_rng(seed))
+        logistic = LogisticProbabilities(X, true, "classes", make)
+        codes = logistic.bayes(loss, logistic.probabilities(new), np.random.default_rng(seed))
         return {f"{name}, Bayes decisions": codes}
 
     return decide
@@ -155,7 +155,7 @@ def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:
     return np.repeat(loss.score_space.decode(-mean), n, axis=0)
 
 
-class LogisticLaw:
+class LogisticProbabilities:
     """P(y | x) by logistic regression on standardised features, scikit-learn's defaults.
 
     Classes: multinomial. Label sets: one regression per label, independent given x. `make` gives

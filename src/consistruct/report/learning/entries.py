@@ -116,7 +116,7 @@ class CurveForecast:
     points : tuple of ForecastPoint
         From the training examples there are to ten times as many.
     floor, floor_low, floor_high : float
-        What no number of examples gets below by the law.
+        What no number of examples gets below by the power law.
     """
 
     confidence: float

@@ -1,4 +1,4 @@
-"""Slow, independent evaluations from the definition of H: local search over laws and scores."""
+"""Slow, independent evaluations from the definition of H: search over distributions and scores."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def multistart(excess, L, eps, decoded, rng, starts=2, n_scores=None):
 
 
 def random_search(excess, L, eps, rng, n=3000):
-    """Least excess among random laws and scores whose prediction is worse by ε, with ties."""
+    """Least excess of random distributions and scores whose prediction is worse by ε, with ties."""
     k, m = L.shape
     best = np.inf
     for _ in range(n):

@@ -1,4 +1,4 @@
-"""Hinge and max-min margin: twenty named losses up to 12 labels, a grid of laws, false proofs."""
+"""Hinge and max-min margin: named losses up to 12 labels, a grid of distributions, false proofs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def check_named(name, surrogate, share):
     certificate: Any = H.certificate(eps)
     assert (certificate.lower, certificate.upper) == (lower, upper)
     from_json(certificate.to_json()).check()
-    # the law of the certificate costs that much, by a linear program of its own
+    # the distribution of the certificate costs that much, by a linear program of its own
     L, q = loss.matrix(), np.array(certificate.probabilities)
     i, j = certificate.pair
     assert (L[j] - L[i]) @ q >= eps - 1e-12 * L.max()
@@ -100,7 +100,7 @@ def test_named_losses_at_a_quarter_of_the_largest_excess(name, surrogate):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_a_grid_of_all_laws_of_three_labels(surrogate):
+def test_a_grid_of_all_distributions_of_three_labels(surrogate):
     """H ≤ the least excess over the grid, and the grid comes close."""
     L = np.random.default_rng(3).random((3, 3))
     np.fill_diagonal(L, 0)

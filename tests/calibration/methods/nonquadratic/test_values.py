@@ -93,7 +93,7 @@ def test_closed_forms_are_rounded_outward():
 
 
 @pytest.mark.parametrize(("T", "s"), [(1, 2), (2, 2), (1, 3)])
-def test_independent_parts_on_hamming_agree_with_a_search_over_product_laws(T, s):
+def test_independent_parts_on_hamming_agree_with_a_search_over_product_distributions(T, s):
     """Σ_t of the 0-1 curve over all ways to share the excess risk among the parts, on a grid."""
     H = cs.calibration_function(cs.losses.Hamming(T, s), surrogate="log")
     eps = 0.5
@@ -126,15 +126,15 @@ def test_crammer_singer_over_three_classes():
 
 
 def test_the_witness_of_crammer_singer_is_one():
-    """Under the witness law all-equal scores are optimal for the hinge, and j is worse by ½."""
+    """Under the witness all-equal scores are optimal for the hinge, and j is worse by ½."""
     H = cs.calibration_function(cs.losses.ZeroOne(3), surrogate="hinge")
     witness, L = H.witness, 1 - np.eye(3)
     assert witness.pair is not None
-    assert witness.law is not None
+    assert witness.distribution is not None
     i, j = witness.pair
-    assert (L @ witness.law)[j] - (L @ witness.law)[i] == pytest.approx(0.5)
-    least = brute_force.optimal_hinge(L, witness.law, 3)
-    assert witness.law @ L.max(axis=0) == pytest.approx(least)
+    assert (L @ witness.distribution)[j] - (L @ witness.distribution)[i] == pytest.approx(0.5)
+    least = brute_force.optimal_hinge(L, witness.distribution, 3)
+    assert witness.distribution @ L.max(axis=0) == pytest.approx(least)
 
 
 def test_two_classes_make_the_hinge_consistent():
@@ -226,7 +226,7 @@ def test_polyhedral_surrogates_are_never_undercut(surrogate):
 
 @pytest.mark.parametrize("surrogate", ["hinge", "max-min-margin"])
 def test_polyhedral_values_are_attained(surrogate):
-    """The law of the certificate with the best scores for it, by a linear program of its own."""
+    """The certificate's distribution with the best scores for it, by a linear program."""
     for L, _ in random_losses(5, 2, diagonal=True):
         H = cs.calibration_function(cs.losses.CostMatrix(L, rows="pred"), surrogate=surrogate)
         eps = 0.5 * (H.consistency_level + H.max_eps)
@@ -251,7 +251,7 @@ def constrained_optimum(surrogate, L, q, j):
             bounds=[(None, None)] * (2 * k),
         )
         return found.fun - brute_force.optimal_hinge(L, q, k)
-    # max_p min_c (Lp)_c + v·p as its dual: min t s.t. t ≥ (αᵀL)_y + v_y, α a law
+    # max_p min_c (Lp)_c + v·p as its dual: min t s.t. t ≥ (αᵀL)_y + v_y, α a distribution
     # variables v, α, t: Ω*(v) − v·q with v_j ≥ v_c
     rows = [np.concatenate([np.eye(k)[y], L[:, y], [-1.0]]) for y in range(k)]
     found = linprog(
@@ -309,7 +309,7 @@ def test_sparsemax_agrees_with_another_solver():
         assert H(eps) == pytest.approx(min(values), rel=1e-6)
 
 
-def slow_law_pair(divergence, L, i, j, eps, decoding):
+def slow_distribution_pair(divergence, L, i, j, eps, decoding):
     """One pair by another solver, all order constraints at once."""
     cvxpy = pytest.importorskip("cvxpy")
     k, m = L.shape
@@ -339,7 +339,7 @@ def test_generated_constraints_agree_with_all_of_them_at_once(divergence, decodi
         eps = 0.3 if decoding == "bayes" else 0.85 * (L[j] - L[i]).max()
         proof = solver.solve(i, j, eps, math.inf)
         assert proof.upper - proof.lower <= 1e-7 * proof.upper
-        slow = slow_law_pair(divergence, L, i, j, eps, decoding)
+        slow = slow_distribution_pair(divergence, L, i, j, eps, decoding)
         assert proof.lower == pytest.approx(slow, rel=1e-5)
     if decoding == "bayes":
         assert len(solver._rows[1]) < 59
@@ -551,5 +551,7 @@ def test_a_class_of_no_known_form_is_refused():
         def value_and_gradient(self, theta, true):
             raise NotImplementedError
 
-    with pytest.raises(CapabilityError, match="derive it from ABSurrogate or LawSurrogate"):
+    with pytest.raises(
+        CapabilityError, match="derive it from ABSurrogate or DistributionSurrogate"
+    ):
         cs.calibration_function(cs.losses.ZeroOne(3), surrogate=Perceptron)

@@ -155,9 +155,14 @@ class PoolMethod(Method):
     def _at_level(self, eps: float) -> tuple[tuple[int, int], list[Fraction]] | None:
         """Where H vanishes: the pair and the distribution whose best scores predict wrongly."""
         level = self._level
-        if self.prover.exact or level.pair is None or level.law is None or eps > level.lower:
+        if (
+            self.prover.exact
+            or level.pair is None
+            or level.distribution is None
+            or eps > level.lower
+        ):
             return None
-        return level.pair, list(level.law)
+        return level.pair, list(level.distribution)
 
     def _labels(self, pair: tuple[int, int]) -> tuple[Any, Any]:
         labels = self.loss.predictions.unindex(np.array(pair))

@@ -128,7 +128,7 @@ def _certify(
     pair: PairProblem, eps: float, v: FloatArray, q: FloatArray, w: FloatArray, nu: float
 ) -> PairSolution:
     """Repair the points and evaluate both bounds; keep the best of several dual points."""
-    q = _feasible_law(pair, q, eps)
+    q = _feasible_distribution(pair, q, eps)
     projected, w_exact = _project(pair, q, v)
     # non-negative least squares may stop early on degenerate faces: the given point competes
     scaled = _stretched(pair, v, pair.order_rhs @ q)
@@ -146,7 +146,7 @@ def _certify(
     return PairSolution(eps, chosen_line.lower(eps), upper, q, v, chosen_w, chosen_line)
 
 
-def _feasible_law(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
+def _feasible_distribution(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
     """A distribution with gap·q ≥ ε: cut, normalise, move towards the truth of largest gap."""
     q = np.where(q > 1e-14, q, 0.0)
     total = q.sum()

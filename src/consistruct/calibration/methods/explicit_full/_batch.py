@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     best_pair: int  # −1 where no pair went below the incumbent
     best_upper: float
     columns: IntArray  # support of the best q
-    law: FloatArray  # q on it
+    distribution: FloatArray  # q on it
 
 
 @compiled
@@ -135,7 +135,7 @@ def solve_batch(
     best_pair = -1
     best_upper = incumbent
     best_columns = np.empty(0, dtype=np.int64)
-    best_law = np.empty(0)
+    best_distribution = np.empty(0)
     done = 0
     for position in range(n):
         target = best_upper * (1.0 - 0.5 * tolerance)
@@ -158,7 +158,7 @@ def solve_batch(
             best_upper = upper
             best_pair = pair
             best_columns = columns[:size].copy()
-            best_law = x[:size].copy()
+            best_distribution = x[:size].copy()
         total = 0.0
         square = 0.0
         for s in range(support):
@@ -193,5 +193,5 @@ def solve_batch(
         best_pair,
         best_upper,
         best_columns,
-        best_law,
+        best_distribution,
     )

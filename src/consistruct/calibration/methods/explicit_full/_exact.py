@@ -42,7 +42,7 @@ class IntegerLosses:
         i, j, y = self.widest
         return down(Fraction(self.columns[y][j] - self.columns[y][i], self.unit))
 
-    def feasible(self, law: FloatArray, i: int, j: int, eps: float) -> FloatArray | None:
+    def feasible(self, distribution: FloatArray, i: int, j: int, eps: float) -> FloatArray | None:
         """The distribution with d·q ≥ ε Σq exactly, d = L_j − L_i: more on the truth of largest d.
 
         None where even that one has d < ε.
@@ -52,25 +52,25 @@ class IntegerLosses:
         top = max(range(len(gap)), key=lambda y: gap[y])
         if gap[top] < at:
             return None
-        law = np.maximum(law, 0.0)
+        distribution = np.maximum(distribution, 0.0)
         if gap[top] == at:  # no other truth may have any weight
-            law = np.where([g == gap[top] for g in gap], law, 0.0)
-            if not law.any():
-                law[top] = 1.0
-            return law
-        support = np.flatnonzero(law).tolist()
+            distribution = np.where([g == gap[top] for g in gap], distribution, 0.0)
+            if not distribution.any():
+                distribution[top] = 1.0
+            return distribution
+        support = np.flatnonzero(distribution).tolist()
         missing = sum(
-            (Fraction(float(law[y])) * (at - gap[y]) for y in support), Fraction(0)
+            (Fraction(float(distribution[y])) * (at - gap[y]) for y in support), Fraction(0)
         )  # Σ q_y (ε − d_y)
         if missing > 0:
-            more = Fraction(float(law[top])) + missing / (gap[top] - at)
-            law[top] = math.nextafter(float(more), math.inf)
-        return law
+            more = Fraction(float(distribution[top])) + missing / (gap[top] - at)
+            distribution[top] = math.nextafter(float(more), math.inf)
+        return distribution
 
-    def value(self, law: FloatArray, j: int, level: float) -> Fraction:
+    def value(self, distribution: FloatArray, j: int, level: float) -> Fraction:
         """½ Σ_c p_c (f_c + ℓ_c)² at f_j = level, f_c = min(−ℓ_c, level), ℓ = Lq/Σq."""
-        support = np.flatnonzero(law).tolist()
-        q, _ = _integers([float(law[y]) for y in support])
+        support = np.flatnonzero(distribution).tolist()
+        q, _ = _integers([float(distribution[y]) for y in support])
         expected = [0] * self.n_labels
         for y, weight in zip(support, q, strict=True):
             expected = [

@@ -30,7 +30,7 @@ class Incumbent:
     pair: int
     upper: float
     columns: IntArray
-    law: FloatArray
+    distribution: FloatArray
 
 
 @compiled
@@ -258,5 +258,7 @@ class Search:
         for batch in run(work, shares):
             self.lines.add(batch)
             if batch.best_pair >= 0 and batch.best_upper < best.upper:
-                best = Incumbent(batch.best_pair, batch.best_upper, batch.columns, batch.law)
+                best = Incumbent(
+                    batch.best_pair, batch.best_upper, batch.columns, batch.distribution
+                )
         return best

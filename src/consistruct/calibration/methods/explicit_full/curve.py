@@ -43,7 +43,8 @@ class ExplicitCurve:
     max_eps : largest ε at which H is finite.
     tolerance : the relative width that was asked for.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
-    laws : (n, m) the conditional distribution of the primal point up to a factor; zero rows where
+    distributions : (n, m) the conditional distribution of the primal point up to a factor; zero
+    rows where
         there is none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
     levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
         ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
@@ -59,7 +60,7 @@ class ExplicitCurve:
     max_eps: float
     tolerance: float
     weights: FloatArray
-    laws: FloatArray
+    distributions: FloatArray
     levels: FloatArray
     points: DualPoints
 
@@ -134,19 +135,19 @@ def explicit_curve(
     lower = np.where(values > max_eps, np.inf, 0.0)
     upper = lower.copy()
     pair = np.full((values.size, 2), -1, dtype=np.int64)
-    laws = np.zeros((values.size, m))
+    distributions = np.zeros((values.size, m))
     levels = np.zeros(values.size)
     for position in np.flatnonzero(inside):
         point = found[float(values[position] / unit)]
         i, j = divmod(point.pair, k)
-        law = np.zeros(m)
-        law[point.columns] = point.law
-        feasible = exact.feasible(law, i, j, float(values[position]))
+        distribution = np.zeros(m)
+        distribution[point.columns] = point.distribution
+        feasible = exact.feasible(distribution, i, j, float(values[position]))
         if feasible is None:  # max_y (L_j − L_i)_y is ε after rounding, and less before
             i, j, y = exact.widest
             feasible = np.zeros(m)
             feasible[y] = 1.0
-        laws[position] = feasible
+        distributions[position] = feasible
         expected = losses @ feasible / feasible.sum()
         levels[position] = best_level(expected, p, j)
         upper[position] = up(exact.value(feasible, j, float(levels[position])))
@@ -167,7 +168,7 @@ def explicit_curve(
         max_eps=max_eps,
         tolerance=tolerance,
         weights=p,
-        laws=laws,
+        distributions=distributions,
         levels=levels,
         points=points,
     )

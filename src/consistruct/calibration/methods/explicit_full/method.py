@@ -138,10 +138,11 @@ class ExplicitFullMethod(Method):
                 proofs.append(None)
                 continue
             pair = int(found.pair[position, 0]), int(found.pair[position, 1])
-            law = [Fraction(x) for x in found.laws[position].tolist()]
+            distribution = [Fraction(x) for x in found.distributions[position].tolist()]
             if max(prover.problem.gap(*pair)) < value * prover.problem.unit:
-                pair, law = prover.widest  # ε is the end of the range, and rounding moved it
-            proofs.append(prover.evaluate(value, pair, law))
+                # ε is the end of the range, and rounding moved it
+                pair, distribution = prover.widest
+            proofs.append(prover.evaluate(value, pair, distribution))
         return proofs
 
     def certificate(self, eps: float) -> ListedCertificate:
@@ -160,7 +161,7 @@ class ExplicitFullMethod(Method):
             Fraction(lower) / k,
             Fraction(upper) / k,
             (i, j),
-            [Fraction(x) for x in found.laws[0].tolist()],
+            [Fraction(x) for x in found.distributions[0].tolist()],
             Fraction(float(found.levels[0])),
             None,
         )

@@ -47,16 +47,21 @@ def verify(
     losses = check_loss_matrix(L, "L")
     k, m = losses.shape
     n = curve.eps.size
-    fits = curve.levels.shape == (n,) and curve.laws.shape == (n, m) and curve.pair.shape == (n, 2)
+    fits = (
+        curve.levels.shape == (n,)
+        and curve.distributions.shape == (n, m)
+        and curve.pair.shape == (n, 2)
+    )
     if not fits or curve.scaled_lower.shape != (n,) or curve.scaled_upper.shape != (n,):
         raise CertificateError(
-            f"the curve has distributions of shape {curve.laws.shape}, which do not fit {n} values "
+            f"the curve has distributions of shape {curve.distributions.shape}, which do not fit "
+            f"{n} values "
             f"of eps "
             f"and L of shape {losses.shape}"
         )
     if curve.weights.shape != (k,) or not (curve.weights > 0).all():
         raise CertificateError("the reference weights must be positive, one per prediction")
-    numbers = (curve.eps, curve.laws, curve.levels, curve.weights, curve.points.nu)
+    numbers = (curve.eps, curve.distributions, curve.levels, curve.weights, curve.points.nu)
     if not all(np.isfinite(values).all() for values in (*numbers, curve.points.weights)):
         raise CertificateError("the curve has a number that is not finite")
     exact = IntegerLosses(losses, curve.weights)
@@ -78,7 +83,7 @@ def _verify_upper(exact: IntegerLosses, curve: ExplicitCurve, position: int) -> 
     i, j = (int(label) for label in curve.pair[position])
     k = exact.n_labels
     _require(0 <= i < k and 0 <= j < k and i != j, f"({i}, {j}) is no pair of predictions {at}")
-    q = curve.laws[position]
+    q = curve.distributions[position]
     _require(bool((q >= 0).all() and q.any()), f"q is no probability distribution {at}")
     gap = [column[j] - column[i] for column in exact.columns]
     excess = sum(

@@ -223,11 +223,11 @@ def optimal_threshold(ell: FloatArray, j: int) -> float:
 class ABProof(PairProof):
     """A distribution and a threshold from above; a partition of all thresholds from below.
 
-    Without a partition (`cuts` empty) the lower bound is the tangent plane at `law`.
+    Without a partition (`cuts` empty) the lower bound is the tangent plane at `distribution`.
     """
 
     pair: ABPair
-    law: FloatArray
+    distribution: FloatArray
     tau: float
     cuts: FloatArray  # (n + 1,) ends of the intervals
     chosen: IntArray  # (n,) dual point of each interval
@@ -237,9 +237,9 @@ class ABProof(PairProof):
         self.lower, self.upper = self.recompute()
 
     def recompute(self) -> tuple[float, float]:
-        upper = self.pair.value(self.law, self.tau) * (1 + 1e-13)
+        upper = self.pair.value(self.distribution, self.tau) * (1 + 1e-13)
         if len(self.cuts) == 0:
-            return max(self.pair.tangent_plane(self.law), 0.0), upper
+            return max(self.pair.tangent_plane(self.distribution), 0.0), upper
         low, high = self.pair.range
         bounds = []
         if self.cuts[0] > low:

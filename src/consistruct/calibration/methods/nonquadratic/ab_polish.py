@@ -15,15 +15,15 @@ import numpy as np
 from consistruct.calibration.methods.nonquadratic.ab_bounds import ABPair, optimal_threshold
 from consistruct.protocols import FloatArray
 
-__all__ = ["stationary_laws"]
+__all__ = ["stationary_distributions"]
 
 STEPS = 12
 REVISIONS = 8
 POSITIVE = (1e-6, 1e-9, 1e-4)  # what counts as a truth that q has
 
 
-def stationary_laws(pair: ABPair, start: FloatArray) -> list[FloatArray]:
-    """Laws at which the conditions hold, one for every guess that came to an end."""
+def stationary_distributions(pair: ABPair, start: FloatArray) -> list[FloatArray]:
+    """Distributions at which the conditions hold, one for every guess that came to an end."""
     found = []
     tried: set[tuple[int, ...]] = set()
     for threshold in POSITIVE:

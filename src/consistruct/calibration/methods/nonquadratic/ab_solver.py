@@ -24,12 +24,12 @@ from consistruct.calibration.methods.nonquadratic.ab_bounds import (
     Slopes,
     optimal_threshold,
 )
-from consistruct.calibration.methods.nonquadratic.ab_polish import stationary_laws
+from consistruct.calibration.methods.nonquadratic.ab_polish import stationary_distributions
 from consistruct.calibration.methods.nonquadratic.conic import solve_conic
 from consistruct.calibration.methods.nonquadratic.pairs import (
     Pair,
     PairSolver,
-    law_with_gap,
+    distribution_with_gap,
     reaching,
 )
 from consistruct.calibration.proofs.base import Certificate, down, plain, up
@@ -99,8 +99,8 @@ class ABSolver(PairSolver[ABProof]):
             q, tau = self._refined(pair, q, columns)
             best = _narrower(best, ABProof(pair, q, tau, np.zeros(0), nothing, []))
         if best.upper - best.lower > GOAL * best.upper and len(columns) == len(pair.gap):
-            for law in stationary_laws(pair, best.law):
-                q = self._feasible(pair, law, columns)
+            for distribution in stationary_distributions(pair, best.distribution):
+                q = self._feasible(pair, distribution, columns)
                 tau = optimal_threshold(self.L @ q, pair.j)
                 best = _narrower(best, ABProof(pair, q, tau, np.zeros(0), nothing, []))
         return best
@@ -112,7 +112,7 @@ class ABSolver(PairSolver[ABProof]):
         if problem is None:
             return super().certificate(eps, winner, proofs)
         (i, j), exact = winner, Fraction(eps)
-        q = reaching([Fraction(x) for x in found.law.tolist()], problem.gap(i, j), exact)
+        q = reaching([Fraction(x) for x in found.distribution.tolist()], problem.gap(i, j), exact)
         threshold = Fraction(found.tau) / problem.largest
         entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
         plain_bound = problem.plain_bound(exact)
@@ -125,14 +125,15 @@ class ABSolver(PairSolver[ABProof]):
         return BregmanCertificate(
             surrogate="logistic" if problem.logistic else "square", largest=self.family.l_max,
             loss=self.L.tolist(), eps=eps, lower=down(lower),
-            upper=up(problem.excess(j, q, threshold)), pair=winner, law=[plain(x) for x in q],
-            threshold=plain(threshold), pairs=list(entries.values()),
+            upper=up(problem.excess(j, q, threshold)), pair=winner,
+            distribution=[plain(x) for x in q], threshold=plain(threshold),
+            pairs=list(entries.values()),
         )  # fmt: skip
 
     def _entry(self, pair: Pair, proof: ABProof) -> dict[str, Any]:
         """The plane of a pair as plain data."""
         assert self.exact is not None
-        _, ell, active = proof.pair.plane_points(proof.law)
+        _, ell, active = proof.pair.plane_points(proof.distribution)
         points = [Fraction(x) / self.exact.largest for x in ell[active].tolist()]
         if self.exact.logistic:  # slopes are infinite at the ends
             points = [min(max(x, EDGE), 1 - EDGE) for x in points]
@@ -140,7 +141,7 @@ class ABSolver(PairSolver[ABProof]):
             "pair": list(pair),
             "labels": np.flatnonzero(active).tolist(),
             "points": [plain(x) for x in points],
-            "nu": max(proof.pair.plane_slope(proof.law), 0.0),
+            "nu": max(proof.pair.plane_slope(proof.distribution), 0.0),
         }
 
     # --- upper bounds ---
@@ -180,8 +181,8 @@ class ABSolver(PairSolver[ABProof]):
                 (cones, right, [clarabel.ExponentialConeT() for _ in range(2 * k)]),
             ],
         )
-        law = found.x[:m] if found.finite else np.full(m, 1 / m)
-        return self._refined(pair, self._feasible(pair, law, columns), columns)
+        distribution = found.x[:m] if found.finite else np.full(m, 1 / m)
+        return self._refined(pair, self._feasible(pair, distribution, columns), columns)
 
     def _search(self, pair: ABPair, columns: np.ndarray) -> tuple[FloatArray, float]:
         """The best of a coarse grid of thresholds, then the stationary point near it."""
@@ -192,7 +193,7 @@ class ABSolver(PairSolver[ABProof]):
             return q, optimal_threshold(self.L @ q, pair.j)
         best, least = q, math.inf
         for tau in grid.tolist():
-            q = self._law_at(pair, q, columns, tau)
+            q = self._distribution_at(pair, q, columns, tau)
             value = pair.objective(self.L @ q, tau)
             if value < least:
                 best, least = q, value
@@ -202,10 +203,10 @@ class ABSolver(PairSolver[ABProof]):
         self, pair: ABPair, q: FloatArray, columns: np.ndarray
     ) -> tuple[FloatArray, float]:
         """A stationary distribution near q, with its threshold."""
-        q = self._law_at(pair, q, columns, None)
+        q = self._distribution_at(pair, q, columns, None)
         return q, optimal_threshold(self.L @ q, pair.j)
 
-    def _law_at(
+    def _distribution_at(
         self, pair: ABPair, start: FloatArray, columns: np.ndarray, fixed: float | None
     ) -> FloatArray:
         """argmin over q of the objective at τ, or at the best τ for q if none is fixed.
@@ -218,11 +219,11 @@ class ABSolver(PairSolver[ABProof]):
         rows = self.L - self.L[:, columns].min(axis=1, keepdims=True)
         L = rows[:, columns]
 
-        def threshold(law: FloatArray) -> float:
-            return optimal_threshold(self.L @ law, j) if fixed is None else fixed
+        def threshold(distribution: FloatArray) -> float:
+            return optimal_threshold(self.L @ distribution, j) if fixed is None else fixed
 
-        def objective(law: FloatArray) -> float:
-            return pair.objective(self.L @ law, threshold(law))
+        def objective(distribution: FloatArray) -> float:
+            return pair.objective(self.L @ distribution, threshold(distribution))
 
         # a little inwards: slopes may be infinite where an expected loss is 0 or Lmax
         centre = self._feasible(pair, np.full(len(columns), 1 / len(columns)), columns)
@@ -290,11 +291,11 @@ class ABSolver(PairSolver[ABProof]):
         )
         return self._feasible(pair, found.x, columns) if found.finite else q
 
-    def _feasible(self, pair: ABPair, law: FloatArray, columns: np.ndarray) -> FloatArray:
+    def _feasible(self, pair: ABPair, distribution: FloatArray, columns: np.ndarray) -> FloatArray:
         """A distribution over all truths with gap·q ≥ ε near one over `columns`."""
         q, allowed = np.zeros(self.L.shape[1]), np.zeros(self.L.shape[1], dtype=bool)
-        q[columns], allowed[columns] = law, True
-        return law_with_gap(q, pair.gap, pair.eps, allowed)
+        q[columns], allowed[columns] = distribution, True
+        return distribution_with_gap(q, pair.gap, pair.eps, allowed)
 
     # --- lower bounds ---
 
@@ -331,12 +332,12 @@ class ABSolver(PairSolver[ABProof]):
             for middle in (0.5 * (low[worst] + high[worst])).tolist():
                 if len(duals) >= MAX_DUALS:
                     break
-                law = self._law_at(pair, best_q, columns, middle)
-                duals.append(pair.slopes(law, middle))
-                threshold = optimal_threshold(self.L @ law, pair.j)
-                found = pair.value(law, threshold)
+                distribution = self._distribution_at(pair, best_q, columns, middle)
+                duals.append(pair.slopes(distribution, middle))
+                threshold = optimal_threshold(self.L @ distribution, pair.j)
+                found = pair.value(distribution, threshold)
                 if found < upper:
-                    best_q, best_tau, upper = law, threshold, found
+                    best_q, best_tau, upper = distribution, threshold, found
                     goal = min(upper, incumbent) * share
             depth[worst] = 0
             middle_all = 0.5 * (low + high)

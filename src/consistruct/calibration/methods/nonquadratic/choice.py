@@ -21,15 +21,22 @@ from consistruct.protocols import FloatArray
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
-    LawSurrogate,
+    DistributionSurrogate,
     LinearRegretSurrogate,
 )
 
 __all__ = ["choose"]
 
-NAMES_TRUTHS = ("law", "hinge", "max-min")  # forms that score the true label itself
+NAMES_TRUTHS = ("distribution", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
-LIMITS = {"logistic": 32, "square": 32, "bregman": 12, "law": 100, "hinge": 12, "max-min": 12}
+LIMITS = {
+    "logistic": 32,
+    "square": 32,
+    "bregman": 12,
+    "distribution": 100,
+    "hinge": 12,
+    "max-min": 12,
+}
 LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 
@@ -99,8 +106,8 @@ def _(surrogate: ABSurrogate, decoding: str) -> PairSolver[Any]:
     return ABSolver(_matrix(surrogate), surrogate)
 
 
-@_solver.register(LawSurrogate)
-def _(surrogate: LawSurrogate, decoding: Literal["argmax", "bayes"]) -> PairSolver[Any]:
+@_solver.register(DistributionSurrogate)
+def _(surrogate: DistributionSurrogate, decoding: Literal["argmax", "bayes"]) -> PairSolver[Any]:
     return DivergenceSolver(_matrix(surrogate), surrogate.divergence, decoding)
 
 

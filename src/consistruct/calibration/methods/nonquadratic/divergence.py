@@ -53,7 +53,7 @@ from consistruct.calibration.methods.nonquadratic.pairs import (
     Pair,
     PairSolver,
     Witness,
-    law_with_gap,
+    distribution_with_gap,
 )
 from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.calibration.proofs.base import down, plain
@@ -165,7 +165,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         q, p, w, nu = self._generated(i, j, eps, columns, incumbent)
         raw_p, raw_z = p, q - p  # where the dual point is stationary, decoded to j or not yet
         p = self._decoded(p, j, order)
-        q = law_with_gap(q, gap, eps, self._dominated(p, gap, eps))
+        q = distribution_with_gap(q, gap, eps, self._dominated(p, gap, eps))
         if tight:  # the multiplier that makes every other truth too expensive
             below = gap[~columns]
             nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
@@ -252,7 +252,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             self._references[i, j] = self._sharpened(start, i, j, math.inf)
         known, share = self._references[i, j], eps / larger
         p, w, nu = known.estimate, known.w * share, known.nu * share
-        q = p + share * (known.law - p)
+        q = p + share * (known.distribution - p)
         free = known.free * share
         if self.divergence == "KL":
             free = np.array([float(p @ np.exp(nu * (known.gap - eps)))])
@@ -289,7 +289,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         """The bounds of a stationary point, the lower one exactly."""
         p = self._decoded(found.estimate, j, start.order)
         allowed = self._dominated(p, start.gap, start.eps)
-        q = law_with_gap(found.law, start.gap, start.eps, allowed)
+        q = distribution_with_gap(found.distribution, start.gap, start.eps, allowed)
         proof = self._proof(i, j, start.eps, q, p, found.w, found.nu, found.free)
         proof.sharp = found.exact
         try:
@@ -315,9 +315,16 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
                     *common, active, start.estimate, of_p, start.w, start.nu, x, free
                 )
             else:
-                of_q = np.flatnonzero(start.law > threshold)
+                of_q = np.flatnonzero(start.distribution > threshold)
                 yield SquaredConditions(
-                    *common, active, start.law, start.estimate, of_q, of_p, start.w, start.nu
+                    *common,
+                    active,
+                    start.distribution,
+                    start.estimate,
+                    of_q,
+                    of_p,
+                    start.w,
+                    start.nu,
                 )
 
     # --- the consistency level ---
@@ -348,7 +355,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
     ) -> DivergenceCertificate:
         (i, j), found = winner, proofs[winner]
         p = self.exact.estimate(found.estimate, j)
-        q, p = self.exact.law(found.law, p, i, j, Fraction(eps))
+        q, p = self.exact.distribution(found.distribution, p, i, j, Fraction(eps))
         entries = {pair: self._entry(pair, proof) for pair, proof in proofs.items()}
         lower = min(
             self.exact.problem.bounded(*pair, Fraction(eps), entries.get(pair))
@@ -362,8 +369,8 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         """Below the consistency level: the witness, as distribution and as estimate."""
         witness = self.witness
         assert witness.pair is not None
-        assert witness.law is not None
-        q = [Fraction(int(x > 0)) for x in witness.law.tolist()]
+        assert witness.distribution is not None
+        q = [Fraction(int(x > 0)) for x in witness.distribution.tolist()]
         return self.exact.certificate(eps, 0.0, witness.pair, q, q, [])
 
     def _entry(self, pair: Pair, proof: DivergenceProof) -> dict[str, Any]:
@@ -396,7 +403,7 @@ def _tighter(one: DivergenceProof, other: DivergenceProof) -> DivergenceProof:
     dual = one if one.lower >= other.lower else other
     found = DivergenceProof(
         one.divergence, one.order, one.gap, one.eps,
-        primal.law, primal.estimate, dual.w, dual.nu, dual.free,
+        primal.distribution, primal.estimate, dual.w, dual.nu, dual.free,
     )  # fmt: skip
     found.sharp, found.lower = dual.sharp, dual.lower
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct.calibration.methods.nonquadratic.pairs import law_with_gap
+from consistruct.calibration.methods.nonquadratic.pairs import distribution_with_gap
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["largest_mean", "tilted_argmax"]
@@ -42,7 +42,7 @@ def tilted_argmax(
     j: int,
     eps: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
-    """Laws q and p, multipliers w (of e_c − e_j, c ≠ j) and ν, and X."""
+    """Distributions q and p, multipliers w (of e_c − e_j, c ≠ j) and ν, and X."""
     d = gap - eps
 
     def slope(nu: float) -> tuple[float, IntArray]:
@@ -77,7 +77,7 @@ def tilted_argmax(
     p = min(max(share, 0.0), 1.0) * one + (1 - min(max(share, 0.0), 1.0)) * other
     p[j] = p.max()
     p /= p.sum()
-    q = law_with_gap(np.where(d == top, p, 0.0) if tight else p * tilted, gap, eps, p > 0)
+    q = distribution_with_gap(np.where(d == top, p, 0.0) if tight else p * tilted, gap, eps, p > 0)
     X = largest_mean(np.exp(np.minimum(high * d, 700.0)), j)[0]
     w = np.maximum(np.exp(np.minimum(high * d, 700.0)) / X - 1.0, 0.0)
     return q, p, np.delete(w, j), high, X

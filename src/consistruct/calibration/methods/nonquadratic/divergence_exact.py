@@ -28,14 +28,14 @@ __all__ = ["ExactDistributions", "Reach"]
 
 FAINT = Fraction(1, 2**70)  # share of an inner distribution where a divergence would be infinite
 
-Law = list[Fraction]
+Distribution = list[Fraction]
 
 
 @dataclass(frozen=True, eq=False)
 class Reach:
     """A distribution that predicts j, ties counted, or the multipliers that exclude all."""
 
-    inner: Law | None
+    inner: Distribution | None
     excluded: list[list[Any]]  # [label, weight]
 
 
@@ -45,13 +45,13 @@ class ExactDistributions:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._reach: dict[int, Reach] = {}
-        self._rows: dict[int, dict[int, Law]] = {}
+        self._rows: dict[int, dict[int, Distribution]] = {}
 
     @cached_property
     def L(self) -> FloatArray:  # noqa: N802 - the loss matrix, as in the paper
         return np.array([[float(x) for x in row] for row in self.problem.L])
 
-    def rows(self, j: int) -> dict[int, Law]:
+    def rows(self, j: int) -> dict[int, Distribution]:
         """The rows of A by the label that is compared with j."""
         if j not in self._rows:
             others = (c for c in range(self.problem.k) if c != j)
@@ -76,15 +76,19 @@ class ExactDistributions:
             return Reach(inner, [])
         return self._alternative(j)
 
-    def _predicts(self, law: Law, j: int) -> bool:
-        if min(law) < 0 or not any(law) or (self.problem.log and min(law) == 0):
+    def _predicts(self, distribution: Distribution, j: int) -> bool:
+        if (
+            min(distribution) < 0
+            or not any(distribution)
+            or (self.problem.log and min(distribution) == 0)
+        ):
             return False
         # floats decide where they are far from zero
-        floats = np.array([float(x) for x in law])
+        floats = np.array([float(x) for x in distribution])
         order = self.L[j] - self.L
         near = order @ floats > -1e-9 * (np.abs(order) @ floats)
         near[j] = False
-        sums = {c: dot(self.problem.row(c, j), law) for c in np.flatnonzero(near).tolist()}
+        sums = {c: dot(self.problem.row(c, j), distribution) for c in np.flatnonzero(near).tolist()}
         return all(x < 0 or (x == 0 and c > j) for c, x in sums.items())
 
     def _central(self, j: int) -> list[float]:
@@ -129,51 +133,57 @@ class ExactDistributions:
         shares = [[c, share * _unit(row, exact)] for c, share, row, exact in pairs if share]
         return Reach(None, shares)
 
-    def estimate(self, p: FloatArray, j: int) -> Law:
+    def estimate(self, p: FloatArray, j: int) -> Distribution:
         """A distribution near p that predicts j, up to ties."""
-        law = [Fraction(max(x, 0.0)) for x in p.tolist()]
+        distribution = [Fraction(max(x, 0.0)) for x in p.tolist()]
         if self.problem.argmax:
-            law[j] = max(law)
-            return law
+            distribution[j] = max(distribution)
+            return distribution
         inner = self.reach(j).inner
         assert inner is not None
-        if not any(law):
+        if not any(distribution):
             return inner
         pulls = {c: dot(row, inner) for c, row in self.rows(j).items()}
         fixed = [c for c, row in self.rows(j).items() if pulls[c] == 0 and any(row)]
-        if any(dot(self.rows(j)[c], law) > 0 for c in fixed):
+        if any(dot(self.rows(j)[c], distribution) > 0 for c in fixed):
             # j wins only where it ties with these: the tie is an equation
-            law = snapped(p / p.sum(), [(self.rows(j)[c], Fraction(0)) for c in fixed])
-            if min(law) < 0 or any(dot(self.rows(j)[c], law) > 0 for c in fixed):
+            distribution = snapped(p / p.sum(), [(self.rows(j)[c], Fraction(0)) for c in fixed])
+            if min(distribution) < 0 or any(dot(self.rows(j)[c], distribution) > 0 for c in fixed):
                 return inner
-        law = [x / sum(law) for x in law]
+        distribution = [x / sum(distribution) for x in distribution]
         inner = [x / sum(inner) for x in inner]
         share = Fraction(0)
         for row in self.rows(j).values():
-            excess = dot(row, law)
+            excess = dot(row, distribution)
             if excess > 0:
                 pull = dot(row, inner)
                 share = max(share, excess / (excess - pull))
-        return [(1 - share) * x + share * y for x, y in zip(law, inner, strict=True)]
+        return [(1 - share) * x + share * y for x, y in zip(distribution, inner, strict=True)]
 
-    def law(self, q: FloatArray, p: Law, i: int, j: int, eps: Fraction) -> tuple[Law, Law]:
+    def distribution(
+        self, q: FloatArray, p: Distribution, i: int, j: int, eps: Fraction
+    ) -> tuple[Distribution, Distribution]:
         """A distribution near q with gap·q ≥ ε, and p without zeros where q has none."""
         gap = self.problem.gap(i, j)
         top = max(gap)
-        law = [Fraction(max(x, 0.0)) for x in q.tolist()]
+        distribution = [Fraction(max(x, 0.0)) for x in q.tolist()]
         if eps == top:
-            law = [x if d == top else Fraction(0) for x, d in zip(law, gap, strict=True)]
-        if not any(law):
-            law = [Fraction(int(d == top)) for d in gap]
-        law = [x / sum(law) for x in law]
-        short = eps - dot(gap, law)
+            distribution = [
+                x if d == top else Fraction(0) for x, d in zip(distribution, gap, strict=True)
+            ]
+        if not any(distribution):
+            distribution = [Fraction(int(d == top)) for d in gap]
+        distribution = [x / sum(distribution) for x in distribution]
+        short = eps - dot(gap, distribution)
         if short > 0:
             # the truth that changes the divergence least: probable, and far above ε
             room = [(d - eps) * (x if self.problem.log else 1) for d, x in zip(gap, p, strict=True)]
             at = max(range(len(gap)), key=room.__getitem__) if max(room) > 0 else gap.index(top)
-            move = short / (gap[at] - dot(gap, law))
-            law = [(1 - move) * x + (move if y == at else 0) for y, x in enumerate(law)]
-        if self.problem.log and any(x and not y for x, y in zip(law, p, strict=True)):
+            move = short / (gap[at] - dot(gap, distribution))
+            distribution = [
+                (1 - move) * x + (move if y == at else 0) for y, x in enumerate(distribution)
+            ]
+        if self.problem.log and any(x and not y for x, y in zip(distribution, p, strict=True)):
             inner = self.reach(j).inner
             assert inner is not None
             mass = sum(p)
@@ -181,27 +191,27 @@ class ExactDistributions:
                 (1 - FAINT) * x / mass + FAINT * y / sum(inner)
                 for x, y in zip(p, inner, strict=True)
             ]
-        return law, p
+        return distribution, p
 
     def certificate(
         self,
         eps: float,
         lower: float,
         pair: tuple[int, int],
-        q: Law,
-        p: Law,
+        q: Distribution,
+        p: Distribution,
         entries: list[dict[str, Any]],
     ) -> DivergenceCertificate:
         """The claim with all that its check needs; the upper end is computed here."""
         problem, inner = self.problem, self.reach(pair[1]).inner
         assert inner is not None
-        q, p = ([x / sum(law) for x in law] for law in (q, p))
+        q, p = ([x / sum(distribution) for x in distribution] for distribution in (q, p))
         never = [c for c in range(problem.k) if self.reach(c).inner is None] if lower else []
         return DivergenceCertificate(
             surrogate="log" if problem.log else "sparsemax",
             decoding="argmax" if problem.argmax else "bayes",
             loss=self.L.tolist(), eps=eps, lower=lower, upper=up(problem.divergence(q, p)),
-            pair=pair, law=[plain(x) for x in q], estimate=[plain(x) for x in p],
+            pair=pair, distribution=[plain(x) for x in q], estimate=[plain(x) for x in p],
             inner=[] if problem.argmax else [plain(x) for x in inner],
             pairs=entries if lower else [],
             excluded=[{"label": c, "w": self.reach(c).excluded} for c in never],

@@ -34,9 +34,9 @@ Numbers = list[Decimal]
 
 @dataclass(frozen=True, eq=False)
 class Stationary:
-    """Laws and multipliers at which the conditions hold."""
+    """Distributions and multipliers at which the conditions hold."""
 
-    law: FloatArray  # (m,)
+    distribution: FloatArray  # (m,)
     estimate: FloatArray  # (m,)
     w: FloatArray  # (c,)
     nu: float
@@ -197,14 +197,14 @@ class KLConditions(Conditions):
 
     def read(self, x: Numbers) -> Stationary:
         p, w, nu, log_x, _ = self._parts(x)
-        law = np.zeros(len(self.gap))
-        law[self.support] = [max(float(value), 0.0) for value in p]
+        distribution = np.zeros(len(self.gap))
+        distribution[self.support] = [max(float(value), 0.0) for value in p]
         full, shares = self._multipliers(w)
         tilt = np.exp(np.clip(float(nu) * (self.gap - self.eps) - float(log_x), -700.0, 700.0))
         X = ARITHMETIC.exp(max(min(log_x, Decimal(700)), Decimal(-700)))
         exact = {"nu": _rational(max(nu, Decimal(0))), "w": shares, "X": _rational(X)}
         free = np.array([float(X)])
-        return Stationary(law * tilt, law, full, max(float(nu), 0.0), free, exact)
+        return Stationary(distribution * tilt, distribution, full, max(float(nu), 0.0), free, exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,11 +284,11 @@ class SquaredConditions(Conditions):
         z = [q.get(y, none) - p.get(y, none) for y in every]
         nu = max(x[-3], none)
         exact = {"nu": _rational(nu), "w": shares, "z": [_rational(value) for value in z]}
-        law, estimate = (
+        distribution, estimate = (
             np.array([max(float(part.get(y, none)), 0.0) for y in every]) for part in (q, p)
         )
         free = np.array([float(value) for value in z])
-        return Stationary(law, estimate, full, float(nu), free, exact)
+        return Stationary(distribution, estimate, full, float(nu), free, exact)
 
 
 def _updated(chosen: IntArray, value: FloatArray, slack: FloatArray) -> IntArray:

@@ -22,13 +22,13 @@ FEASIBLE = 1e-10  # allowed violation of A p ≤ 0 and of the gap, relative to t
 
 @dataclass(eq=False)
 class DivergenceProof(PairProof):
-    """Laws q and p from above; w, ν and the free point (X or z) from below."""
+    """Distributions q and p from above; w, ν and the free point (X or z) from below."""
 
     divergence: Divergence
     order: FloatArray  # (c, m) A
     gap: FloatArray  # (m,)
     eps: float
-    law: FloatArray  # (m,) q
+    distribution: FloatArray  # (m,) q
     estimate: FloatArray  # (m,) p
     w: FloatArray  # (c,)
     nu: float
@@ -42,11 +42,13 @@ class DivergenceProof(PairProof):
         return self._dual(), self._primal()
 
     def _primal(self) -> float:
-        q, p = self.law, self.estimate
+        q, p = self.distribution, self.estimate
         scale = max(1.0, float(np.abs(self.gap).max()), float(np.abs(self.order).max(initial=0.0)))
-        laws = (q >= 0).all() and (p >= 0).all() and max(abs(q.sum() - 1), abs(p.sum() - 1)) < 1e-12
+        distributions = (
+            (q >= 0).all() and (p >= 0).all() and max(abs(q.sum() - 1), abs(p.sum() - 1)) < 1e-12
+        )
         decoded = bool((self.order @ p <= FEASIBLE * scale).all())
-        if not (laws and decoded and float(self.gap @ q) >= self.eps - FEASIBLE * scale):
+        if not (distributions and decoded and float(self.gap @ q) >= self.eps - FEASIBLE * scale):
             return math.inf
         if self.divergence == "KL":
             return _divergence(q, p) * (1 + ROUNDING)

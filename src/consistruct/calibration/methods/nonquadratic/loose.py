@@ -25,7 +25,7 @@ from consistruct.structures import Structure
 from consistruct.surrogates import (
     ABSurrogate,
     BaseSurrogate,
-    LawSurrogate,
+    DistributionSurrogate,
     LinearRegretSurrogate,
 )
 
@@ -116,18 +116,18 @@ def _tilted(gap: FloatArray, eps: float) -> FloatArray:
     """The distribution closest to uniform (in KL) with gap·q ≥ ε: q ∝ exp(ν gap)."""
     low, high = 0.0, 1.0
 
-    def law(nu: float) -> FloatArray:
+    def distribution(nu: float) -> FloatArray:
         weights = np.exp(nu * (gap - gap.max()))
         return np.asarray(weights / weights.sum())
 
     if gap.mean() >= eps:
-        return law(0.0)
-    while gap @ law(high) < eps and high < 1e12:
+        return distribution(0.0)
+    while gap @ distribution(high) < eps and high < 1e12:
         high *= 2
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if gap @ law(middle) >= eps else (middle, high)
-    q = law(high)
+        low, high = (low, middle) if gap @ distribution(middle) >= eps else (middle, high)
+    q = distribution(high)
     if gap @ q >= eps:
         return q
     q = (gap == gap.max()).astype(np.float64)  # ε is the largest gap itself
@@ -155,8 +155,8 @@ def _(surrogate: ABSurrogate) -> Excess:
     return excess
 
 
-@excess_at_zero.register(LawSurrogate)
-def _(surrogate: LawSurrogate) -> Excess:
+@excess_at_zero.register(DistributionSurrogate)
+def _(surrogate: DistributionSurrogate) -> Excess:
     if surrogate.divergence == "KL":
         return lambda L, q: math.log(len(q)) + float((q[q > 0] * np.log(q[q > 0])).sum())
     return lambda L, q: 0.5 * float(((q - 1 / len(q)) ** 2).sum())

@@ -39,8 +39,8 @@ from consistruct.calibration.methods.nonquadratic.pairs import (
     Pair,
     PairProof,
     PairSolver,
+    distribution_with_gap,
     label_classes,
-    law_with_gap,
     reaching,
     without_repeats,
 )
@@ -79,7 +79,7 @@ class MixedDecisionProof(PairProof):
     solver: MixedDecisionSolver
     pair: tuple[int, int]
     eps: float
-    law: FloatArray
+    distribution: FloatArray
     boxes: list[Box]
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class MixedDecisionProof(PairProof):
             lower = min(lower, solver.box_bound(i, j, self.eps, box))
         # j is its own class, the first one, and always in A
         lower = max(lower, 0.0) if covered[1].all() else 0.0
-        return lower, solver.excess(self.law, i, j, self.eps)
+        return lower, solver.excess(self.distribution, i, j, self.eps)
 
 
 class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
@@ -185,8 +185,8 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         self, eps: float, winner: Pair, proofs: Mapping[Pair, MixedDecisionProof]
     ) -> TiesCertificate:
         problem, exact, (i, j) = self.exact, Fraction(eps), winner
-        law = [Fraction(x) for x in proofs[winner].law.tolist()]
-        q = reaching(law, problem.gap(i, j), exact)
+        distribution = [Fraction(x) for x in proofs[winner].distribution.tolist()]
+        q = reaching(distribution, problem.gap(i, j), exact)
         ell = [float(sum(x * y for x, y in zip(row, q, strict=True))) for row in problem.L]
         points = [(tied, Fraction(tau)) for tied, tau in self._points(np.array(ell), j)]
         value, tied, tau = min((problem.excess(q, *point), *point) for point in points)
@@ -203,7 +203,7 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         )
         return TiesCertificate(
             kappa=self.kappa, loss=self.L.tolist(), eps=eps, lower=down(lower), upper=up(value),
-            pair=winner, law=[plain(x) for x in q], tied=tied, threshold=plain(tau),
+            pair=winner, distribution=[plain(x) for x in q], tied=tied, threshold=plain(tau),
             pairs=list(entries.values()),
         )  # fmt: skip
 
@@ -228,18 +228,18 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
 
     def solve(self, i: int, j: int, eps: float, incumbent: float) -> MixedDecisionProof:
         classes = self.classes(i, j)
-        best_law: FloatArray | None = None
+        best_distribution: FloatArray | None = None
         upper = math.inf
         order = count()
         heap: list[tuple[float, int, Box]] = []
         done: list[Box] = []
 
         def visit(low: Counts, high: Counts) -> None:
-            nonlocal best_law, upper
-            box, law = self._relaxation(i, j, eps, low, high)
-            value = self.excess(law, i, j, eps)
-            if value < upper or best_law is None:
-                best_law, upper = law, value
+            nonlocal best_distribution, upper
+            box, distribution = self._relaxation(i, j, eps, low, high)
+            value = self.excess(distribution, i, j, eps)
+            if value < upper or best_distribution is None:
+                best_distribution, upper = distribution, value
             heappush(heap, (self.box_bound(i, j, eps, box), next(order), box))
 
         visit((1,) + (0,) * (len(classes) - 1), tuple(len(members) for members in classes))
@@ -256,8 +256,8 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
             visit(box.low, _replaced(box.high, where, middle))
             visit(_replaced(box.low, where, middle + 1), box.high)
             nodes += 2
-        assert best_law is not None
-        return MixedDecisionProof(self, (i, j), eps, best_law, done)
+        assert best_distribution is not None
+        return MixedDecisionProof(self, (i, j), eps, best_distribution, done)
 
     def _relaxation(
         self, i: int, j: int, eps: float, low: Counts, high: Counts
@@ -286,13 +286,13 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         )
         every = np.ones(m, dtype=bool)
         if not found.finite:
-            law = law_with_gap(np.full(m, 1 / m), gap, eps, every)
-            return Box(low, high, np.zeros(k), np.full(k, 1 / k), 0.0), law
-        law = law_with_gap(found.z[2 : 2 + m], gap, eps, every)
+            distribution = distribution_with_gap(np.full(m, 1 / m), gap, eps, every)
+            return Box(low, high, np.zeros(k), np.full(k, 1 / k), 0.0), distribution
+        distribution = distribution_with_gap(found.z[2 : 2 + m], gap, eps, every)
         z, rho = found.x[:k], np.maximum(found.x[k : 2 * k], 0.0)
         z[rest] = np.minimum(z[rest], 0.0)
         box = Box(low, high, z, rho, 0.0)
-        return Box(low, high, z, rho, self._slope(i, j, eps, box)), law
+        return Box(low, high, z, rho, self._slope(i, j, eps, box)), distribution
 
     def _slope(self, i: int, j: int, eps: float, box: Box) -> float:
         """The best ν for z and ρ."""

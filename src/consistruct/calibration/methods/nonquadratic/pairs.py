@@ -20,9 +20,9 @@ import numpy as np
 from consistruct.calibration.curve import CurvePoint, Method, Progress, at_each, status_of
 from consistruct.calibration.proofs.base import (
     Certificate,
-    WorstLaw,
+    WorstDistribution,
+    distribution_of_numbers,
     down,
-    law_of_numbers,
 )
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss
@@ -34,9 +34,9 @@ __all__ = [
     "PairsCertificate",
     "PairsMethod",
     "Witness",
+    "distribution_with_gap",
     "label_classes",
     "largest_gaps",
-    "law_with_gap",
     "reaching",
     "without_repeats",
 ]
@@ -54,7 +54,7 @@ class PairProof(ABC):
 
     lower: float
     upper: float
-    law: FloatArray  # (m,) distribution of the truth of the upper bound
+    distribution: FloatArray  # (m,) distribution of the truth of the upper bound
 
     @abstractmethod
     def recompute(self) -> tuple[float, float]:
@@ -70,7 +70,7 @@ class Witness:
 
     level: float
     pair: tuple[int, int] | None
-    law: FloatArray | None
+    distribution: FloatArray | None
     upper: float | None = None  # bound on sup{ε : H(ε) = 0} where the level may be larger
     reason: str | None = None  # why it may be
 
@@ -233,12 +233,12 @@ class PairsCertificate:
     scale: ClassVar[None] = None  # bounds are floats
 
     @property
-    def law(self) -> FloatArray:
+    def distribution(self) -> FloatArray:
         """The distribution of the truth under which j is wrongly predicted at the least cost."""
-        return self.proofs[self.pair].law
+        return self.proofs[self.pair].distribution
 
-    def worst_law(self, loss: Loss) -> WorstLaw:
-        return law_of_numbers(loss, self.pair, self.law)
+    def worst_distribution(self, loss: Loss) -> WorstDistribution:
+        return distribution_of_numbers(loss, self.pair, self.distribution)
 
     def check(self) -> None:
         """Recompute every bound in plain arithmetic; raise CertificateError if one fails."""
@@ -271,11 +271,14 @@ def largest_gaps(L: FloatArray, row: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
-def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray) -> FloatArray:
+def distribution_with_gap(
+    q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
+) -> FloatArray:
     """Probabilities of the allowed truths near q with gap·q ≥ ε, which one of them must reach.
 
     >>> import numpy as np
-    >>> law_with_gap(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 0.75, np.ones(2, dtype=bool))
+    >>> half, gap = np.array([0.5, 0.5]), np.array([1.0, 0.0])
+    >>> distribution_with_gap(half, gap, 0.75, np.ones(2, dtype=bool))
     array([0.75, 0.25])
     """
     q = np.where(allowed & (q > 1e-15), q, 0.0)
@@ -296,21 +299,23 @@ def law_with_gap(q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
     return np.asarray(q / q.sum())
 
 
-def reaching(law: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction) -> list[Fraction]:
+def reaching(
+    distribution: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction
+) -> list[Fraction]:
     """Probabilities with gap·q ≥ ε exactly: moved towards the truth of the largest gap.
 
     >>> one, zero = Fraction(1), Fraction(0)
     >>> [str(x) for x in reaching([one, one], [one, zero], one)]
     ['1', '0']
     """
-    law = [x / sum(law) for x in law]
-    short = eps - sum((d * x for d, x in zip(gap, law, strict=True)), Fraction(0))
+    distribution = [x / sum(distribution) for x in distribution]
+    short = eps - sum((d * x for d, x in zip(gap, distribution, strict=True)), Fraction(0))
     if short <= 0:
-        return law
-    top = max(range(len(law)), key=gap.__getitem__)
+        return distribution
+    top = max(range(len(distribution)), key=gap.__getitem__)
     room = gap[top] - eps + short
     move = min(short / room, Fraction(1)) if room > 0 else Fraction(1)
-    return [(1 - move) * x + (move if y == top else 0) for y, x in enumerate(law)]
+    return [(1 - move) * x + (move if y == top else 0) for y, x in enumerate(distribution)]
 
 
 def label_classes(L: FloatArray) -> IntArray:

@@ -75,7 +75,7 @@ class OracleMethod(Method):
                 if found is None:
                     continue
                 pair, truths = (_plain(i), _plain(j)), found.truths.tolist()
-                point = self.prover.point(eps, pair, truths, found.law, found.theta)
+                point = self.prover.point(eps, pair, truths, found.distribution, found.theta)
                 if point is not None and (best.point is None or point.value < best.point.value):
                     best = _Solved(eps, best.lower, pair, truths, point)
                     if point.value <= target:
@@ -113,7 +113,7 @@ class OracleMethod(Method):
             upper=up(found.point.value),
             pair=found.pair,
             truths=found.truths,
-            law=found.point.law,
+            distribution=found.point.distribution,
             theta=found.point.theta,
         )
 

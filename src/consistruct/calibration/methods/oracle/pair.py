@@ -34,7 +34,7 @@ class OracleSolution:
     lower: float
     upper: float
     truths: LabelArray  # (m, *shape)
-    law: FloatArray  # (m,)
+    distribution: FloatArray  # (m,)
     theta: FloatArray  # (width,) scores that make j win
     rivals: LabelArray  # (c, *shape)
     multipliers: FloatArray  # (c,)
@@ -114,7 +114,7 @@ class OraclePair:
             rivals, truths = grown
         assert best is not None
         return OracleSolution(
-            eps, min(lower, best.upper), best.upper, best.truths, best.law, best.theta,
+            eps, min(lower, best.upper), best.upper, best.truths, best.distribution, best.theta,
             best.rivals, best.multipliers, best.gap_multiplier, rounds,
         )  # fmt: skip
 

@@ -193,13 +193,15 @@ class SetMethod(Method):
         T, exact = self.loss.T, SetProblem(self.loss.T, self.loss.beta, self.loss.empty)
         groups = self._pairs.groups[found.pair]
         cells = [tuple(cell) for cell in cells_of(groups).tolist()]
-        law = tuple((cell, float(p)) for cell, p in zip(cells, found.solution.q, strict=True) if p)
+        distribution = tuple(
+            (cell, float(p)) for cell, p in zip(cells, found.solution.q, strict=True) if p
+        )
         layers = tuple(
             tuple(row)
             for row in layer_values(T, groups, self._coordinates(groups, found.solution.v)).tolist()
         )
         at = Fraction(eps)
-        upper = exact.primal(groups, law, layers, at)
+        upper = exact.primal(groups, distribution, layers, at)
         chosen: list[Multipliers] = []
         lower = upper
         for number, own in enumerate(self._pairs.groups):
@@ -214,7 +216,7 @@ class SetMethod(Method):
             lower = min(lower, bound)
         return SetCertificate(
             T, self.loss.beta, self.loss.empty, eps, down(lower), up(upper), groups,
-            law, layers, tuple(chosen),
+            distribution, layers, tuple(chosen),
         )  # fmt: skip
 
     def _coordinates(self, groups: Groups, v: FloatArray) -> FloatArray:

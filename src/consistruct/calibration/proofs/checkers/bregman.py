@@ -180,9 +180,9 @@ class Problem:
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """A distribution, and scores that predict j though i is better by eps."""
     i, j = (integer(c, problem.k) for c in document["pair"])
-    weights = vector(document["law"], problem.m, "law")
+    weights = vector(document["distribution"], problem.m, "distribution")
     if min(weights) < 0 or not any(weights):
-        raise Refused("law is not a probability distribution")
+        raise Refused("distribution has negative weights or only zeros")
     q = [x / sum(weights) for x in weights]
     if dot(problem.gap(i, j), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")

@@ -207,7 +207,7 @@ class Problem:
 
     # --- the upper end ---
 
-    def law(self, values: Any, name: str) -> list[Fraction]:
+    def distribution(self, values: Any, name: str) -> list[Fraction]:
         """Weights as probabilities."""
         weights = vector(values, self.m, name)
         if min(weights) < 0 or not any(weights):
@@ -226,14 +226,15 @@ class Problem:
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """A distribution q, and p that predicts j though i is better by eps under q."""
     i, j = (integer(c, problem.k) for c in document["pair"])
-    q, p = problem.law(document["law"], "law"), problem.law(document["estimate"], "estimate")
+    q = problem.distribution(document["distribution"], "distribution")
+    p = problem.distribution(document["estimate"], "estimate")
     if dot(problem.gap(i, j), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     others = [c for c in range(problem.k) if c != j]
     if any(dot(problem.row(c, j), p) > 0 for c in others):
         raise Refused(f"the estimate does not predict label {j}")
     if not problem.argmax:
-        inner = problem.law(document["inner"], "inner")
+        inner = problem.distribution(document["inner"], "inner")
         sums = [dot(problem.row(c, j), inner) for c in others]
         if any(x > 0 or (x == 0 and c < j) for c, x in zip(others, sums)):
             raise Refused(f"the inner distribution does not predict label {j}")

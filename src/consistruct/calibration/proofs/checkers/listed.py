@@ -201,9 +201,9 @@ def check_lower(
 def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper: Fraction) -> None:
     """The point of the certificate is feasible and its value is at most `upper`."""
     i, j = pair_of(document["pair"], problem.k)
-    q = vector(document["law"], problem.m, "law")
+    q = vector(document["distribution"], problem.m, "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("law is not a probability distribution")
+        raise Refused("distribution has negative weights or only zeros")
     unit, support = problem.unit * sum(q), [(y, x) for y, x in enumerate(q) if x]
     expected = [sum(x * row[y] for y, x in support) / unit for row in problem.loss]
     if expected[j] - expected[i] < eps:

@@ -147,15 +147,15 @@ class Orbit:
         norm = total**2 / self.weights[1] + sum(w[c] ** 2 / self.weights[c] for c in others)
         return height**2 / (2 * norm)
 
-    def value(self, law: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
+    def value(self, distribution: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
         """1/2 |excess|^2 of distribution (normalised here) and level; refused where infeasible."""
-        total = sum(law)
-        if total <= 0 or any(x < 0 for x in law):
-            raise Refused("law is not a probability distribution")
-        law = [x / total for x in law]
-        if sum(x * g for x, g in zip(law, self.gap())) < eps:
+        total = sum(distribution)
+        if total <= 0 or any(x < 0 for x in distribution):
+            raise Refused("distribution has negative weights or only zeros")
+        distribution = [x / total for x in distribution]
+        if sum(x * g for x, g in zip(distribution, self.gap())) < eps:
             raise Refused("j is not worse than i by eps under this distribution")
-        lacking = [level + sum(x * p for x, p in zip(law, row)) for row in self.projected]
+        lacking = [level + sum(x * p for x, p in zip(distribution, row)) for row in self.projected]
         counted = [(n, x) for c, (n, x) in enumerate(zip(self.weights, lacking)) if c == 1 or x < 0]
         return sum((n * x * x for n, x in counted), Fraction(0)) / 2
 
@@ -213,8 +213,8 @@ def verify(document: dict[str, Any]) -> None:
     if key not in known:
         raise Refused("the two labels of the pair cannot both be predicted")
     orbit = Orbit(sizes, eta, scores, key)
-    law = vector(document["law"], len(orbit.loss[0]), "law")
-    value = orbit.value(law, number(document["level"], "level"), eps)
+    distribution = vector(document["distribution"], len(orbit.loss[0]), "distribution")
+    value = orbit.value(distribution, number(document["level"], "level"), eps)
     if value > upper:
         raise Refused(f"the point has the value {float(value)!r}, above the upper end")
     points = document["points"]

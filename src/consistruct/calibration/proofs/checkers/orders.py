@@ -212,11 +212,11 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def expected(space: Any, truths: Any, law: Any) -> list[Fraction]:
+def expected(space: Any, truths: Any, distribution: Any) -> list[Fraction]:
     """Uq, the distribution divided by its sum."""
-    q = vector(law, len(truths), "law")
+    q = vector(distribution, len(truths), "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("law is not a probability distribution")
+        raise Refused("distribution has negative weights or only zeros")
     total = [Fraction(0)] * space.width
     for truth, x in zip(truths, q):
         for column, u in enumerate(space.target(truth)):
@@ -238,7 +238,7 @@ def verify(document: dict[str, Any]) -> None:
     if lower > bound:
         raise Refused(f"Theorem 7 gives {float(bound)!r} only")
     i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["truths"], document["law"])
+    u = expected(space, document["truths"], document["distribution"])
     if dot(j, u) - dot(i, u) < eps:
         raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")

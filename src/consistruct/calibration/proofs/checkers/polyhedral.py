@@ -4,14 +4,14 @@
     python polyhedral.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
 The claim: lower <= H(eps) <= upper for the loss matrix L (k x k) and argmax decoding, where
-H(eps) = min V_j(q) - V(q) over labels j, i and laws q with (L q)_i least, (L_j - L_i) q >= eps;
-V(q) is the least expected surrogate, V_j(q) the least among scores whose largest entry is j.
+H(eps) = min V_j(q) - V(q) over labels j, i and distributions q with (L q)_i least, (L_j - L_i) q >=
+eps; V(q) is the least expected surrogate, V_j(q) the least among scores whose largest entry is j.
 * hinge, Phi(f, y) = max_c [L(c, y) + f_c] - f_y: V_j(q) = max <L, pi> over pi >= 0 with column
   sums q and row sums at most q_c for c != j; V(q) the same with all row sums q.
-* max-min, Phi(f, y) = max_p [min_c (L p)_c + <f, p>] - f_y: V_j(q) = max min_c (L p)_c over laws p
-  with p_c <= q_c for c != j; V(q) = min_c (L q)_c.
+* max-min, Phi(f, y) = max_p [min_c (L p)_c + <f, p>] - f_y: V_j(q) = max min_c (L p)_c over
+  distributions p with p_c <= q_c for c != j; V(q) = min_c (L q)_c.
 Both are positively homogeneous and concave in q, and V_j >= V. So few lines check that:
-* Upper end: one law q, scores (mixed predictions) from above V_j(q), a coupling from below V(q).
+* Upper end: one distribution q, scores (mixed predictions) above V_j(q), a coupling below V(q).
 * Lower end, for every pair (i, j) that L allows: the polytope {q : (L_j - L_i) q >= eps} is cut by
   hyperplanes (`tree`) into pieces. On a piece with vertices v, V_j is at least the interpolation
   of lower bounds W(v) <= V_j(v), and V is at most a linear function u: the surrogate of any scores.
@@ -35,8 +35,8 @@ from typing import Any
 
 RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
 UNIT = 2**45  # points, potentials and multipliers are integers over it
-Law = tuple[int, ...]  # a law times any positive number
-Vertex = tuple[Law, int, Fraction]  # law, bits of the constraints that are tight, W
+Distribution = tuple[int, ...]  # a distribution times any positive number
+Vertex = tuple[Distribution, int, Fraction]  # q, bits of the constraints that are tight, W
 
 
 class Refused(ValueError):
@@ -63,7 +63,7 @@ def vector(values: Any, size: int, name: str) -> list[Fraction]:
     return [number(value, name) for value in values]
 
 
-def integers(values: list[Fraction]) -> Law:
+def integers(values: list[Fraction]) -> Distribution:
     """Rationals times their common denominator."""
     common = math.lcm(*(x.denominator for x in values))
     return tuple(x.numerator * (common // x.denominator) for x in values)
@@ -74,7 +74,7 @@ def dot(a: Any, b: Any) -> Any:
     return sum(x * y for x, y in zip(a, b))
 
 
-def clip(vertices: list[Vertex], normal: Law, bit: int, height: Any) -> list[list[Vertex]]:
+def clip(vertices: list[Vertex], normal: Distribution, bit: int, height: Any) -> list[list[Vertex]]:
     """The vertices of a polytope where normal q >= 0 and those where normal q <= 0.
 
     A cut makes a vertex on every edge that it crosses: between two vertices such that no third one
@@ -89,9 +89,9 @@ def clip(vertices: list[Vertex], normal: Law, bit: int, height: Any) -> list[lis
             both = m & o  # an edge has at least as many constraints tight as dimensions less one
             if both.bit_count() < len(x) - 2 or sum(both & other == both for other in masks) > 2:
                 continue
-            law = [s * b - t * a for a, b in zip(x, y)]
-            divisor = math.gcd(*law)
-            new = tuple(a // divisor for a in law)
+            q = [s * b - t * a for a, b in zip(x, y)]
+            divisor = math.gcd(*q)
+            new = tuple(a // divisor for a in q)
             vertex = (new, both | bit, height(new, (s * z - t * w) / divisor))
             plus.append(vertex)
             minus.append(vertex)
@@ -119,9 +119,9 @@ class Problem:
         """Whether L stays the same under a permutation of the labels."""
         return [[self.L[c][y] for y in order] for c in order] == self.L
 
-    def below(self, j: int, law: Law, point: Any) -> Fraction:
-        """W(law) of a point: the part of a coupling, or of p, that does not lie on j."""
-        mass, full = sum(law), [x * UNIT for x in law]
+    def below(self, j: int, q: Distribution, point: Any) -> Fraction:
+        """W(q) of a point: the part of a coupling, or of p, that does not lie on j."""
+        mass, full = sum(q), [x * UNIT for x in q]
         rows, columns, value = [0] * self.k, [0] * self.k, 0
         for c, *y, share in point:
             part = integer(share) * mass
@@ -151,11 +151,11 @@ class Problem:
         mixed = [dot(column, potential) / total for column in self.columns]
         return mixed if j is None else [max(x, mixed[j]) for x in mixed]
 
-    def optimum_below(self, law: list[Fraction], coupling: Any) -> Fraction:
-        """V(law), or the value of a coupling; what it leaves over is coupled independently."""
+    def optimum_below(self, q: list[Fraction], coupling: Any) -> Fraction:
+        """V(q), or the value of a coupling; what it leaves over is coupled independently."""
         if not self.hinge:
-            return Fraction(min(dot(row, law) for row in self.L))
-        rows, columns, value = list(law), list(law), Fraction(0)
+            return Fraction(min(dot(row, q) for row in self.L))
+        rows, columns, value = list(q), list(q), Fraction(0)
         for c, y, share in coupling:
             part = number(share, "coupling")
             rows[c] -= part
@@ -208,12 +208,12 @@ def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> 
     points = {integer(vertex): point for vertex, point in proof["points"]}
     made = 0
 
-    def height(law: Law, between: Fraction | None) -> Fraction:
+    def height(q: Distribution, between: Fraction | None) -> Fraction:
         nonlocal made
         made += 1
         if between is not None and made - 1 not in points:
             return between
-        return problem.below(j, law, points.get(made - 1, []))
+        return problem.below(j, q, points.get(made - 1, []))
 
     first = 1 << 2 * problem.k + 1  # above the bits that `polytope` uses
     waiting = [(problem.polytope(i, j, eps, height), proof["tree"], first)]
@@ -251,16 +251,16 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
 
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
-    """One law and scores under which j is predicted though i is better by eps."""
+    """One distribution and scores under which j is predicted though i is better by eps."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    weights = vector(document["law"], problem.k, "law")
+    weights = vector(document["distribution"], problem.k, "distribution")
     if min(weights) < 0 or not any(weights):
-        raise Refused("law is not a probability distribution")
-    law = [x / sum(weights) for x in weights]
-    if dot(problem.gap(j, i), law) < eps:
+        raise Refused("distribution has negative weights or only zeros")
+    q = [x / sum(weights) for x in weights]
+    if dot(problem.gap(j, i), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     scores = [x * problem.unit for x in vector(document["scores"], problem.k, "scores")]
-    value = dot(problem.risks(scores, j), law) - problem.optimum_below(law, document["coupling"])
+    value = dot(problem.risks(scores, j), q) - problem.optimum_below(q, document["coupling"])
     if value > upper:
         raise Refused(f"the point has the value {float(value / problem.unit)!r}, above upper")
 

@@ -128,13 +128,13 @@ class SetProblem:
     def primal(
         self,
         groups: Counts,
-        law: Any,
+        distribution: Any,
         layers: Any,
         eps: Fraction,
     ) -> Fraction:
         """1/2 E v^2 of the repaired point; raises Refused where there is no repair."""
         i, j = _pair(groups)
-        q = {cell: max(Fraction(p), Fraction(0)) for cell, p in law}
+        q = {cell: max(Fraction(p), Fraction(0)) for cell, p in distribution}
         mass = sum(q.values(), Fraction(0))
         if mass == 0:
             raise Refused("the distribution is empty")
@@ -218,11 +218,13 @@ def verify(document: dict[str, Any]) -> None:
     if not 0 < eps <= 1:
         raise Refused("eps must be in (0, 1]")
     T, groups = problem.T, groups_of(document["groups"], problem.T)
-    law = [(counts(cell, groups), number(p, "law")) for cell, p in document["cells"]]
+    distribution = [
+        (counts(cell, groups), number(p, "distribution")) for cell, p in document["cells"]
+    ]
     layers = [[number(x, "layers") for x in row] for row in document["layers"]]
     if [len(row) for row in layers] != [5] * (T + 1):
         raise Refused("v needs five numbers for every set size")
-    value = problem.primal(groups, law, layers, eps)
+    value = problem.primal(groups, distribution, layers, eps)
     if value > upper:
         raise Refused(f"the upper bound is not attained, only {float(value)!r} is")
     given = {}

@@ -31,7 +31,7 @@ class Level:
     lower: Fraction
     upper: Fraction
     pair: tuple[int, int] | None = None
-    law: tuple[Fraction, ...] | None = None
+    distribution: tuple[Fraction, ...] | None = None
 
 
 def exact_level(problem: Problem, rows: list[int]) -> Level:
@@ -51,9 +51,9 @@ def exact_level(problem: Problem, rows: list[int]) -> Level:
         found = _pair(L, P, loss, projected, i, j)
         upper = max(upper, min(limit, found.upper))
         if found.lower > best.lower:
-            best = Level(found.lower, found.lower, (rows[i], rows[j]), found.law)
+            best = Level(found.lower, found.lower, (rows[i], rows[j]), found.distribution)
     unit = problem.unit
-    return Level(best.lower / unit, max(best.lower, upper) / unit, best.pair, best.law)
+    return Level(best.lower / unit, max(best.lower, upper) / unit, best.pair, best.distribution)
 
 
 def residual(problem: Problem, rows: list[int]) -> Fraction:
@@ -98,14 +98,14 @@ def _pair(
     top = max(
         g + sum((x * rows[c][y] for c, x in mu.items()), Fraction(0)) for y, g in enumerate(gap)
     )
-    law = _law(found.x, found.x @ order.T, rows, others, list(mu))
-    if law is None:
+    distribution = _distribution(found.x, found.x @ order.T, rows, others, list(mu))
+    if distribution is None:
         return Level(Fraction(0), max(top, Fraction(0)))
-    value = sum((x * g for x, g in zip(law, gap, strict=True)), Fraction(0))
-    return Level(value, max(top, value), (i, j), tuple(law))
+    value = sum((x * g for x, g in zip(distribution, gap, strict=True)), Fraction(0))
+    return Level(value, max(top, value), (i, j), tuple(distribution))
 
 
-def _law(
+def _distribution(
     x: FloatArray, slack: FloatArray, rows: dict[int, list[int]], others: list[int], used: list[int]
 ) -> list[Fraction] | None:
     """The distribution of the active set, if it exactly lets j win."""
@@ -117,11 +117,13 @@ def _law(
         found = solve_integers(A, [[1], *([0] for _ in tight)])
         if found is None or any(row[0] < 0 for row in found):
             continue
-        law = [Fraction(0)] * len(x)
+        distribution = [Fraction(0)] * len(x)
         for y, row in zip(support, found, strict=True):
-            law[y] = row[0]
-        if all(sum(q * r for q, r in zip(law, rows[c], strict=True) if q) >= 0 for c in others):
-            return law
+            distribution[y] = row[0]
+        if all(
+            sum(q * r for q, r in zip(distribution, rows[c], strict=True) if q) >= 0 for c in others
+        ):
+            return distribution
     return None
 
 

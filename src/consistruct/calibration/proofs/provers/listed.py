@@ -25,7 +25,7 @@ from consistruct.calibration.proofs.provers.pair import (
     Piece,
     Solution,
     best_level,
-    feasible_law,
+    feasible_distribution,
     full_value,
     is_small,
     lemke,
@@ -57,7 +57,7 @@ class Proof:
     lower: Fraction
     upper: Fraction
     pair: tuple[int, int]
-    law: list[Fraction]
+    distribution: list[Fraction]
     level: Fraction | None  # full scores
     theta: list[Fraction] | None  # other scores
 
@@ -65,7 +65,7 @@ class Proof:
         """Plain data, with the loss, the scores and all points; the ends are rounded outward."""
         return ListedCertificate(
             eps=plain(self.eps), lower=down(self.lower), upper=up(self.upper), pair=self.pair,
-            law=list(self.law), level=self.level,
+            distribution=list(self.distribution), level=self.level,
             theta=None if self.theta is None else list(self.theta), **data,
         )  # fmt: skip
 
@@ -73,7 +73,7 @@ class Proof:
 @dataclass(frozen=True, eq=False)
 class _Primal:
     value: Fraction
-    law: list[Fraction]
+    distribution: list[Fraction]
     level: Fraction | None
     theta: list[Fraction] | None
 
@@ -166,17 +166,17 @@ class ListedProver:
     ) -> _Primal | None:
         """Make the point feasible and evaluate it; its scores come from the multipliers w."""
         problem = self.problem
-        law = feasible_law(q, problem.gap(i, j), eps * problem.unit)
-        if law is None:
+        distribution = feasible_distribution(q, problem.gap(i, j), eps * problem.unit)
+        if distribution is None:
             return None
-        support = [y for y, x in enumerate(law) if x]
+        support = [y for y, x in enumerate(distribution) if x]
         rows = [[row[y] for y in support] for row in problem.loss]
-        costs = product([[law[y] for y in support]], rows)[0]
+        costs = product([[distribution[y] for y in support]], rows)[0]
         expected = [x / problem.unit for x in costs]
         if problem.full:
             level = best_level(expected, problem.mu, j)
             value = full_value(expected, problem.mu, j, level)
-            return _Primal(value, law, level, None)
+            return _Primal(value, distribution, level, None)
         # θ = −Y(Σ w_c (e_c − e_j)) − Y M L q with Y = (FᵀMF)⁺Fᵀ; w is in units of its own
         scale = Fraction(problem.scale, problem.unit)
         source = [-m * x for m, x in zip(problem.mu, expected, strict=True)]
@@ -184,10 +184,10 @@ class ListedProver:
             source[c] -= scale * x
             source[j] += scale * x
         theta = product([source], problem.dual)[0]
-        return self._feasible_scores(j, law, expected, theta)
+        return self._feasible_scores(j, distribution, expected, theta)
 
     def _feasible_scores(
-        self, j: int, law: list[Fraction], expected: list[Fraction], theta: list[Fraction]
+        self, j: int, distribution: list[Fraction], expected: list[Fraction], theta: list[Fraction]
     ) -> _Primal | None:
         """Raise j by what it misses, and evaluate; None where no scores put it above the others."""
         problem = self.problem
@@ -201,7 +201,7 @@ class ListedProver:
             f = product([theta], problem.scores)[0]
         z = [m * (a + b) for m, a, b in zip(problem.mu, f, expected, strict=True)]
         value = product([z], product([z], problem.kernel))[0][0] / (2 * problem.scale)
-        return _Primal(value, law, None, theta)
+        return _Primal(value, distribution, None, theta)
 
     def trace(self, i: int, j: int) -> list[Piece]:
         """H_ij on (0, its largest ε] as rational pieces (low, high, a, b, c)."""
@@ -258,9 +258,9 @@ class ListedProver:
                 self._proofs[eps] = found
         return self._proofs[eps]
 
-    def evaluate(self, eps: Fraction, pair: tuple[int, int], law: list[Fraction]) -> Proof:
+    def evaluate(self, eps: Fraction, pair: tuple[int, int], distribution: list[Fraction]) -> Proof:
         """Prove what a point and the known dual points are worth, without solving anything."""
-        best = self.primal(*pair, law, {}, eps)
+        best = self.primal(*pair, distribution, {}, eps)
         if best is None:
             raise ConsistructError(f"the pair {pair} is not feasible at ε = {float(eps)!r}")
         least = best.value
@@ -268,7 +268,7 @@ class ListedProver:
             if low < least:  # the floats may have been too careful
                 known = self._bound(i, j, eps)
                 least = least if known is None else min(least, max(low, known))
-        proof = Proof(eps, least, best.value, pair, best.law, best.level, best.theta)
+        proof = Proof(eps, least, best.value, pair, best.distribution, best.level, best.theta)
         self._proofs[eps] = proof
         return proof
 
@@ -301,8 +301,8 @@ class ListedProver:
         slack = Fraction(0) if self.exact else SLACK
         target: Fraction | None = None
         if start is not None:
-            (i, j), law = start
-            best = self.primal(i, j, law, {}, eps)
+            (i, j), distribution = start
+            best = self.primal(i, j, distribution, {}, eps)
             if best is not None:
                 winner, target = (i, j), best.value * (1 - slack)
         for i, j in sorted(lower, key=lambda pair: lower[pair]):
@@ -330,7 +330,7 @@ class ListedProver:
         if best is None:
             return None
         least = min([best.value, *lower.values()])
-        return Proof(eps, least, best.value, winner, best.law, best.level, best.theta)
+        return Proof(eps, least, best.value, winner, best.distribution, best.level, best.theta)
 
     def _start(self, eps: Fraction) -> dict[tuple[int, int], Fraction]:
         """Bounds of all feasible pairs from the dual points that are known."""

@@ -15,7 +15,7 @@ from consistruct.calibration.proofs.provers.pair import (
     IntegerPair,
     Piece,
     best_level,
-    feasible_law,
+    feasible_distribution,
     lemke,
     trace,
 )
@@ -33,7 +33,7 @@ class OrbitProof:
     lower: Fraction
     upper: Fraction
     key: Key
-    law: list[Fraction]
+    distribution: list[Fraction]
     level: Fraction
 
 
@@ -85,14 +85,20 @@ class MixedProver:
         """Value, distribution and level of the best primal point, w and ν of the best dual one."""
         pair, unit, _ = self._pair(orbit)
         q, w, nu = lemke(pair, eps * unit).at(eps * unit)
-        law = feasible_law(q, pair.g, eps * unit)
-        assert law is not None
+        distribution = feasible_distribution(q, pair.g, eps * unit)
+        assert distribution is not None
         expected = [
-            sum((x * p for x, p in zip(law, row, strict=True)), Fraction(0))
+            sum((x * p for x, p in zip(distribution, row, strict=True)), Fraction(0))
             for row in orbit.projected
         ]
         level = best_level(expected, orbit.weights, 1)
-        return orbit.value(law, level, eps), law, level, [w[0], Fraction(0), *w[1:]], nu
+        return (
+            orbit.value(distribution, level, eps),
+            distribution,
+            level,
+            [w[0], Fraction(0), *w[1:]],
+            nu,
+        )
 
     def prove(self, eps: Fraction) -> OrbitProof | None:
         """H(ε) for ε > 0; None above max_eps."""
@@ -109,13 +115,13 @@ class MixedProver:
         for key in sorted(lower, key=lambda key: lower[key]):
             if best is not None and lower[key] >= best.upper:
                 continue
-            value, law, level, w, nu = self._solve(self.orbits[key], eps)
+            value, distribution, level, w, nu = self._solve(self.orbits[key], eps)
             found = self.orbits[key].bound(w, nu, eps)
             if found > lower[key]:
                 lower[key] = found
                 self._points.setdefault(key, []).append((w, nu))
             if best is None or value < best.upper:
-                best = OrbitProof(Fraction(0), value, key, law, level)
+                best = OrbitProof(Fraction(0), value, key, distribution, level)
         if best is None:
             return None
         return OrbitProof(min(best.upper, *lower.values()), best.upper, *_rest(best))
@@ -163,7 +169,7 @@ class MixedProver:
             lower=down(proof.lower),
             upper=up(proof.upper),
             pair=self.labels(proof.key),
-            law=list(proof.law),
+            distribution=list(proof.distribution),
             level=proof.level,
             points={key: (list(w), nu) for key, (w, nu) in points.items()},
         )
@@ -185,4 +191,4 @@ class MixedProver:
 
 
 def _rest(proof: OrbitProof) -> tuple[Key, list[Fraction], Fraction]:
-    return proof.key, proof.law, proof.level
+    return proof.key, proof.distribution, proof.level

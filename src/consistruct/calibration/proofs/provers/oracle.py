@@ -44,7 +44,7 @@ Label = Any  # nested lists of integers
 class ExactPoint:
     """A feasible point and its value."""
 
-    law: list[float]
+    distribution: list[float]
     theta: list[float]
     value: Fraction
 
@@ -90,7 +90,7 @@ class OracleProver:
         eps: Fraction,
         pair: tuple[Label, Label],
         truths: list[Label],
-        law: FloatArray,  # (m,)
+        distribution: FloatArray,  # (m,)
         theta: FloatArray,  # (width,)
     ) -> ExactPoint | None:
         """The point made feasible; None where that would change it too much."""
@@ -98,7 +98,7 @@ class OracleProver:
         i, j = (space.features(label) for label in pair)
         gap = [b - a for a, b in zip(i, j, strict=True)]
         gaps = [orders.dot(gap, space.target(truth)) for truth in truths]
-        weights = _raised(np.maximum(law, 0.0).tolist(), gaps, eps)
+        weights = _raised(np.maximum(distribution, 0.0).tolist(), gaps, eps)
         if weights is None:
             return None
         scores = self._winning(j, [float(x) for x in theta], pair[1])
@@ -171,19 +171,21 @@ def _sorted_along(order: list[int], discount: list[Fraction], theta: list[float]
     return found
 
 
-def _raised(law: list[float], gaps: list[Fraction], eps: Fraction) -> list[float] | None:
+def _raised(distribution: list[float], gaps: list[Fraction], eps: Fraction) -> list[float] | None:
     """Weights of the truths with Σ weight·gap ≥ ε·Σ weight: more for the largest gap if needed."""
-    total = sum((Fraction(x) for x in law), Fraction(0))
-    short = sum((Fraction(x) * (eps - gap) for x, gap in zip(law, gaps, strict=True)), Fraction(0))
+    total = sum((Fraction(x) for x in distribution), Fraction(0))
+    short = sum(
+        (Fraction(x) * (eps - gap) for x, gap in zip(distribution, gaps, strict=True)), Fraction(0)
+    )
     if total > 0 and short <= 0:
-        return law
+        return distribution
     top = max(range(len(gaps)), key=lambda y: gaps[y])
     if gaps[top] < eps:
         return None
     if gaps[top] == eps:
         return [float(y == top) for y in range(len(gaps))]
-    more = Fraction(law[top]) + short / (gaps[top] - eps) if total > 0 else Fraction(1)
-    return [up(more) if y == top else x for y, x in enumerate(law)]
+    more = Fraction(distribution[top]) + short / (gaps[top] - eps) if total > 0 else Fraction(1)
+    return [up(more) if y == top else x for y, x in enumerate(distribution)]
 
 
 def oracle_prover(loss: Loss, space: Structure) -> OracleProver:

@@ -21,7 +21,7 @@ __all__ = [
     "Solution",
     "active_set",
     "best_level",
-    "feasible_law",
+    "feasible_distribution",
     "full_value",
     "is_small",
     "lemke",
@@ -267,7 +267,9 @@ def trace(pair: IntegerPair, solve: Callable[[Fraction], Solution]) -> list[Piec
 # --- points that are feasible exactly ---
 
 
-def feasible_law(q: list[Fraction], gap: list[int], eps: Fraction) -> list[Fraction] | None:
+def feasible_distribution(
+    q: list[Fraction], gap: list[int], eps: Fraction
+) -> list[Fraction] | None:
     """A distribution with gap·q ≥ ε: clipped, normalised, mixed with the truth of largest gap."""
     q = [max(x, Fraction(0)) for x in q]
     total = sum(q, Fraction(0))

@@ -14,7 +14,7 @@ from consistruct.calibration.proofs.provers.pair import (
     IntegerPair,
     Solution,
     active_set,
-    feasible_law,
+    feasible_distribution,
     is_small,
     lemke,
 )
@@ -109,14 +109,14 @@ def _from_floats(
     w: FloatArray,
 ) -> Reduced:
     """Where no active set is optimal: the floats, w stretched until its own constraints hold."""
-    law = feasible_law([Fraction(float(x)) for x in q], pair.g, at)
-    assert law is not None
+    distribution = feasible_distribution([Fraction(float(x)) for x in q], pair.g, at)
+    assert distribution is not None
     weights = [Fraction(float(x)) if x > 0 else Fraction(0) for x in w]
     support = [a for a, x in enumerate(weights) if x]
     stretch = Fraction(0)
     for a in support:
         reach = sum((pair.K[a][b] * weights[b] for b in support), Fraction(0))
-        needed = -sum((x * y for x, y in zip(pair.B[a], law, strict=True)), Fraction(0))
+        needed = -sum((x * y for x, y in zip(pair.B[a], distribution, strict=True)), Fraction(0))
         if reach > 0 and needed > 0:
             stretch = max(stretch, needed / reach)
     weights = [stretch * x for x in weights]
@@ -131,7 +131,7 @@ def _from_floats(
         float(at / wide),
     )
     nu = Fraction(slope) * high / wide
-    return Reduced(law, [factor * x for x in weights], factor * nu)
+    return Reduced(distribution, [factor * x for x in weights], factor * nu)
 
 
 def solve_reduced(

@@ -32,7 +32,7 @@ from consistruct.calibration.methods.nonquadratic.polyhedral.hinges import (
 )
 from consistruct.calibration.proofs.checkers.polyhedral import (
     UNIT,
-    Law,
+    Distribution,
     Problem,
     Vertex,
     clip,
@@ -41,7 +41,7 @@ from consistruct.calibration.proofs.checkers.polyhedral import (
 )
 from consistruct.protocols import FloatArray
 
-__all__ = ["Node", "PairSearch", "Values", "float_law"]
+__all__ = ["Node", "PairSearch", "Values", "float_distribution"]
 
 GOAL = 1e-9  # relative width at which a pair is settled
 TIE = 1e-11  # of losses of order one: differences that are rounding
@@ -49,10 +49,10 @@ MAX_VERTICES = 1000  # of a polytope that is cut: clipping takes their third pow
 CUT_BITS = 30  # of the normals of cuts that are no simple fractions
 
 
-def float_law(law: Law) -> FloatArray:
+def float_distribution(distribution: Distribution) -> FloatArray:
     """A distribution of integers as probabilities."""
-    mass = sum(law)
-    return np.array([x / mass for x in law])
+    mass = sum(distribution)
+    return np.array([x / mass for x in distribution])
 
 
 class Values:
@@ -60,49 +60,51 @@ class Values:
 
     def __init__(self, problem: Problem, model: Polyhedral, j: int) -> None:
         self.problem, self.model, self.j = problem, model, j
-        self.points: dict[Law, tuple[Fraction, Any]] = {}  # W and the point that shows it
-        self._laws: dict[Law, FloatArray] = {}
+        self.points: dict[Distribution, tuple[Fraction, Any]] = {}  # W and the point that shows it
+        self._distributions: dict[Distribution, FloatArray] = {}
         self._pieces = np.zeros((0, model.k))  # risks of the pieces met
-        self._attained: dict[Law, int] = {}  # the piece that attains V_j
+        self._attained: dict[Distribution, int] = {}  # the piece that attains V_j
 
-    def height(self, law: Law, between: Fraction | None) -> Fraction:
+    def height(self, distribution: Distribution, between: Fraction | None) -> Fraction:
         """The best lower bound known: a point or the interpolation."""
         if between is None:
-            between = self.problem.below(self.j, law, [])
-        known = self.points.get(law)
+            between = self.problem.below(self.j, distribution, [])
+        known = self.points.get(distribution)
         return between if known is None else max(between, known[0])
 
-    def law(self, law: Law) -> FloatArray:
-        if law not in self._laws:
-            self._laws[law] = float_law(law)
-        return self._laws[law]
+    def distribution(self, distribution: Distribution) -> FloatArray:
+        if distribution not in self._distributions:
+            self._distributions[distribution] = float_distribution(distribution)
+        return self._distributions[distribution]
 
     def add_piece(self, piece: Piece) -> None:
         self._pieces = np.vstack([self._pieces, piece.risks])
 
-    def settle(self, law: Law, value: float) -> None:
+    def settle(self, distribution: Distribution, value: float) -> None:
         """Find V_j at a vertex, unless the value so far attains it."""
-        if law in self.points:
+        if distribution in self.points:
             return
-        q = self.law(law)
+        q = self.distribution(distribution)
         known = self._pieces @ q
         if len(known) and known.min() <= value + TIE:
-            self._attained[law] = int(known.argmin())
+            self._attained[distribution] = int(known.argmin())
             return
         piece = self.model.piece(self.j, q)
         self.add_piece(piece)
-        self._attained[law] = len(self._pieces) - 1
-        point = rounded_point(self.model.surrogate, self.j, law, piece.point)
-        self.points[law] = self.problem.below(self.j, law, point), point
+        self._attained[distribution] = len(self._pieces) - 1
+        point = rounded_point(self.model.surrogate, self.j, distribution, piece.point)
+        self.points[distribution] = self.problem.below(self.j, distribution, point), point
 
-    def piece_at(self, law: Law) -> FloatArray:
-        return np.asarray(self._pieces[self._attained[law]])
+    def piece_at(self, distribution: Distribution) -> FloatArray:
+        return np.asarray(self._pieces[self._attained[distribution]])
 
 
-def rounded_point(surrogate: str, j: int, law: Law, point: FloatArray) -> list[Any]:
+def rounded_point(
+    surrogate: str, j: int, distribution: Distribution, point: FloatArray
+) -> list[Any]:
     """A coupling, or p, without what lies on j, rounded down to integers over `UNIT`."""
-    mass = sum(law)
-    room = [x * UNIT // mass for x in law]
+    mass = sum(distribution)
+    room = [x * UNIT // mass for x in distribution]
     if surrogate == "max-min":
         found = []
         left = UNIT
@@ -131,7 +133,7 @@ class Node:
     bit: int  # of the next cut
     weights: FloatArray = field(default_factory=lambda: np.zeros(0))  # λ of the last bound
     relaxation: Relaxation | None = None
-    cut: Law | None = None
+    cut: Distribution | None = None
     children: list[Node] = field(default_factory=list)  # where cut·q ≥ 0, where it is ≤ 0
 
     def leaf(self) -> dict[str, Any]:
@@ -155,7 +157,7 @@ class PairSearch:
         self.gap = model.L[self.j] - model.L[i]
         self.rows = model.L - model.L[i]  # those of i and j are implied
         self.root = Node(problem.polytope(i, self.j, eps, values.height), 1 << 2 * model.k + 1)
-        self.best_value, self.best_law = math.inf, np.zeros(0)
+        self.best_value, self.best_distribution = math.inf, np.zeros(0)
 
     # --- bounds ---
 
@@ -163,10 +165,10 @@ class PairSearch:
         """The bound of a node; vertices that it rests on are evaluated unless it is enough."""
         if not node.vertices:
             return math.inf
-        laws = np.stack([self.values.law(x) for x, _, _ in node.vertices])
+        distributions = np.stack([self.values.distribution(x) for x, _, _ in node.vertices])
         while True:
             found = self.model.relaxed(
-                self._heights(node), laws, self.rows, np.zeros(len(self.rows))
+                self._heights(node), distributions, self.rows, np.zeros(len(self.rows))
             )
             node.relaxation, node.weights = found, found.weights
             if found.bound >= enough or not self._settle(node, found.weights):
@@ -174,14 +176,14 @@ class PairSearch:
 
     def farthest(self, node: Node) -> tuple[float, FloatArray] | None:
         """max (L_j − L_i)q over a polytope where the interpolated V_j is at most V, and its q."""
-        laws = np.stack([self.values.law(x) for x, _, _ in node.vertices])
+        distributions = np.stack([self.values.distribution(x) for x, _, _ in node.vertices])
         while True:
-            found = self.model.farthest(self._heights(node), laws, self.rows, self.gap)
+            found = self.model.farthest(self._heights(node), distributions, self.rows, self.gap)
             if found is None:
                 return None
             node.weights = found[1]
             if not self._settle(node, found[1]):
-                return found[0], found[1] @ laws
+                return found[0], found[1] @ distributions
 
     def _heights(self, node: Node) -> FloatArray:
         size = self.problem.size
@@ -191,10 +193,13 @@ class PairSearch:
         """Evaluate V_j where the weights are; whether it is larger somewhere."""
         changed = False
         for a in np.flatnonzero(weights > TIE).tolist():
-            law, mask, w = node.vertices[a]
-            self.values.settle(law, float(w / (sum(law) * self.problem.size)))
-            node.vertices[a] = law, mask, self.values.height(law, w)
-            changed |= float((node.vertices[a][2] - w) / (sum(law) * self.problem.size)) > TIE / 10
+            distribution, mask, w = node.vertices[a]
+            self.values.settle(distribution, float(w / (sum(distribution) * self.problem.size)))
+            node.vertices[a] = distribution, mask, self.values.height(distribution, w)
+            changed |= (
+                float((node.vertices[a][2] - w) / (sum(distribution) * self.problem.size))
+                > TIE / 10
+            )
         return changed
 
     def exact_bound(self) -> Fraction | None:
@@ -222,13 +227,13 @@ class PairSearch:
             if self.gap @ q >= self.eps - TIE:
                 best = value
                 if value < self.best_value:
-                    self.best_value, self.best_law = value, q
+                    self.best_value, self.best_distribution = value, q
             floors = np.array([self.eps])
             q = model.relaxed(piece.risks, np.eye(model.k), self.gap[None], floors).weights
 
-    def law_of(self, node: Node) -> FloatArray:
-        laws = np.stack([self.values.law(x) for x, _, _ in node.vertices])
-        return np.asarray(node.weights @ laws)
+    def distribution_of(self, node: Node) -> FloatArray:
+        distributions = np.stack([self.values.distribution(x) for x, _, _ in node.vertices])
+        return np.asarray(node.weights @ distributions)
 
     # --- the search ---
 
@@ -236,7 +241,7 @@ class PairSearch:
         """The bound of the whole polytope, and a good distribution if that is not enough."""
         bound = self.relax(self.root, incumbent * (1 - GOAL))
         if bound < incumbent and self.root.vertices:
-            self.improve(self.law_of(self.root))
+            self.improve(self.distribution_of(self.root))
         return bound
 
     def run(self, bound: float, incumbent: float, programs: int) -> None:
@@ -248,7 +253,7 @@ class PairSearch:
             goal = min(incumbent, self.best_value)
             if max(low, TIE) >= goal * (1 - GOAL):
                 return
-            q = self.law_of(node)
+            q = self.distribution_of(node)
             piece = self.model.piece(self.j, q)
             self.values.add_piece(piece)
             if piece.value - self.model.optimum(q)[0] < goal:
@@ -269,13 +274,16 @@ class PairSearch:
         self._settle(node, weights)
         heights = self._heights(node)
         used = np.flatnonzero(weights > TIE).tolist()
-        laws = [node.vertices[a][0] for a in used]
-        above = [float(piece.risks @ self.values.law(law)) for law in laws]
+        distributions = [node.vertices[a][0] for a in used]
+        above = [
+            float(piece.risks @ self.values.distribution(distribution))
+            for distribution in distributions
+        ]
         missing = [weights[a] * (top - heights[a]) for a, top in zip(used, above, strict=True)]
         for a in np.argsort(missing)[::-1].tolist():
             if missing[a] <= TIE:
                 return False
-            cut = _normal(piece.risks - self.values.piece_at(laws[a]))
+            cut = _normal(piece.risks - self.values.piece_at(distributions[a]))
             signs = [dot(cut, x) for x, _, _ in node.vertices]
             if min(signs) < 0 < max(signs):
                 halves = clip(node.vertices, cut, node.bit, self.values.height)
@@ -285,7 +293,7 @@ class PairSearch:
         return False
 
 
-def _normal(values: FloatArray) -> Law:
+def _normal(values: FloatArray) -> Distribution:
     """Short integers in the direction of a vector: simple fractions where they are some."""
     simple = [Fraction(x).limit_denominator(5040) for x in values.tolist()]
     if max(abs(float(a) - b) for a, b in zip(simple, values.tolist(), strict=True)) < 1e-12:

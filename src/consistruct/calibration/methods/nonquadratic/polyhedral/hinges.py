@@ -72,7 +72,7 @@ class Polyhedral(ABC):
 
     @abstractmethod
     def _optimum_rows(
-        self, laws: FloatArray
+        self, distributions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """−V(Σ λ_v v) as a minimum over more variables z: costs of z, their lower bounds, and rows
         of inequalities and of equations over (λ, z) with right-hand sides zero."""
@@ -88,15 +88,15 @@ class Polyhedral(ABC):
     def relaxed(
         self,
         values: FloatArray,  # (n,) W
-        laws: FloatArray,  # (n, k)
+        distributions: FloatArray,  # (n, k)
         rows: FloatArray,  # (m, k)
         floors: FloatArray,  # (m,) rows·q ≥ floors
     ) -> Relaxation:
         """The convex minimum of an interpolated V_j less V; violated rows cost `SLACK_COST`."""
         n, m = len(values), len(rows)
-        costs, lows, unequal, equal = self._optimum_rows(laws)
+        costs, lows, unequal, equal = self._optimum_rows(distributions)
         z = len(costs)
-        bounded = np.hstack([-(rows @ laws.T), np.zeros((m, z)), -np.eye(m)])
+        bounded = np.hstack([-(rows @ distributions.T), np.zeros((m, z)), -np.eye(m)])
         found = self._solve(
             np.concatenate([values, costs, np.full(m, SLACK_COST)]),
             np.vstack([np.hstack([unequal, np.zeros((len(unequal), m))]), bounded]),
@@ -113,18 +113,18 @@ class Polyhedral(ABC):
         return Relaxation(float(found.fun), weights / weights.sum(), potential, nu)
 
     def farthest(
-        self, values: FloatArray, laws: FloatArray, rows: FloatArray, gap: FloatArray
+        self, values: FloatArray, distributions: FloatArray, rows: FloatArray, gap: FloatArray
     ) -> tuple[float, FloatArray] | None:
         """max gap·q over distributions with interpolated V_j ≤ V and rows·q ≥ 0; None: no such."""
         n, m = len(values), len(rows)
-        costs, lows, unequal, equal = self._optimum_rows(laws)
+        costs, lows, unequal, equal = self._optimum_rows(distributions)
         z = len(costs)
         found = self._solve(
-            np.concatenate([-(laws @ gap), np.zeros(z)]),
+            np.concatenate([-(distributions @ gap), np.zeros(z)]),
             np.vstack(
                 [
                     unequal,
-                    np.hstack([-(rows @ laws.T), np.zeros((m, z))]),
+                    np.hstack([-(rows @ distributions.T), np.zeros((m, z))]),
                     np.append(values, costs)[None],
                 ]
             ),
@@ -173,10 +173,12 @@ class Hinge(Polyhedral):
         return -float(found.fun), np.maximum(found.x, 0.0).reshape(self.L.shape)
 
     def _optimum_rows(
-        self, laws: FloatArray
+        self, distributions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         rows, columns = self._sums
-        equal = np.vstack([np.hstack([-laws.T, rows])[1:], np.hstack([-laws.T, columns])])
+        equal = np.vstack(
+            [np.hstack([-distributions.T, rows])[1:], np.hstack([-distributions.T, columns])]
+        )
         none = np.zeros((0, equal.shape[1]))
         return -self.L.ravel(), np.zeros(self.k**2), none, equal
 
@@ -214,11 +216,11 @@ class MaxMin(Polyhedral):
         return float((self.L @ q).min()), np.zeros((self.k, self.k))
 
     def _optimum_rows(
-        self, laws: FloatArray
+        self, distributions: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         # −V(q) = min t with t ≥ −(Lq)_c
-        unequal = np.column_stack([-(self.L @ laws.T), -np.ones(self.k)])
-        return np.ones(1), np.full(1, -np.inf), unequal, np.zeros((0, len(laws) + 1))
+        unequal = np.column_stack([-(self.L @ distributions.T), -np.ones(self.k)])
+        return np.ones(1), np.full(1, -np.inf), unequal, np.zeros((0, len(distributions) + 1))
 
     def _potential(self, inequalities: FloatArray, equations: FloatArray) -> FloatArray:
         return np.maximum(-inequalities, 0.0)

@@ -134,7 +134,7 @@ class PolyhedralMethod(Method):
             self._winners.remove(winner)
         self._winners.append(winner)
         best = searches[winner]
-        top = upper_point(self.problem, self._model, *winner, exact, best.best_law)
+        top = upper_point(self.problem, self._model, *winner, exact, best.best_distribution)
         proved = [] if incumbent <= TIE else list(searches.values())
         return PolyhedralCertificate.of(
             self.problem, self.rows, eps, winner, top, proved, self._symmetries
@@ -203,5 +203,5 @@ class PolyhedralMethod(Method):
                 top = max(top, -bound)
         if top > best.level + LEVEL_TIE * self.size:
             why = f"not settled by {LEVEL_PROGRAMS} linear programs"
-            return Witness(best.level, best.pair, best.law, top, why)
+            return Witness(best.level, best.pair, best.distribution, top, why)
         return best

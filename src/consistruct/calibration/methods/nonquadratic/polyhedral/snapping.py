@@ -33,7 +33,7 @@ class UpperPoint:
     """A distribution and scores that predict j, with their excess in units of the problem."""
 
     value: Fraction
-    law: list[Fraction]
+    distribution: list[Fraction]
     scores: list[Fraction]
     coupling: list[list[Any]]
 
@@ -45,12 +45,12 @@ def upper_point(
     found = _nearby(problem, model, i, j, eps, q)
     size = problem.size
     if 0 < found.value < NOTHING * size:
-        inner = _inner_law(model, model.L[j] - model.L[i] - float(eps / size), j, q)
+        inner = _inner_distribution(model, model.L[j] - model.L[i] - float(eps / size), j, q)
         found = min(found, _nearby(problem, model, i, j, eps, inner), key=lambda one: one.value)
     return found
 
 
-def _inner_law(model: Polyhedral, above: FloatArray, j: int, q: FloatArray) -> FloatArray:
+def _inner_distribution(model: Polyhedral, above: FloatArray, j: int, q: FloatArray) -> FloatArray:
     """A distribution inside {q : r·q = V(q), above·q ≥ 0}, a convex set, r the piece of V_j at q.
 
     Corners of the set have more equations than floats can tell; the mean of many has few.
@@ -69,22 +69,22 @@ def _nearby(
 ) -> UpperPoint:
     piece, (_, coupling) = model.piece(j, q), model.optimum(q)
     gap = problem.gap(j, i)
-    equations = _law_equations(problem, model, j, q, piece, coupling)
+    equations = _distribution_equations(problem, model, j, q, piece, coupling)
     if (model.L[j] - model.L[i]) @ q < float(eps / problem.size) + NOTHING:
         equations.append(([Fraction(x) for x in gap], eps))
     found: list[UpperPoint] = []
-    for law in (snapped(q, equations), snapped(q, _zeros(q)), snapped(q, [])):
-        if min(law) < 0 or not sum(law):
+    for distribution in (snapped(q, equations), snapped(q, _zeros(q)), snapped(q, [])):
+        if min(distribution) < 0 or not sum(distribution):
             continue
-        law = reaching(law, gap, eps)
+        distribution = reaching(distribution, gap, eps)
         for scores in _scores(problem, model, j, piece):
             try:
                 risks = problem.risks(scores, j)
             except Refused:
                 continue
-            parts = _peeled(law, coupling) if problem.hinge else []
-            value = dot(risks, law) - problem.optimum_below(law, parts)
-            found.append(UpperPoint(value, law, scores, parts))
+            parts = _peeled(distribution, coupling) if problem.hinge else []
+            value = dot(risks, distribution) - problem.optimum_below(distribution, parts)
+            found.append(UpperPoint(value, distribution, scores, parts))
     return min(found, key=lambda one: one.value)
 
 
@@ -128,7 +128,7 @@ def _unit(c: int, size: int) -> list[Fraction]:
     return [Fraction(int(d == c)) for d in range(size)]
 
 
-def _law_equations(
+def _distribution_equations(
     problem: Problem, model: Polyhedral, j: int, q: FloatArray, piece: Piece, coupling: FloatArray
 ) -> list[Equation]:
     k = model.k
@@ -192,9 +192,9 @@ def _scores(problem: Problem, model: Polyhedral, j: int, piece: Piece) -> list[l
     return [one for one in options if min(one) >= 0]
 
 
-def _peeled(law: list[Fraction], coupling: FloatArray) -> list[list[Any]]:
+def _peeled(distribution: list[Fraction], coupling: FloatArray) -> list[list[Any]]:
     """The coupling with exact sums: cells that are alone in their row or column are determined."""
-    rows, columns = list(law), list(law)
+    rows, columns = list(distribution), list(distribution)
     cells = {(c, y) for c, y in np.argwhere(coupling > NOTHING).tolist()}
     found: list[list[Any]] = []
     while cells:

@@ -12,10 +12,10 @@ from consistruct.protocols import FloatArray
 from consistruct.structures import Structure
 from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
 
-__all__ = ["LawSurrogate"]
+__all__ = ["DistributionSurrogate"]
 
 
-class LawSurrogate(EnumeratedSurrogate):
+class DistributionSurrogate(EnumeratedSurrogate):
     """Φ(θ, y) = Ω*(f) − f_y with f = Fθ: the gradient of Ω* is a probability distribution.
 
     Required: `value_and_gradient`, `link`. The distribution p = ∇Ω*(f) estimates that of the truth,
@@ -24,7 +24,7 @@ class LawSurrogate(EnumeratedSurrogate):
     (capability ``truth_as_prediction``).
     """
 
-    excess: ClassVar[ExcessForm | None] = "law"
+    excess: ClassVar[ExcessForm | None] = "distribution"
     divergence: ClassVar[Literal["KL", "squares"]]  # D(q, p), the excess risk under q
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The law of a learning curve, loss(n) = a + b·n^−c, and everything that may hold instead of it.
+"""The power law of a learning curve, loss(n) = a + b·n^−c, and what may hold instead of it.
 
 Refits say what the loss was at some numbers of rows, with errors that are correlated because the
 same rows judge every size. Written as
@@ -8,9 +8,9 @@ same rows judge every size. Written as
 the level ℓ at n₀ is linear, the share r of it that more rows can remove lies in [0, 1] (the floor
 is a = low + ℓ(1 − r)) and c is the rate. Under uniform priors of r and c on a grid and a flat one
 of ℓ the posterior is a mixture of normal distributions, so nothing is sampled. No curve follows the
-law exactly: its slope over log n is right at n₀ and wanders from there to both sides as a random
-walk, so that small sizes say less about large ones, and answers widen the further they are from
-the sizes that were seen.
+power law exactly: its slope over log n is right at n₀ and wanders from there to both sides as a
+random walk, so that small sizes say less about large ones, and answers widen the further they are
+from the sizes that were seen.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ class PowerLaw:
     ----------
     data : CurveData
     drift : float
-        How far curves wander from the law: standard deviation of the walk of the slope over one
-        unit of log n, as a share of the loss.
+        How far curves wander from the power law: standard deviation of the walk of the slope over
+        one unit of log n, as a share of the loss.
 
     Examples
     --------
     >>> import numpy as np
     >>> sizes = np.array([50.0, 100.0, 200.0, 400.0])
     >>> data = CurveData(sizes, 0.1 + 2.0 / sizes, 1e-8 * np.eye(4))
-    >>> law = PowerLaw(data, drift=0.0)
-    >>> low, middle, high = law.quantiles(4000.0, (0.05, 0.5, 0.95))
+    >>> power_law = PowerLaw(data, drift=0.0)
+    >>> low, middle, high = power_law.quantiles(4000.0, (0.05, 0.5, 0.95))
     >>> bool(abs(middle - (0.1 + 2.0 / 4000)) < 0.001), bool(high - low < 0.002)
     (True, True)
     """
@@ -147,7 +147,7 @@ class PowerLaw:
         return _mixture_quantiles(weight, centre, spread, probabilities, self.data.low)
 
     def floor(self, probabilities: tuple[float, ...]) -> tuple[float, ...]:
-        """Quantiles of a, the loss that no number of examples gets below by this law."""
+        """Quantiles of a, the loss that no number of examples gets below by this power law."""
         weight, r, _, level, spread = self._components
         centre, error = self.data.low + level * (1.0 - r), spread * (1.0 - r)
         return _mixture_quantiles(weight, centre, error, probabilities, self.data.low)
