@@ -60,7 +60,7 @@ that what it imports and compiles is at hand."""
 
 @dataclass(frozen=True, eq=False)
 class Business:
-    """A table with costs (n, 2, 2): decision, truth."""
+    """A table with costs (n, 2, 2): decision, true label."""
 
     name: str
     X: np.ndarray

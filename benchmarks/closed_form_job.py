@@ -33,7 +33,7 @@ def make_inputs(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return X
 
 
-def make_truths(kind: str, X: np.ndarray, k: int, rng: np.random.Generator) -> Any:
+def make_labels(kind: str, X: np.ndarray, k: int, rng: np.random.Generator) -> Any:
     scores = X @ rng.standard_normal((X.shape[1], k)).astype(np.float32)
     if kind == CLASSES:
         return scores.argmax(axis=1)
@@ -48,15 +48,15 @@ def make_model(kind: str, k: int) -> Any:
     return StructuredPredictor(CostVectors(k), Ridge("linear"), random_state=0)
 
 
-def products(kind: str, X: np.ndarray, truths: Any, k: int) -> None:
+def products(kind: str, X: np.ndarray, y_true: Any, k: int) -> None:
     """What ridge regression cannot do without: XᵀX and XᵀU, in the precision of X."""
     X.T @ X
     if kind == CLASSES:
         ones = np.ones(len(X), dtype=np.float32)
-        indicator = sp.csr_array((ones, truths, np.arange(len(X) + 1)), shape=(len(X), k))
+        indicator = sp.csr_array((ones, y_true, np.arange(len(X) + 1)), shape=(len(X), k))
         indicator.T @ X
     else:
-        X.T @ truths.astype(np.float32)
+        X.T @ y_true.astype(np.float32)
 
 
 def peak_of_fit(kind: str, n: int, d: int, k: int) -> float:
@@ -72,20 +72,20 @@ def main() -> None:
     if len(sys.argv) > 4:
         kind = sys.argv[4]
         small = make_inputs(2000, d, rng)  # libraries and caches are loaded before we measure
-        make_model(kind, k).fit(small, make_truths(kind, small, k, rng))
+        make_model(kind, k).fit(small, make_labels(kind, small, k, rng))
         before = resident_bytes()
         X = make_inputs(n, d, rng)
-        truths = make_truths(kind, X[:1000], k, rng)[np.arange(n) % 1000]
-        make_model(kind, k).fit(X, truths)
+        y_true = make_labels(kind, X[:1000], k, rng)[np.arange(n) % 1000]
+        make_model(kind, k).fit(X, y_true)
         print((peak_bytes() - before) / X.nbytes)
         return
     X = make_inputs(n, d, rng)
     result: dict[str, dict[str, Any]] = {}
     for kind in (CLASSES, COSTS):
-        truths = make_truths(kind, X, k, rng)
+        y_true = make_labels(kind, X, k, rng)
         model = make_model(kind, k)
-        model.fit(X[:2000], truths[:2000])  # whatever is loaded or compiled on first use
-        jobs = (partial(model.fit, X, truths), partial(products, kind, X, truths, k))
+        model.fit(X[:2000], y_true[:2000])  # whatever is loaded or compiled on first use
+        jobs = (partial(model.fit, X, y_true), partial(products, kind, X, y_true, k))
         fit, bare = taking_turns(jobs, rounds=5).tolist()
         result[kind] = {"fit": fit, "products": bare}
     for kind, row in result.items():

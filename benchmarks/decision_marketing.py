@@ -23,7 +23,7 @@ of the paired difference in profit, by a bootstrap of the customers."""
 
 
 def gains(costs: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What calling each customer brings, given the truth: costs (n, decision, truth)."""
+    """What calling each customer brings, given the true label: costs (n, decision, true label)."""
     rows = np.arange(len(y))
     return np.asarray(costs[rows, 0, y] - costs[rows, 1, y])
 

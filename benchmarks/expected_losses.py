@@ -3,7 +3,7 @@
     python -m benchmarks.expected_losses --write [--jobs 8]
 
 Each case is fitted once by `model="auto"`; `predict_expected_loss` on the rows judged, less the
-losses that their truths then cause, has to be at most 5 % of what occurred plus two standard
+losses that their true labels then cause, has to be at most 5 % of what occurred plus two standard
 errors. ``--held-out`` cuts the training part of every case again, in place of its test part.
 """
 
@@ -180,7 +180,7 @@ def _sentences(load: Any, features: Any, test: str, most: int | None, held_out: 
 
 
 def _costs(usual: Any, rare: Any, missed: float, alarm: float = 1.0) -> Costs:
-    """Costs by prediction and truth: of missing the rare class, and of a false alarm."""
+    """Costs by prediction and true label: of missing the rare class, and of a false alarm."""
     return {usual: {usual: 0.0, rare: missed}, rare: {usual: alarm, rare: 0.0}}
 
 
@@ -289,7 +289,7 @@ Made by `python -m benchmarks.expected_losses --write` on {machine()}.
 
 Each case is fitted once by `model="auto"` with seed 0. *Expected* is the mean of
 `predict_expected_loss` on rows that took no part in the fit, *occurred* the mean loss that their
-truths then cause. Allowed: {100 * SHARE:.0f} % of what occurred and {ERRORS:g} standard errors of the
+true labels then cause. Allowed: {100 * SHARE:.0f} % of what occurred and {ERRORS:g} standard errors of the
 mean difference. Met in {sum(row.met for row in rows)} of {len(rows)} cases. Data without a test part: 30 % of the
 rows, drawn at random, are judged. Sequences are judged by the share of wrong tags in each.
 

@@ -168,9 +168,9 @@ class Load:
     facts: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def expect(self, truth: bool, what: str) -> None:
+    def expect(self, holds: bool, what: str) -> None:
         """Note a failure."""
-        if not truth:
+        if not holds:
             self.failures.append(what)
 
 

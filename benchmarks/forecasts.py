@@ -143,7 +143,7 @@ def table_cases() -> Iterator[Case]:
 def business_cases() -> Iterator[Case]:
     for name in ("bank_marketing", "credit_kaggle"):
         found = read_business(name)
-        costs = found.costs.mean(axis=0)  # (decision, truth) of the average customer
+        costs = found.costs.mean(axis=0)  # (decision, true label) of the average customer
         mean = cs.losses.CostMatrix((costs - costs.min(axis=0)) / costs.max(), rows="pred")
         for model, make in (("logistic regression", logistic), ("extra trees", trees)):
             estimator = classifier(mean, make(found.categorical))

@@ -289,14 +289,14 @@ def one_label_at_a_time(
 ) -> list[Any]:
     """One model per label; a label that never or always occurs gets its constant."""
     models: list[Any] = []
-    for truth in Y.T:
-        if truth.min() == truth.max():
-            models.append(int(truth[0]))
+    for y_true in Y.T:
+        if y_true.min() == y_true.max():
+            models.append(int(y_true[0]))
             continue
         model = SGDClassifier(
             loss=kind, alpha=strength, average=True, max_iter=epochs, tol=None, random_state=0
         )
-        models.append(quiet(partial(model.fit, X, truth)))
+        models.append(quiet(partial(model.fit, X, y_true)))
     return models
 
 

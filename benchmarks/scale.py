@@ -243,9 +243,9 @@ def part_exact(work: Path, rows: int) -> list[str]:
     second = work / "exact-split"
     _split_again(first, second)
     other = run("fit", second)
-    truth = np.array(whole["coef"])
-    scale = np.abs(truth).max()
-    gaps = [np.abs(np.array(found["coef"]) - truth).max() / scale for found in (passed, other)]
+    exact = np.array(whole["coef"])
+    scale = np.abs(exact).max()
+    gaps = [np.abs(np.array(found["coef"]) - exact).max() / scale for found in (passed, other)]
     return [
         "## The model of one big fit",
         "",

@@ -89,7 +89,7 @@ def compare_averaging(rows: int) -> list[str]:
     X = da.concatenate(
         [da.from_delayed(x, (each, 2**WIDE_BITS), np.float64) for x, _ in pairs], axis=0
     )
-    y = da.concatenate([da.from_delayed(truth, (each,), np.int64) for _, truth in pairs])
+    y = da.concatenate([da.from_delayed(y_true, (each,), np.int64) for _, y_true in pairs])
     X_test, y_test = wide_part(10**6, 50_000)
     found = {}
     for workers in (1, 2):

@@ -178,7 +178,7 @@ def letters_split(data: Letters, train: np.ndarray, test: np.ndarray, full: bool
     X, y = data.split(train)
     X_test, y_test = data.split(test)
     names = [[str(letter) for letter in word] for word in y]
-    truth = [[str(letter) for letter in word] for word in y_test]
+    y_true = [[str(letter) for letter in word] for word in y_test]
     strings, strings_test = pixel_strings(X), pixel_strings(X_test)
     peers = [
         run_crfsuite(name, algorithm, parameters, strings, names, strings_test)
@@ -186,11 +186,11 @@ def letters_split(data: Letters, train: np.ndarray, test: np.ndarray, full: bool
     ]
     rows = []
     for peer in peers:
-        rows.append(letter_row(peer, truth, ""))
+        rows.append(letter_row(peer, y_true, ""))
     for name, model in letter_models(full):
         own = run_ours(f"consistruct: {name}", model, X, names, X_test)
-        low, high = difference_interval(truth, own.predictions, peers[0].predictions)
-        rows.append(letter_row(own, truth, f"{low:+.2f} … {high:+.2f}"))
+        low, high = difference_interval(y_true, own.predictions, peers[0].predictions)
+        rows.append(letter_row(own, y_true, f"{low:+.2f} … {high:+.2f}"))
     return table(
         [
             "",
@@ -205,11 +205,11 @@ def letters_split(data: Letters, train: np.ndarray, test: np.ndarray, full: bool
     )
 
 
-def letter_row(outcome: Outcome, truth: list[list[str]], interval: str) -> list[str]:
+def letter_row(outcome: Outcome, y_true: list[list[str]], interval: str) -> list[str]:
     return [
         outcome.name,
-        f"{100 * token_error(truth, outcome.predictions):.2f}",
-        f"{100 * sequence_error(truth, outcome.predictions):.1f}",
+        f"{100 * token_error(y_true, outcome.predictions):.2f}",
+        f"{100 * sequence_error(y_true, outcome.predictions):.1f}",
         f"{outcome.fit_seconds:.1f}",
         f"{outcome.fit_cpu:.1f}",
         f"{outcome.predict_cpu:.2f}",
@@ -400,10 +400,10 @@ def choose() -> None:
         (PERCEPTRON, {"max_iterations": 50, **ALL_FEATURES}),
         (LBFGS, {"c2": 1.0, **ALL_FEATURES}),
     ]
-    for task, train, tags, valid, truth in tasks:
+    for task, train, tags, valid, y_true in tasks:
         for algorithm, parameters in grids if task == "chunking" else grids + wide:
             outcome = run_crfsuite("", algorithm, parameters, train, tags, valid)
-            error = 100 * token_error(truth, outcome.predictions)
+            error = 100 * token_error(y_true, outcome.predictions)
             print(task, algorithm, parameters, f"{error:.2f} % in {outcome.fit_seconds:.1f} s")
 
 

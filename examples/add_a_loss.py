@@ -25,7 +25,7 @@ class Triage(MatrixLoss):
     def _prediction_set(self):
         return Classes(self.k)
 
-    truths = _prediction_set
+    true_labels = _prediction_set
 
     def _value(self, pred, true):  # the direct formula, on checked labels
         return self.up * np.maximum(pred - true, 0) + self.down * np.maximum(true - pred, 0)

@@ -12,7 +12,7 @@ import numpy as np
 import consistruct as cs
 from consistruct.calibration import lower_bound, upper_bound
 
-loss = cs.losses.Ordinal(5)  # |prediction − truth| over five grades
+loss = cs.losses.Ordinal(5)  # |prediction − true label| over five grades
 H = cs.calibration_function(loss)
 eps = np.linspace(0, H.max_eps, 201)[1:]
 lower, upper = H.interval(eps)
@@ -20,8 +20,9 @@ print("consistency level:", H.consistency_level, " effective classes:", float(H.
 print("pieces end at", [round(float(piece.high), 3) for piece in H.pieces])
 
 # %%
-# The value is certified at every ε: a worst distribution of the truth, scores under which the wrong
-# label wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of it.
+# The value is certified at every ε: a worst distribution of the true label, scores under which the
+# wrong label wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of
+# it.
 
 proof = H.certificate(2.5)
 proof.check()

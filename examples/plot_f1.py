@@ -45,11 +45,11 @@ ax.set(xlabel="mean F1 over 450 test examples (bars: 95 %)", xlim=(0.4, 0.8))
 plt.show()
 
 # %%
-# The exact answer to "which set?" under uncertain labels. Three truths are possible. Three of the
-# four labels have probabilities below one half, and yet the best set for F1 holds all four.
+# The exact answer to "which set?" under uncertain labels. Three true labels are possible. Three of
+# the four labels have probabilities below one half, and yet the best set for F1 holds all four.
 
 small = cs.losses.FBeta(4)
-truths = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]])
+true_labels = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]])
 p = np.array([0.35, 0.35, 0.3])
-theta = -(p @ small.target(truths).toarray())
-print("marginals", p @ truths, " best set for F1", small.score_space.decode(theta[None])[0])
+theta = -(p @ small.target(true_labels).toarray())
+print("marginals", p @ true_labels, " best set for F1", small.score_space.decode(theta[None])[0])

@@ -19,7 +19,7 @@ from consistruct.surrogates import make_surrogate
 
 loss, eps = cs.losses.ZeroOne(4), 0.1
 names = ("linear-regret", "quadratic", "logistic", "log")
-L, every = loss.matrix(), loss.truths.enumerate()
+L, every = loss.matrix(), loss.true_labels.enumerate()
 conditionals = np.random.default_rng(0).dirichlet(np.full(4, 20.0), size=6)  # noisy: near even odds
 
 

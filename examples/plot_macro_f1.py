@@ -47,7 +47,8 @@ ax.legend(fontsize="small")
 plt.show()
 
 # %%
-# What was found is a cost matrix, which explains the rule: rows are predictions, columns truths.
+# What was found is a cost matrix, which explains the rule: rows are predictions, columns true
+# labels.
 model = cs.TaskLossClassifier("macro-f1", logistic, random_state=0).fit(X_train, y_train)
 print(model.decision_costs_.round(2))
 print("confusion of left-out rows, the likeliest class:\n", model.rule_.before.round(3))

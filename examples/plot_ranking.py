@@ -40,8 +40,8 @@ ridge = RidgeCV(np.logspace(-3, 3, 13)).fit(X[train], grade[train])
 values = ridge.predict(X[test])
 rows = [np.flatnonzero(query[test] == q) for q in range(80, 160)]
 orders = Ragged.pack([np.argsort(-values[row], kind="stable") for row in rows])
-truths = Ragged.pack([grade[test][row] for row in rows])
-found["ridge on grades"] = 1 - ndcg(orders, truths)
+y_true = Ragged.pack([grade[test][row] for row in rows])
+found["ridge on grades"] = 1 - ndcg(orders, y_true)
 for title, scores in found.items():
     print(f"{title:32s} mean NDCG {scores.mean():.3f}")
 

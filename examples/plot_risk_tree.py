@@ -3,8 +3,8 @@ Say "an animal" where the species is not sure
 =============================================
 
 In a tree of labels a model that is unsure of the leaf can stop at an inner node. Risk control says
-when: the path length between what it says and the truth, counted from the best leaf below its node,
-is at most a level on average. Beside it the risk against coverage if it may abstain instead.
+when: the path length between what it says and the true label, counted from the best leaf below its
+node, is at most a level on average. Beside it the risk against coverage if it may abstain instead.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +17,9 @@ tree = cs.losses.Tree([-1, 0, 0, 1, 1, 1, 2, 2], names=names)
 places = np.array([[0, 0], [1, 0], [0.5, 1], [4, 0], [5, 0]])  # of the five leaves
 
 rng = np.random.default_rng(0)
-truth = rng.integers(5, size=2400)
-X = places[truth] + rng.normal(0, 0.55, size=(2400, 2))
-y = np.array(names[3:])[truth]
+leaf = rng.integers(5, size=2400)
+X = places[leaf] + rng.normal(0, 0.55, size=(2400, 2))
+y = np.array(names[3:])[leaf]
 train, calibrate, test = slice(0, 400), slice(400, 1400), slice(1400, None)
 
 model = cs.TaskLossClassifier(tree, cs.models.Ridge()).fit(X[train], y[train])

@@ -140,10 +140,10 @@ class Descent:
     @cached_property
     def _table(self) -> FloatArray | None:
         """u_y of every true label in the basis, (labels, rank); None if too many to list."""
-        truths = self.problem.loss.truths
-        if truths.size is None or truths.size > ENUMERATION_LIMIT:
+        true_labels = self.problem.loss.true_labels
+        if true_labels.size is None or true_labels.size > ENUMERATION_LIMIT:
             return None
-        return self.problem.targets(truths.enumerate()) @ self.basis.forward
+        return self.problem.targets(true_labels.enumerate()) @ self.basis.forward
 
     def run(
         self, n_steps: int, *, step: float, radius: float, rng: np.random.Generator
@@ -174,7 +174,7 @@ class Descent:
     def _targets(self, true: LabelArray) -> tuple[FloatArray, IntArray]:
         """Return targets in the basis and, for each example, which of them is its own."""
         if self._table is not None:
-            return self._table, self.problem.loss.truths.index(true).astype(np.int64)
+            return self._table, self.problem.loss.true_labels.index(true).astype(np.int64)
         return self.problem.targets(true) @ self.basis.forward, np.arange(len(true))
 
 

@@ -1,4 +1,4 @@
-"""Slow truths: H from the definition, by programs in which nothing of the fast methods is used."""
+"""Slow references: H from the definition, by programs that use nothing of the fast methods."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ INDISTINCT = 1e-12  # differences of expected losses that are rounding
 
 @dataclass(frozen=True, eq=False)
 class AnchorDistributions(ABC):
-    """m distributions of the truth, as probabilities of whatever they are built from."""
+    """m distributions of the true label, as probabilities of whatever they are built from."""
 
     probabilities: FloatArray
 
@@ -53,13 +53,13 @@ class AnchorDistributions(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ListedDistributions(AnchorDistributions):
-    """probabilities (m, number of truths)."""
+    """probabilities (m, number of true labels)."""
 
     def sample(self, anchors: IntArray, rng: np.random.Generator) -> LabelArray:
         return _draw(self.probabilities, anchors, rng)
 
     def mean_target(self, loss: Loss) -> FloatArray:
-        return self.probabilities @ dense_target(loss.target(loss.truths.enumerate()))
+        return self.probabilities @ dense_target(loss.target(loss.true_labels.enumerate()))
 
     def q_bound(self) -> float:
         return float(np.linalg.norm(self.probabilities, axis=0).sum())
@@ -88,7 +88,7 @@ class BlockDistributions(AnchorDistributions):
 
 @dataclass(frozen=True, eq=False)
 class ProductDistributions(AnchorDistributions):
-    """probabilities (m, T, s) of independent parts: s^T truths that are never listed."""
+    """probabilities (m, T, s) of independent parts: s^T true labels that are never listed."""
 
     def sample(self, anchors: IntArray, rng: np.random.Generator) -> LabelArray:
         ends = np.cumsum(self.probabilities, axis=2)[:, :, :-1]
@@ -101,7 +101,7 @@ class ProductDistributions(AnchorDistributions):
         return -flat / self.probabilities.shape[1]
 
     def q_bound(self) -> float:
-        # ‖q_c‖₂ ≤ ‖q_c‖₁, and Σ_c Σ_j p_j(c) = m; the sum over s^T truths is not listed
+        # ‖q_c‖₂ ≤ ‖q_c‖₁, and Σ_c Σ_j p_j(c) = m; the sum over s^T true labels is not listed
         return float(self.n_anchors)
 
 
@@ -111,7 +111,7 @@ def anchor_distributions(
     """Make anchors with a mode each: the mode with probability 1 − noise, else uniform.
 
     Modes of neighbouring anchors differ. A Hamming loss has one mode per part, a block loss one
-    block; other losses must have listed truths.
+    block; other losses must have listed true labels.
     """
     if loss.wrong_parts is not None:
         T, s = loss.wrong_parts
@@ -126,14 +126,15 @@ def anchor_distributions(
             _peaked(n_anchors, sizes / sizes.sum(), noise, rng.permutation(len(sizes))),
             loss.partition,
         )
-    n_truths = loss.truths.size
-    if n_truths is None or n_truths > ENUMERATION_LIMIT:
+    n_true_labels = loss.true_labels.size
+    if n_true_labels is None or n_true_labels > ENUMERATION_LIMIT:
         raise ValueError(
-            f"a synthetic problem needs at most {ENUMERATION_LIMIT} truths, or a Hamming or block "
+            f"a synthetic problem needs at most {ENUMERATION_LIMIT} true labels, or a Hamming or "
+            "block "
             f"loss, got {loss!r}"
         )
-    uniform = np.full(n_truths, 1.0 / n_truths)
-    return ListedDistributions(_peaked(n_anchors, uniform, noise, rng.permutation(n_truths)))
+    uniform = np.full(n_true_labels, 1.0 / n_true_labels)
+    return ListedDistributions(_peaked(n_anchors, uniform, noise, rng.permutation(n_true_labels)))
 
 
 def _peaked(n_anchors: int, base: FloatArray, noise: float, order: IntArray) -> FloatArray:
@@ -204,7 +205,7 @@ class SyntheticProblem:
     def sample(self, n: int, rng: np.random.Generator) -> tuple[IntArray, LabelArray]:
         """Draw n fresh examples: rows of `features`, and true labels."""
         rows = rng.integers(len(self.features), size=n)
-        # an anchor from the distribution φ(x), then a truth from the anchor's distribution
+        # an anchor from the distribution φ(x), then a true label from the anchor's distribution
         ends = np.cumsum(self.features, axis=1)
         chosen = (rng.random(n)[:, None] >= ends[rows, :-1]).sum(axis=1)
         return rows, self.anchors.sample(chosen, rng)
@@ -259,17 +260,17 @@ def synthetic_problem(
     Parameters
     ----------
     loss : Loss
-        Hamming and block losses of any size; others with listed truths.
+        Hamming and block losses of any size; others with listed true labels.
     scores : ScoreSpace, optional
         The loss's own if not given.
     n_anchors : int
         m: how many distributions there are to be learnt. The norm of the optimum grows with it.
     noise : float
-        Share of the mass that is uniform over all truths (per part for Hamming).
+        Share of the mass that is uniform over all true labels (per part for Hamming).
     n_inputs : int
         Number of inputs, equally likely.
     random_state : int
-        Which truths are likely.
+        Which true labels are likely.
 
     Examples
     --------

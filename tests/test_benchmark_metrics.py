@@ -69,7 +69,7 @@ def test_independent_f1_against_enumeration(T, empty):
     pred, true = np.repeat(sets, len(sets), axis=0), np.tile(sets, (len(sets), 1))
     nothing = (pred.sum(axis=1) + true.sum(axis=1)) == 0
     value = np.where(nothing, empty, f1(pred, true)).reshape(len(sets), len(sets))
-    chance = np.prod(np.where(sets[:, None] == 1, p, 1.0 - p), axis=2)  # (truth, example)
+    chance = np.prod(np.where(sets[:, None] == 1, p, 1.0 - p), axis=2)  # (true label, example)
     expected = value @ chance  # (prediction, example)
     found = independent_f1.decode(p, empty=empty)
     place = (found @ 2 ** np.arange(T)[::-1]).astype(int)  # product() counts in binary

@@ -19,8 +19,8 @@ def test_every_row_has_one_use():
 
 def test_quality_of_sets_by_hand():
     sets = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0]])
-    truths = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 0]])
-    recall, precision, size = set_quality(sets, truths)
+    y_true = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    recall, precision, size = set_quality(sets, y_true)
     assert recall == pytest.approx((1 + 0 + 1) / 3)
     assert precision == pytest.approx((0.5 + 0 + 0) / 3)
     assert size == pytest.approx(1.0)

@@ -48,7 +48,7 @@ def test_held_out_rows_leave_the_first_test_part_alone(table):
 def test_proportional_costs_are_uniform_up_to_their_bound():
     rows = np.array([100, 60, 20])
     drawn = np.stack([proportional_costs(rows, seed=seed) for seed in range(3000)])
-    bound = 2000 * rows[:, None] / rows[None, :]  # predicting c (row) for truth t (column)
+    bound = 2000 * rows[:, None] / rows[None, :]  # predicting c (row) for true label t (column)
     off = ~np.eye(3, dtype=bool)
     assert (drawn[:, ~off] == 0).all()
     assert (drawn <= bound).all()

@@ -91,13 +91,13 @@ def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hard
         assert -1 <= model.score(X, grades, groups=query) <= 0
         return
     kind = cs.StructuredPredictor if section.startswith("Other") else cs.TaskLossClassifier
-    truths = loss.truths.sample(n, rng)
+    true_labels = loss.true_labels.sample(n, rng)
     if section == "Classes":
-        names = getattr(loss.truths, "names", None)
-        truths = truths if names is None else np.array(names)[truths]
-    model = kind(given, cs.models.Ridge("linear", alpha=1e-3)).fit(X, truths)
+        names = getattr(loss.true_labels, "names", None)
+        true_labels = true_labels if names is None else np.array(names)[true_labels]
+    model = kind(given, cs.models.Ridge("linear", alpha=1e-3)).fit(X, true_labels)
     assert len(model.predict(X)) == n
-    assert -loss.max_value <= model.score(X, truths) <= 0
+    assert -loss.max_value <= model.score(X, true_labels) <= 0
     assert type(model.loss_) is type(loss)
 
 

@@ -141,7 +141,7 @@ def splits(table: Table, count: int, seed: int = 0) -> list[tuple[np.ndarray, np
 def jobs_of_table(
     name: str, models: Sequence[str], count: int = SPLITS, seed: int = 0
 ) -> list[tuple[Job, Any]]:
-    """One job per split and model, with the truths that belong to it."""
+    """One job per split and model, with the true labels that belong to it."""
     table = table_of(name)
     source = {"diabetes": None, "era": "ordinal_era", "swd": "ordinal_swd"}.get(name, "")
     if source == "":

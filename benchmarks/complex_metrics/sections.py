@@ -205,10 +205,10 @@ def speed(n_jobs: int) -> Result:
     logits = 1.5 * rng.normal(size=(100_000, 10)) + np.log(rng.dirichlet(np.full(10, 2.0)))
     chances = np.exp(logits)
     chances /= chances.sum(axis=1, keepdims=True)
-    truths = (chances.cumsum(axis=1) > rng.random((len(chances), 1))).argmax(axis=1)
+    y_true = (chances.cumsum(axis=1) > rng.random((len(chances), 1))).argmax(axis=1)
     found: Result = {}
     for spec in TIMED:
-        again, sought = _seconds(spec, chances, truths)
+        again, sought = _seconds(spec, chances, y_true)
         found[spec] = {"recalibration": again, "search": sought}
     many = 1.0 / (1.0 + np.exp(4.0 - 2.0 * rng.normal(size=(2000, 4000))))
     y = (rng.random(many.shape) < many).astype(np.int64)

@@ -192,9 +192,9 @@ def _written(setting: Any) -> str:
 def _per_label(make: Callable[[], Any], method: str, X: Any, Y: np.ndarray) -> Scorer:
     """One model per label; a label that never or always occurs keeps its constant."""
     models: list[Any] = []
-    for truth in Y.T:
-        constant = truth.min() == truth.max()
-        models.append(bool(truth[0]) if constant else make().fit(X, truth))
+    for y_true in Y.T:
+        constant = y_true.min() == y_true.max()
+        models.append(bool(y_true[0]) if constant else make().fit(X, y_true))
 
     def column(model: Any, inputs: Any) -> np.ndarray:
         if isinstance(model, bool):

@@ -23,10 +23,10 @@ def label_chances(estimator: Any) -> Callable[[Any], np.ndarray]:
     return lambda X: estimator.loss_.label_probabilities(estimator.expected_target(X))
 
 
-def set_quality(sets: np.ndarray, truths: np.ndarray) -> tuple[float, float, float]:
+def set_quality(sets: np.ndarray, y_true: np.ndarray) -> tuple[float, float, float]:
     """Mean recall, mean precision (0 for an empty set) and mean size of label sets."""
-    shared = (sets * truths).sum(axis=1)
-    recall = np.where(truths.any(axis=1), shared / np.maximum(truths.sum(axis=1), 1), 1.0)
+    shared = (sets * y_true).sum(axis=1)
+    recall = np.where(y_true.any(axis=1), shared / np.maximum(y_true.sum(axis=1), 1), 1.0)
     precision = shared / np.maximum(sets.sum(axis=1), 1)
     return float(recall.mean()), float(precision.mean()), float(sets.sum(axis=1).mean())
 
@@ -153,9 +153,9 @@ TEST_ROWS = 6000
 def binary_peers(splits: int) -> list[list[str]]:
     """Adult: precision and recall of "earns more", on the same probabilities.
 
-    Ours: a decision problem with one answer. Precision: the answer is "1", wrong if the truth is 0,
-    and the loss of the answers is promised. Recall: the answer is "0", wrong if the truth is 1; of
-    rows with truth 1 at most so many may be answered.
+    Ours: a decision problem with one answer. Precision: the answer is "1", wrong if the true label
+    is 0, and the loss of the answers is promised. Recall: the answer is "0", wrong if the true
+    label is 1; of rows with true label 1 at most so many may be answered.
     """
     from mapie.risk_control import BinaryClassificationController as Controller
 

@@ -122,15 +122,15 @@ class Run:
 
     def _cell(self, kind: str, fits: dict[str, list[Measured]]) -> Cell:
         matrices = [costs_of(self.table, split)[kind] for split in self.splits]
-        truths = [self.table.y[split.test] for split in self.splits]
+        y_true = [self.table.y[split.test] for split in self.splits]
         columns, processor, wall, machines = [], [], [], []
         for name in MODELS:
             parts = fits[name.removesuffix(", argmax")]
             columns.append(
                 np.concatenate(
                     [
-                        matrix[_decisions(name, fit.values, matrix), truth]
-                        for fit, matrix, truth in zip(parts, matrices, truths, strict=True)
+                        matrix[_decisions(name, fit.values, matrix), true]
+                        for fit, matrix, true in zip(parts, matrices, y_true, strict=True)
                     ]
                 )
             )

@@ -73,7 +73,7 @@ def splits_of(table: Table, n_splits: int, *, held_out: bool) -> list[Split]:
 
 
 def costs_of(table: Table, split: Split) -> dict[str, np.ndarray]:
-    """Cost matrices (k, k) by name; rows are predictions, columns truths."""
+    """Cost matrices (k, k) by name; rows are predictions, columns true labels."""
     k = table.n_classes
     rows = np.bincount(table.y[split.train], minlength=k)
     found = {"proportional": proportional_costs(rows, seed=split.number)}
@@ -90,7 +90,7 @@ def costs_of(table: Table, split: Split) -> dict[str, np.ndarray]:
 
 
 def proportional_costs(rows: np.ndarray, *, seed: int) -> np.ndarray:
-    """Abe, Zadrozny, Langford (2004): predicting c for truth t costs uniform [0, 2000·n_c/n_t].
+    """Abe, Zadrozny, Langford (2004): predicting c for true label t costs uniform [0, 2000·n_c/n_t].
 
     Mistakes on rare classes are dear in proportion to their rarity.
     """

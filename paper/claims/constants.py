@@ -39,7 +39,7 @@ def random_problem(rng: np.random.Generator) -> Problem:
 
 
 def risk(problem: Problem, W: FloatArray) -> float:
-    """The surrogate risk of f_W by summing over inputs and truths."""
+    """The surrogate risk of f_W by summing over inputs and true labels."""
     scores = problem.inputs @ (problem.F @ W).T  # (n, k)
     values = np.sum((scores[:, :, None] + problem.loss.matrix()) ** 2, axis=1)
     return float(np.sum(values * problem.distributions)) / (

@@ -189,7 +189,7 @@ def binary_least_squares(effort: Effort) -> Evidence:
             shape.add(relative(found, eps**2), f"{name}, ε = {eps}")
             equal.add(relative(found, eps**2 / 8), f"{name}, ε = {eps}: {found:.4g}")
     a, m = sp.symbols("a m", real=True)
-    # f = (a + m/2, a − m/2), truth is label 1
+    # f = (a + m/2, a − m/2), true label is label 1
     value = ((a + m / 2) ** 2 + (a - m / 2 + 1) ** 2) / 4
     reduced = value.subs(a, sp.solve(sp.diff(value, a), a)[0])
     same = Deviation("min over the mean of Φ ≠ (1 − m)²/8", residual(reduced - (1 - m) ** 2 / 8), 0)
@@ -437,7 +437,7 @@ def decomposition(effort: Effort) -> Evidence:
         L = hamming_matrix(T)
         p, y = bits[:, None], bits[None]
         second = ((1 - p) * y + p * (1 - y)).mean(axis=2)
-        alpha0, alpha = bits.mean(axis=1), (1 - 2 * bits) / T  # of the truth
+        alpha0, alpha = bits.mean(axis=1), (1 - 2 * bits) / T  # of the true label
         last = alpha0[None] + bits @ alpha.T
         lines.add(float(max(np.abs(L - second).max(), np.abs(L - last).max())), f"T = {T}")
         rank.add(abs(np.linalg.matrix_rank(L) - T - 1) + abs(np.linalg.matrix_rank(F) - T - 1))

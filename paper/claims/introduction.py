@@ -33,7 +33,7 @@ def any_loss(effort: Effort) -> Evidence:
     inside = Worst("H/(ε²/2k), pseudometrics and free scores", 1 + 1e-8)
     fixed = CostMatrix(
         [[0, 0], [1, 1]], rows="pred"
-    )  # label 0 is better by one, whatever the truth
+    )  # label 0 is better by one, whatever the true label
     above.add(certified(fixed, Full(fixed), eps)[0] / (eps**2 / 4), repr(fixed))
     hamming = Hamming(5)
     above.add(calibration_function(hamming)(eps) / (eps**2 / 64), f"{hamming!r}, own scores")

@@ -397,7 +397,8 @@ def approximation(effort: Effort) -> Evidence:
         for eta in (0.0, 0.1, 0.4, 0.7, 0.95, 1.0):
             H = calibration_function(Mixed((s,) * b, eta), Blocks((s,) * b))
             worst.add(abs(H.approximation_error - eta), f"b = {b}, s = {s}, η = {eta}")
-            expected = mixed_matrix((s,) * b, eta)[:, 1]  # the truth is surely the second label
+            # the true label is surely the second label
+            expected = mixed_matrix((s,) * b, eta)[:, 1]
             best = predictable_rows(indicators(b, s))[0]
             off = abs(float(expected[best].min() - expected.min()) - eta)
             worst.add(off, f"distribution, η = {eta}")

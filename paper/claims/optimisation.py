@@ -259,7 +259,7 @@ def _library(
 ) -> tuple[FloatArray, float, float]:
     """Excess of `PaperSGD` on fresh examples, its bound, and the excess of W = 0."""
     loss, inputs = problem.loss, problem.inputs
-    every, gram = loss.truths.enumerate(), loss.score_space.gram()
+    every, gram = loss.true_labels.enumerate(), loss.score_space.gram()
     # θ*(x) = −E[u_y | x] = W*ᵀφ(x), on the range of Ḡ
     optimum = gram.solve(gram.apply(-problem.V.T @ to_dense(loss.target(every))))  # (d, width)
     best = inputs @ optimum

@@ -113,12 +113,12 @@ def common_surrogates(effort: Effort) -> Evidence:
 
 
 def hinge(f: FloatArray, L: FloatArray) -> FloatArray:
-    """Φ_SSVM(f, y) for every truth y, (k,)."""
+    """Φ_SSVM(f, y) for every true label y, (k,)."""
     return (f[:, None] + L).max(axis=0) - f
 
 
 def log_loss(f: FloatArray, L: FloatArray) -> FloatArray:
-    """Φ_log(f, y) for every truth y, (k,)."""
+    """Φ_log(f, y) for every true label y, (k,)."""
     return np.asarray(np.log(np.exp(f).sum()) - f)
 
 
@@ -151,7 +151,7 @@ def task_losses(effort: Effort) -> Evidence:
     "rectangular",
     "Section 2, footnote 1",
     "remark",
-    "The analysis carries over to rectangular losses, where truths are not predictions.",
+    "The analysis carries over to rectangular losses, where true labels are not predictions.",
     "Theorem 7 on random rectangular losses against certified quadratic programs",
 )
 def rectangular(effort: Effort) -> Evidence:
@@ -171,5 +171,5 @@ def rectangular(effort: Effort) -> Evidence:
             if np.isfinite(upper) and upper > 0:
                 above.add(eps**2 / (2 * k * widest) / upper, f"{k}×{m}, ε = {eps:.3g}")
     return Evidence(
-        (above.deviation,), "random losses, 2–5 predictions, 1–7 truths, rank 2 and full"
+        (above.deviation,), "random losses, 2–5 predictions, 1–7 true labels, rank 2 and full"
     )

@@ -196,7 +196,7 @@ def check_cost_scale(largest: float) -> None:
 
 
 def check_loss_matrix(
-    values: ArrayLike, name: str = "M", *, copy: bool = True, truths: str = "column"
+    values: ArrayLike, name: str = "M", *, copy: bool = True, true_labels: str = "column"
 ) -> FloatArray:
     """Return a cost matrix as float64: two-dimensional, non-empty, finite, non-negative.
 
@@ -225,7 +225,7 @@ def check_loss_matrix(
         )
     if matrix.ndim != 2:
         raise ValueError(
-            f"{name} must be two-dimensional (predictions x truths), got shape {matrix.shape}"
+            f"{name} must be two-dimensional (predictions x true labels), got shape {matrix.shape}"
         )
     if matrix.size == 0:
         raise ValueError(
@@ -240,7 +240,7 @@ def check_loss_matrix(
         (
             matrix < 0,
             "a negative cost",
-            f"add a constant to that {truths}, which changes no decision",
+            f"add a constant to that {true_labels}, which changes no decision",
         ),
     ):
         if bad.any():

@@ -209,8 +209,8 @@ def _tried(name: str, trial: Callable[[], None]) -> Trial:
     return Trial(name, time.perf_counter() - start, error)
 
 
-def _expect(truth: bool, what: str) -> None:
-    if not truth:
+def _expect(true_label: bool, what: str) -> None:
+    if not true_label:
         raise AssertionError(what)
 
 

@@ -1,6 +1,6 @@
 """The contracts of the package: loss(pred, true) = offset(true) + ⟨embed(pred), target(true)⟩.
 
-A prediction has an embedding, a truth has a target, the score space has a Gram operator and
+A prediction has an embedding, a true label has a target, the score space has a Gram operator and
 decodes. Everything else (surrogates, Bayes decisions, calibration, learning) is written against
 these few methods and never sees a k × k matrix unless it asks for one.
 
@@ -148,14 +148,14 @@ class ScoreSpace(Protocol):
 
 @runtime_checkable
 class TaskLoss(Protocol):
-    """What a prediction is judged by; rows are predictions, columns are truths."""
+    """What a prediction is judged by; rows are predictions, columns are true labels."""
 
     @property
     def score_space(self) -> ScoreSpace:
         """Smallest score space that contains the constant and expresses the loss."""
 
     @property
-    def truths(self) -> LabelSet: ...
+    def true_labels(self) -> LabelSet: ...
 
     @property
     def max_value(self) -> float:
@@ -165,10 +165,10 @@ class TaskLoss(Protocol):
         """Loss of each pair, (n,), by the direct formula."""
 
     def target(self, true: ArrayLike) -> Target:
-        """u_y of each truth, (n, width), array or CSR."""
+        """u_y of each true label, (n, width), array or CSR."""
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        """o_y of each truth, (n,)."""
+        """o_y of each true label, (n,)."""
 
 
 class Surrogate(Protocol):
@@ -203,18 +203,18 @@ class OrthonormalBasis(Protocol):
 
 @runtime_checkable
 class LabelSetLoss(Protocol):
-    """Predictions are sets of labels, judged by how many they share with the truth."""
+    """Predictions are sets of labels, judged by how many they share with the true label."""
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         """Loss from |ŷ ∩ y|, |ŷ| and |y|; falls with the first, rises with the second."""
 
     def label_probabilities(self, target: FloatArray) -> FloatArray:
-        """P(label in the truth), (n, T), from expected targets (n, width)."""
+        """P(label in the true label), (n, T), from expected targets (n, width)."""
 
 
 @runtime_checkable
 class LabelTreeLoss(Protocol):
-    """Predictions are nodes of a tree whose leaves are the truths."""
+    """Predictions are nodes of a tree whose leaves are the true labels."""
 
     @property
     def lineage(self) -> IntArray:
@@ -225,7 +225,7 @@ class LabelTreeLoss(Protocol):
 
     @property
     def least_below(self) -> FloatArray:
-        """Least loss of a leaf below each node, (nodes + 1, truths); last "any leaf"."""
+        """Least loss of a leaf below each node, (nodes + 1, true labels); last "any leaf"."""
 
     @property
     def leaves_below(self) -> IntArray:

@@ -30,7 +30,7 @@ def give(page, content, name="costs.csv"):
 def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
     page = matrix_page(explorer)
     give(page, GOOD)
-    note = page.locator("[data-part=upload-note]").filter(has_text="3 predictions × 3 truths")
+    note = page.locator("[data-part=upload-note]").filter(has_text="3 predictions × 3 true labels")
     note.wait_for()
     assert "normal, probe, attack" in note.inner_text()
     worst = page.locator("[data-key=worst_case]")
@@ -62,7 +62,8 @@ def test_a_metric_is_analysed_at_a_confusion_that_is_typed(explorer, keep):
     ).wait_for()
     assert "metric=g-mean" in page.url
     assert (
-        "2 predictions × 2 truths: no, yes" in page.locator("[data-part=upload-note]").inner_text()
+        "2 predictions × 2 true labels: no, yes"
+        in page.locator("[data-part=upload-note]").inner_text()
     )
     keep(page, "explorer-metric")
     again = explorer(page.url.partition("/?")[2].join(["?", ""]))

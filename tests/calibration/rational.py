@@ -88,9 +88,10 @@ def projection(L, F, mu):
         ]
         X = gauss(gram, by_column)
         K = [[dot(row, column) for column in columns(X)] for row in F]
-    by_truth = columns(L)
+    by_true_label = columns(L)
     P = [
-        [sum((K[a][c] * mu[c] * y[c] for c in range(k)), ZERO) for y in by_truth] for a in range(k)
+        [sum((K[a][c] * mu[c] * y[c] for c in range(k)), ZERO) for y in by_true_label]
+        for a in range(k)
     ]
     return K, P
 

@@ -102,7 +102,7 @@ def _log(corners, gap, eps, order, others):
         while value(2 * high) > value(high) and high < mpmath.mpf(10) ** 9:
             high *= 2
         if high >= 10**9:
-            return None  # no vertex has a truth above ε: the divergence is infinite
+            return None  # no vertex has a true label above ε: the divergence is infinite
         high *= 2
         share = (mpmath.sqrt(5) - 1) / 2
         a, b = high - share * (high - low), low + share * (high - low)

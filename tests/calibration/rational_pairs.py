@@ -32,7 +32,7 @@ def ties_value(kappa, L, eps):
 
 @cache
 def bregman_value(surrogate, largest, L, eps):
-    """k·H(ε): the quadratic one by the rational solver, the logistic for two labels and truths."""
+    """k·H(ε): the quadratic one by the rational solver, the logistic for two labels."""
     if surrogate == "square":
         k = len(L)
         value = calibration_value([list(row) for row in L], None, [Fraction(1, k)] * k, eps)

@@ -1,4 +1,4 @@
-"""Certificates with something changed, and the truth of what they then claim."""
+"""Certificates with something changed, and whether what they then claim is true."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.calibration.rational_pairs import bregman_value, ties_value
 
 PARTITIONS = ((2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2))
 
-# Members whose labels can be listed after all, so that the truth is known.
+# Members whose labels can be listed after all, so that the true value is known.
 NEVER_LISTED = (
     NDCG(3), NDCG(3, 1, gain="linear", discount="reciprocal", n_grades=3), PrecisionAt(3, 2),
     PairwiseDisagreement(3), SpearmanRho(3), Matching(3), SpearmanFootrule(3), Kendall(3),
@@ -136,7 +136,7 @@ def genuine(seed):
     if kind == 4:
         try:
             H = _structured(rng)
-        except ConsistructError:  # one truth alone cannot be capped
+        except ConsistructError:  # one true label alone cannot be capped
             return None
     elif kind == 0:
         sizes = [(2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2), (2, 1, 1), (1, 1, 2)][
@@ -287,7 +287,7 @@ def true_value(document):
 
 
 def _order_losses(loss):
-    """Scores and losses of all orders against all truths, by the formulas."""
+    """Scores and losses of all orders against all true labels, by the formulas."""
     name = loss["name"]
     n = len(loss["discount"]) if name == "gains" else loss["n"]
     labels = list(itertools.permutations(range(n)))
@@ -306,41 +306,43 @@ def _order_losses(loss):
     else:
         both = list(itertools.combinations_with_replacement(range(n), 2))
         F = [[Fraction(1, 1 + max(p[a], p[b])) for a, b in both] for p in place]
-    if name in ("rho", "matching", "footrule") or loss.get("truths") == "orders":
-        truths = labels
+    if name in ("rho", "matching", "footrule") or loss.get("true_labels") == "orders":
+        true_labels = labels
     else:
         most = len(loss["gains"]) if name == "gains" else loss.get("grades", 2)
-        truths = list(itertools.product(range(most), repeat=n))
-    return F, [[_order_loss(loss, order, truth) for truth in truths] for order in labels]
+        true_labels = list(itertools.product(range(most), repeat=n))
+    return F, [
+        [_order_loss(loss, order, true_label) for true_label in true_labels] for order in labels
+    ]
 
 
-def _order_loss(loss, order, truth):
+def _order_loss(loss, order, true_label):
     name, n = loss["name"], len(order)
     pairs = list(itertools.combinations(range(n), 2))
     place = [order.index(item) for item in range(n)]
     if name == "gains":
-        gain = [Fraction(loss["gains"][y]) for y in truth]
+        gain = [Fraction(loss["gains"][y]) for y in true_label]
         d = [Fraction(x) for x in loss["discount"]]
         best = sum(a * b for a, b in zip(sorted(gain, reverse=True), d, strict=True))
         if loss["normaliser"] is not None:
             best = Fraction(loss["normaliser"])
         return 1 - sum(gain[i] * d[place[i]] for i in range(n)) / best if any(gain) else Fraction(0)
     if name == "rho":
-        return Fraction(3 * sum((place[i] - truth.index(i)) ** 2 for i in range(n)), n**3 - n)
+        return Fraction(3 * sum((place[i] - true_label.index(i)) ** 2 for i in range(n)), n**3 - n)
     if name == "footrule":
-        return Fraction(sum(abs(place[i] - truth.index(i)) for i in range(n)), n * n // 2)
+        return Fraction(sum(abs(place[i] - true_label.index(i)) for i in range(n)), n * n // 2)
     if name == "matching":
-        return Fraction(sum(a != b for a, b in zip(order, truth, strict=True)), n)
+        return Fraction(sum(a != b for a, b in zip(order, true_label, strict=True)), n)
     if name == "precision":
-        relevant = [i for i in order if truth[i]]
+        relevant = [i for i in order if true_label[i]]
         hits = [Fraction(m + 1, 1 + place[i]) for m, i in enumerate(relevant)]
         return 1 - sum(hits) / len(relevant) if relevant else Fraction(0)
-    # pairs that the truth orders: larger is better, but for orders and ranks
-    worth = list(truth)
-    if loss.get("truths") == "orders":
-        worth = [-truth.index(i) for i in range(n)]
-    elif loss.get("truths") == "ranks":
-        worth = [-x for x in truth]
+    # pairs that the true label orders: larger is better, but for orders and ranks
+    worth = list(true_label)
+    if loss.get("true_labels") == "orders":
+        worth = [-true_label.index(i) for i in range(n)]
+    elif loss.get("true_labels") == "ranks":
+        worth = [-x for x in true_label]
     wished = [(a, b) if worth[a] > worth[b] else (b, a) for a, b in pairs if worth[a] != worth[b]]
     wrong = sum(place[a] > place[b] for a, b in wished)
     counted = len(pairs) if loss.get("ties") == "count" else len(wished)
@@ -360,10 +362,10 @@ def _sets(document):
     T, square = document["T"], _number(document["beta"]) ** 2
     empty, sizes = _number(document["empty"]), document.get("sizes", list(range(T + 1)))
     labels = list(itertools.product((0, 1), repeat=T))
-    truths = [y for y in labels if sum(y) in sizes]
-    L = [[_set_loss(square, empty, c, y) for y in truths] for c in labels]
+    true_labels = [y for y in labels if sum(y) in sizes]
+    L = [[_set_loss(square, empty, c, y) for y in true_labels] for c in labels]
     mu = [Fraction(1, (T + 1) * math.comb(T, sum(c))) for c in labels]
-    F = [[1 - x for x in row] + [Fraction(1)] for row in L]  # what the truths span
+    F = [[1 - x for x in row] + [Fraction(1)] for row in L]  # what the true labels span
     return L, F, mu, 1
 
 

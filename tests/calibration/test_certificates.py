@@ -109,13 +109,15 @@ def test_genuine_certificates_pass(certificates, name):
 def test_under_its_distribution_the_predicted_label_is_worse_by_eps(certificates, name):
     loss, certificate = CURVES[name][1]().loss, certificates[name]
     found = certificate.worst_distribution(loss)
-    assert len(found.truths) == len(found.distribution)
+    assert len(found.true_labels) == len(found.distribution)
     assert found.distribution.sum() == pytest.approx(1)
-    if isinstance(found.truths, list):  # groups of truths, in words
-        assert all(words.format(i="one", j="two") for words in found.truths)
+    if isinstance(found.true_labels, list):  # groups of true labels, in words
+        assert all(words.format(i="one", j="two") for words in found.true_labels)
         return
     better, predicted = (np.array([label] * len(found.distribution)) for label in found.pair)
-    gap = (loss(predicted, found.truths) - loss(better, found.truths)) @ found.distribution
+    gap = (
+        loss(predicted, found.true_labels) - loss(better, found.true_labels)
+    ) @ found.distribution
     assert gap >= float(certificate.eps) - 1e-9
 
 

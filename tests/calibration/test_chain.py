@@ -29,7 +29,7 @@ def curve(T):
     return H
 
 
-# --- the slow truth: all pairs of all labels ---
+# --- the slow reference: all pairs of all labels ---
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_the_programme_minimises_over_all_patterns(nu):
     exact, rounded = programme(T, T, Fraction(nu)), chain_bounds(T, T, nu)
     for n in range(T + 1):
         patterns = [[t not in agree for t in range(T)] for agree in combinations(range(T), n)]
-        truth = min(lagrangian(pattern, nu) for pattern in patterns)
-        assert float(exact[n]) == pytest.approx(truth, abs=1e-6)
+        value = min(lagrangian(pattern, nu) for pattern in patterns)
+        assert float(exact[n]) == pytest.approx(value, abs=1e-6)
         assert rounded[n] <= exact[n] <= rounded[n] + Fraction(1, 10**6)
 
 
@@ -203,11 +203,11 @@ def test_contrasts_above_one_do_not_count(proof):
 
 
 def test_the_distribution_has_the_marginals_and_costs_eps(proof):
-    truths = np.array([truth for truth, _ in proof.distribution])
+    true_labels = np.array([true_label for true_label, _ in proof.distribution])
     distribution = np.array([share for _, share in proof.distribution])
     assert distribution.sum() == pytest.approx(1.0)
     i, j = (np.array(label) for label in proof.pair)
-    worse = ((truths != j).mean(axis=1) - (truths != i).mean(axis=1)) @ distribution
+    worse = ((true_labels != j).mean(axis=1) - (true_labels != i).mean(axis=1)) @ distribution
     assert worse == pytest.approx(0.8)
 
 

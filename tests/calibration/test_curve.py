@@ -36,7 +36,7 @@ CASES = {
     "hamming full": (Hamming(5), "full"),
     "oracle": (PrecisionAt(13, 3), None),
     "zero-one": (ZeroOne(4), None),
-    "one truth": (CostMatrix([[0.0], [1.0], [0.5]], rows="pred"), "full"),
+    "one true label": (CostMatrix([[0.0], [1.0], [0.5]], rows="pred"), "full"),
 }
 WITH_PIECES = [name for name in CASES if name not in ("hamming full", "oracle")]
 
@@ -104,7 +104,7 @@ def test_envelope_is_convex_non_decreasing_and_below(name):
         assert envelope(curve.max_eps) >= 0.5 * curve(curve.max_eps * (1 - 1e-9)) - 1e-12
 
 
-@pytest.mark.parametrize("name", ["inconsistent", "mixed blocks", "zero-one", "one truth"])
+@pytest.mark.parametrize("name", ["inconsistent", "mixed blocks", "zero-one", "one true label"])
 def test_inverse_is_the_inverse_of_the_envelope(name):
     curve = calibration_function(*CASES[name])
     top = curve.envelope()(curve.max_eps)

@@ -1,4 +1,4 @@
-"""Calibration functions over some distributions of the truth."""
+"""Calibration functions over some distributions of the true label."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOr
 
 RNG = np.random.default_rng(7)
 COSTS = RNG.random((4, 4)) * (1 - np.eye(4))
-WIDE = RNG.random((3, 5))  # more truths than predictions
+WIDE = RNG.random((3, 5))  # more true labels than predictions
 SCORES = np.column_stack([np.ones(4), RNG.standard_normal((4, 2))])
 
 
@@ -51,7 +51,7 @@ def restrictions(kind, q, m):
     return [[np.array(kind.rows) @ q <= np.array(kind.bounds)]]
 
 
-def truth(L, F, kind, eps, predictable):
+def slow_value(L, F, kind, eps, predictable):
     """H by cvxpy over all pairs and polytopes: ½·mean (f + P L q)² with f in the span of F."""
     k, m = L.shape
     projector = F @ np.linalg.pinv(F)
@@ -85,17 +85,17 @@ def test_against_cvxpy(kind, scores):
         eps = share * H.max_eps
         low, high = H.interval(eps)
         assert low <= high
-        expected = truth(COSTS, F, kind, eps, kept)
+        expected = slow_value(COSTS, F, kind, eps, kept)
         assert expected == pytest.approx(high, rel=1e-5, abs=1e-9)
         if high > 1e-12:
             assert high - low <= 1e-6 * high
 
 
 @pytest.mark.parametrize("kind", [Capped(0.3), WithMargin(0.4), Noisy(0.3)], ids=lambda k: k.spec)
-def test_more_truths_than_predictions(kind):
+def test_more_true_labels_than_predictions(kind):
     H = calibration_function(CostMatrix(WIDE, rows="pred"), "full", distributions=kind)
     eps = 0.5 * H.max_eps
-    expected = truth(WIDE, np.eye(3), kind, eps, [0, 1, 2])
+    expected = slow_value(WIDE, np.eye(3), kind, eps, [0, 1, 2])
     assert H.interval(eps)[1] == pytest.approx(expected, rel=1e-5)
 
 
@@ -258,7 +258,7 @@ def test_the_report_says_how_much_easier():
 
 
 def test_where_a_level_goes_away():
-    # two truths of one block must be about as likely for block scores to go wrong
+    # two true labels of one block must be about as likely for block scores to go wrong
     loss, blocks = Mixed((2, 2, 2), 0.2), Blocks((2, 2, 2))
     assert calibration_function(loss, blocks).consistency_level == pytest.approx(0.1)
     H = calibration_function(loss, blocks, distributions="noise:0.05")
@@ -297,9 +297,12 @@ def test_the_command_line(monkeypatch, capsys):
         (("zero-one:3", "--distributions", "sure"), "cap:DELTA, margin:GAMMA or noise:ETA"),
         (("zero-one:3", "--distributions", "noise:x"), "needs a number, for example noise:0.1"),
         (("zero-one:3", "--distributions", "noise:2"), "eta must be a finite number in"),
-        (("zero-one:3", "--distributions", "cap:0.9"), "no distribution over 3 truths"),
+        (("zero-one:3", "--distributions", "cap:0.9"), "no distribution over 3 true labels"),
         (("hamming:40", "--distributions", "noise:0.1"), "needs labels that can be listed"),
-        (("zero-one:20", "--distributions", "margin:0.1"), "extreme distributions over 20 truths"),
+        (
+            ("zero-one:20", "--distributions", "margin:0.1"),
+            "extreme distributions over 20 true labels",
+        ),
         (
             ("zero-one:3", "--distributions", "noise:0.1", "--surrogate", "log"),
             "distributions= works only with the quadratic surrogate",
@@ -318,7 +321,7 @@ def test_bad_arguments():
         calibration_function(ZeroOne(3), distributions=0.1)
     with pytest.raises(ValueError, match="one finite bound for each row"):
         Constrained(((1.0, math.nan),), (1.0,))
-    with pytest.raises(ValueError, match="one number per truth, 3"):
+    with pytest.raises(ValueError, match="one number per true label, 3"):
         calibration_function(ZeroOne(3), distributions=Constrained(((1.0, 0.0),), (0.5,)))
     with pytest.raises(ConsistructError, match="no distribution satisfies"):
         calibration_function(ZeroOne(2), distributions=Constrained(((1.0, 1.0),), (0.5,)))

@@ -17,7 +17,7 @@ from consistruct.structures import Blocks, Dense
 
 
 def lower_hull(x, y, at):
-    """The lower convex hull of points, by the monotone chain: the slow truth."""
+    """The lower convex hull of points, by the monotone chain: the slow reference."""
     hull: list[Any] = []
     for point in zip(x.tolist(), y.tolist(), strict=True):
         while len(hull) >= 2:
@@ -57,10 +57,10 @@ def test_of_random_pieces_is_the_hull_of_dense_samples(seed):
     at = np.linspace(0.0, end, 41)
     # the chords between samples lie above a parabola by a·h²/4 at most
     slack = max(p.a * ((p.high - p.low) / 4000) ** 2 for p in pieces)
-    truth = lower_hull(np.append(0.0, x), np.append(0.0, y), at)
+    true_value = lower_hull(np.append(0.0, x), np.append(0.0, y), at)
     found = envelope(at)
-    assert (found <= truth + 1e-12).all()
-    assert (found >= truth - slack - 1e-12).all()
+    assert (found <= true_value + 1e-12).all()
+    assert (found >= true_value - slack - 1e-12).all()
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -199,9 +199,9 @@ def test_values_are_refined_where_they_count(seed):
             values, np.linspace(0, end, 33), quadratic=0.0, log_scale=0.0,
             at=np.array([eps]), tolerance=0.01, most=512,
         )  # fmt: skip
-        truth, gap = exact(eps), envelope.gap(eps)
-        assert envelope(eps) <= truth * (1 + 1e-12) + 1e-15
-        assert envelope(eps) * (1 + gap) >= truth * (1 - 1e-12)
+        true_value, gap = exact(eps), envelope.gap(eps)
+        assert envelope(eps) <= true_value * (1 + 1e-12) + 1e-15
+        assert envelope(eps) * (1 + gap) >= true_value * (1 - 1e-12)
         # a long straight part of H touches the line everywhere: it may use up the values
         assert gap <= 0.005 or (asked > 512 and gap < 0.02)
     assert asked < 1200

@@ -118,15 +118,15 @@ def test_pieces_and_points_agree_with_the_reference(seed):
         assert proof is not None
         assert proof.lower == proof.upper
         kept = None if prover.embedding is None else fractions(prover.embedding)
-        truth = calibration_value(fractions(L), kept, [Fraction(1, k)] * k, eps)
-        assert proof.lower == truth
+        true_value = calibration_value(fractions(L), kept, [Fraction(1, k)] * k, eps)
+        assert proof.lower == true_value
         at = [
             (a * eps + b) * eps + c
             for curve in pieces
             for low, high, a, b, c in curve
             if low < eps <= high
         ]
-        assert min(at) == truth
+        assert min(at) == true_value
     for curve in pieces:  # no gaps, continuous
         for one, other in pairwise(curve):
             assert one[1] == other[0]

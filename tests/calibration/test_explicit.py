@@ -200,8 +200,9 @@ def test_integer_losses_up_to_the_largest_eps(seed):
     verify(L, curve)
 
 
-def test_degenerate_largest_eps_against_restricted_truths():
-    # At ε = max_y d_y only truths with d_y = ε remain; the program over those has a Slater point.
+def test_degenerate_largest_eps_against_restricted_true_labels():
+    # At ε = max_y d_y only true labels with d_y = ε remain; the program over those has a Slater
+    # point.
     L = np.array([[0.0, 0, 1, 2], [3, 3, 0, 1], [1, 2, 3, 0], [2, 0, 2, 2]])
     curve = explicit_curve(L, [3.0])
     expected = min(
@@ -237,7 +238,7 @@ def test_weights_scale_and_order_do_not_matter_where_they_should_not():
         np.full((4, 1), 2.0),
         np.tile(np.arange(5.0), (3, 1)),  # constant columns
     ],
-    ids=["zero", "one prediction", "one truth, equal losses", "constant columns"],
+    ids=["zero", "one prediction", "one true label, equal losses", "constant columns"],
 )
 def test_losses_without_any_excess_are_infinite_above_zero(L):
     curve = explicit_curve(L, [0.0, 0.5])
@@ -249,7 +250,7 @@ def test_losses_without_any_excess_are_infinite_above_zero(L):
     verify(L, curve)
 
 
-def test_one_truth():
+def test_one_true_label():
     # q is fixed: predicting 2 costs ½ min_t (t + 3)² + (t + 1)₋² + t₋², t = −4/3.
     curve = explicit_curve(np.array([[0.0], [1.0], [3.0]]), [2.5, 3.0])
     expected = 0.5 * ((5 / 3) ** 2 + (1 / 3) ** 2 + (4 / 3) ** 2)

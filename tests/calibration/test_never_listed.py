@@ -48,11 +48,13 @@ MEMBERS: list[Any] = [
 def test_exact_scores_are_those_of_the_package(loss, space):
     space = loss.score_space if space is None else space
     exact = oracle_prover(loss, space).space
-    labels, truths = loss.predictions.enumerate(), loss.truths.enumerate()
+    labels, true_labels = loss.predictions.enumerate(), loss.true_labels.enumerate()
     F = np.array([[float(x) for x in exact.features(label)] for label in labels.tolist()])
     np.testing.assert_allclose(F, space.embed(labels), atol=1e-12)
-    targets = np.array([[float(x) for x in exact.target(truth)] for truth in truths.tolist()])
-    expected = space.coordinates(loss.score_space)(dense_target(loss.target(truths)))
+    targets = np.array(
+        [[float(x) for x in exact.target(true_label)] for true_label in true_labels.tolist()]
+    )
+    expected = space.coordinates(loss.score_space)(dense_target(loss.target(true_labels)))
     np.testing.assert_allclose(targets, expected, atol=1e-12)
     rng = np.random.default_rng(0)
     weights = loss.predictions.weights() if isinstance(loss, FBeta) else None
@@ -82,18 +84,18 @@ CHEAP = [member for member in NEVER_LISTED if member not in (PairwiseDisagreemen
 
 
 @pytest.mark.parametrize("member", CHEAP, ids=repr)
-def test_the_truth_lies_between_the_ends(member):
+def test_the_true_value_lies_between_the_ends(member):
     method = never_listed(member)
     proof: Any = method.certificate(0.5 * method.max_eps)
     proof.check()
     document = json.loads(proof.to_json())
-    truth = true_value(document)
-    assert Fraction(document["lower"]) <= truth <= Fraction(document["upper"])
+    value = true_value(document)
+    assert Fraction(document["lower"]) <= value <= Fraction(document["upper"])
     again: Any = from_json(json.dumps(document))
     again.check()
     for broken in (
-        {**document, "lower": float(truth) * 1.001},
-        {**document, "upper": float(truth) * 0.999},
+        {**document, "lower": float(value) * 1.001},
+        {**document, "upper": float(value) * 0.999},
     ):
         with pytest.raises(CertificateError):
             from_json(json.dumps(broken)).check()

@@ -56,7 +56,8 @@ def test_random_search_stays_above(seed):
     predictable = predictable_by_definition(F)
     rng = np.random.default_rng(seed)
     S = np.sqrt(weights)[:, None]
-    optimal = -np.linalg.lstsq(S * F, S * L, rcond=None)[0]  # θ of least surrogate risk, per truth
+    # θ of least surrogate risk, per true label
+    optimal = -np.linalg.lstsq(S * F, S * L, rcond=None)[0]
     grid = np.linspace(0.0, max(curve.max_eps, 1e-9), 9)
     lower = curve(grid)
     seen = 0

@@ -46,10 +46,10 @@ def test_orbits_equal_all_pairs_of_listed_sets(T, beta, empty):
     for share in (0.15, 0.5, 0.8, 1.0):
         eps = share * H.max_eps
         low, high = H.interval(eps)
-        truth_low, truth_high = listed.interval(eps)
+        true_low, true_high = listed.interval(eps)
         assert high - low <= 1e-6 * high
-        assert low <= truth_high * (1 + 1e-9)
-        assert truth_low <= high * (1 + 1e-9)
+        assert low <= true_high * (1 + 1e-9)
+        assert true_low <= high * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("beta", [1.0, 8.0, 20.0])
@@ -161,7 +161,7 @@ def test_rounding_is_repaired_and_forgery_costs(proof):
 def test_the_report_tells_the_distribution_in_words():
     report = calibration_report(calibration_function(FBeta(4)), np.array([0.0, 0.5]), at=0.5)
     assert report.worst_case is not None
-    assert "a set with" in report.worst_case.distribution[0].truth
+    assert "a set with" in report.worst_case.distribution[0].true_label
 
 
 def test_what_the_orbits_do_not_take():

@@ -90,7 +90,7 @@ def test_rows_of_a_cost_file(consistruct, tmp_path):
         code, out, err = consistruct("analyze", f"cost:{path}", "--rows", rows, "--json")
         assert (code, err) == (0, "")
         answers[rows] = json.loads(out)
-    # rows are truths: the worst a prediction can do is 4, for R2L taken for normal
+    # rows are true labels: the worst a prediction can do is 4, for R2L taken for normal
     assert answers["true"]["max_eps"] == 4.0
     assert answers["true"]["curve"] != answers["pred"]["curve"]
 

@@ -67,7 +67,7 @@ def test_fit_predict_evaluate(tmp_path, form):
     [
         (["--groups", "a"], "--groups does not apply to a folder"),
         (["--target", "sort"], "no column 'sort'"),
-        ([], "choose the column with the truth"),
+        ([], "choose the column with the true label"),
         (["--target", "kind", "--learner", "linear"], "cannot learn from batches"),
     ],
 )

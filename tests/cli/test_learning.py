@@ -116,7 +116,7 @@ def test_predict_to_stdout_and_json(animals, model):
     assert len(as_json["expected_loss"]) == 60
 
 
-def test_columns_by_name_and_without_truth(model, tmp_path):
+def test_columns_by_name_and_without_true_label(model, tmp_path):
     shuffled = write_csv(tmp_path / "new.csv", ["c", "x", "a", "b"], X[:, [2, 0, 0, 1]])
     expected = load(model).predict(X).tolist()
     assert run("predict", model, shuffled).stdout.splitlines()[1:] == expected
@@ -131,7 +131,7 @@ def test_cost_file_and_rows(animals, tmp_path):
     assert "--rows on the command line" in failed.stderr
     run(*options, "--loss", f"cost:{costs}", "--rows", "true")
     loss = load(tmp_path / "m").loss_
-    assert loss.M[2, 0] == 9  # truth ant (row of the file), prediction cow
+    assert loss.M[2, 0] == 9  # true label ant (row of the file), prediction cow
     wrong = run(*options, "--loss", f"cost:{costs}", "--rows", "columns", code=2)
     assert "--rows must be pred or true" in wrong.stderr
     idle = run(*options, "--rows", "pred", code=2)
@@ -212,7 +212,7 @@ def test_at_most_is_a_check(animals, model):
     assert "is above --at-most" in failed.stderr
 
 
-def test_truths_never_seen_count_as_wrong(model, tmp_path):
+def test_true_labels_never_seen_count_as_wrong(model, tmp_path):
     new = write_csv(
         tmp_path / "new.csv", ["a", "b", "c", "kind"], X, np.full(len(X), "unicorn", dtype="U7")
     )
@@ -226,7 +226,7 @@ def test_truths_never_seen_count_as_wrong(model, tmp_path):
     ("options", "fault"),
     [
         (["--target", "absent"], "there is no column 'absent'"),
-        ([], "choose the column with the truth"),
+        ([], "choose the column with the true label"),
         (["--target", "kind", "--loss", "nonsense"], "unknown loss 'nonsense'"),
         (
             ["--target", "kind", "--learner", "ridge", "--set", "features=nonsense"],

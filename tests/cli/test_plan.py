@@ -51,7 +51,7 @@ def test_the_forecast_comes_first_and_the_worst_case_by_its_name(plan):
     assert "a loss of 0 " in forecast
     assert "a loss of 0.1 takes" in forecast
     assert "not a forecast for these data" in worst
-    assert "what the best constant prediction loses on the 150 truths given" in worst
+    assert "what the best constant prediction loses on the 150 true labels given" in worst
     assert "examples keep the expected excess" in worst
 
 

@@ -132,7 +132,7 @@ def test_wrong_options_are_one_line(consistruct, flowers, options, message):
     assert message in err
 
 
-def test_data_without_truths_are_one_line(consistruct, flowers):
+def test_data_without_true_labels_are_one_line(consistruct, flowers):
     (flowers / "bare.csv").write_text("sl,sw,pl,pw\n1,2,3,4\n")
     code, _, err = consistruct("report", flowers / "flowers.safetensors", flowers / "bare.csv")
     assert (code, err.count("\n")) == (2, 1)

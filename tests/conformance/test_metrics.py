@@ -80,7 +80,7 @@ def drawn(k, seed, n=200):
 @pytest.mark.parametrize("spec", sorted(BINARY))
 def test_values_for_two_classes_are_those_of_scikit_learn(spec):
     y, pred = drawn(2, 0)
-    confusion = sk.confusion_matrix(y, pred).T  # its rows are truths
+    confusion = sk.confusion_matrix(y, pred).T  # its rows are true labels
     assert parse_metric(spec).value(confusion) == pytest.approx(BINARY[spec](y, pred), abs=1e-12)
 
 

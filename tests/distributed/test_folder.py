@@ -226,5 +226,5 @@ def test_svmlight_classes_that_are_no_whole_numbers_any_more_are_not_wrapped(tmp
     file.write_text("".join(f"{label} 1:{row}\n" for row, label in enumerate(["1", "1e300"] * 5)))
     folder = Folder(tmp_path, n_features=1)
     batches = batches_of(file, "svmlight", folder.columns, 100)
-    truths = np.concatenate([y for _, y in batches])
-    assert set(truths.tolist()) == {1.0, 1e300}
+    y_true = np.concatenate([y for _, y in batches])
+    assert set(y_true.tolist()) == {1.0, 1e300}

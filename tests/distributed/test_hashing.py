@@ -149,7 +149,7 @@ def test_refusals(tmp_path):
         read_data(folder / "0.csv", like=layout)
 
 
-def test_numbers_as_truths_of_csv_files_stay_numbers_with_sgd(tmp_path):
+def test_numbers_as_true_labels_of_csv_files_stay_numbers_with_sgd(tmp_path):
     """Each file alone does not say that its cells are numbers; all of them together do."""
     grades = TABLE[["price"]].assign(grade=np.clip(np.rint(PRICE), -1, 1).astype(int) + 1)
     folder = Folder(written(tmp_path / "d", "csv", grades), target=["grade"])

@@ -125,7 +125,7 @@ def test_bad_uploads_are_one_line(visitor, text, rows, message):
 
 def test_a_good_upload_is_analysed_in_label_names(visitor):
     found = visitor.upload(GOOD).json()
-    assert (found["n_predictions"], found["n_truths"]) == (2, 2)
+    assert (found["n_predictions"], found["n_true_labels"]) == (2, 2)
     assert found["names"] == ["ham", "spam"]
     assert found["in_address"] is True
     job = visitor.analyse(matrix=found["id"])
@@ -193,7 +193,7 @@ def test_large_matrices_are_not_put_into_the_address():
         ({"loss": "blck:3"}, "did you mean block?; choose one in the menu"),
         ({"loss": "macro-f1"}, "choose “A metric, at a confusion”"),
         ({"loss": "zero-one"}, "the field “number of classes” of zero-one is empty"),
-        ({"loss": "cost-vectors:3"}, "needs finitely many truths"),
+        ({"loss": "cost-vectors:3"}, "needs finitely many true labels"),
         ({"loss": "zero-one:3", "scores": "chain"}, "“chain” in the menu “Scores” is for losses"),
         ({"loss": "zero-one:3", "surrogate": "nothing"}, "choose one in the menu “Surrogate”"),
         ({"loss": "zero-one:3", "decoding": "bayes"}, "works only with the surrogates “log” and"),
@@ -210,7 +210,7 @@ def test_what_cannot_be_analysed_is_one_line(visitor, setting, message):
 
 
 def test_every_loss_is_offered_or_excused():
-    """Files are not read for a page; cost vectors and decisions have no finite set of truths."""
+    """Files are not read for a page; cost vectors and decisions have no finite set of labels."""
     assert set(LOSSES) - set(OFFERS) == {"cost", "tree", "cost-vectors", "decision"}
     for name, offer in OFFERS.items():
         assert offer.spec.count("{}") == len(offer.fields)

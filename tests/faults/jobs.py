@@ -72,7 +72,7 @@ def _fitted(folder: Path) -> None:
     model = TaskLossClassifier("zero_one", models.Ridge(features="linear", alpha=0.1)).fit(X, y)
     layout = {"format": "csv", "n_features": 2, "feature_names": ["a", "b"], "target": ["y"],
               "label_names": None, "groups": None, "zero_based": None, "multilabel": False,
-              "truth_kind": "str", "kinds": None}  # fmt: skip
+              "label_kind": "str", "kinds": None}  # fmt: skip
     save(model, folder / "m.safetensors", notes={"layout": layout})
     (folder / "report.html").write_text("an older report", encoding="utf-8")
 

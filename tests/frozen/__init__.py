@@ -10,7 +10,7 @@ computes the same.
 * `adapters.py` lists the cases and requests certificates and calibration functions,
   `adapters_learning.py` models and losses, `adapters_reports.py` risk control and reports: these
   three are the files to edit after a rename, and nothing else changes with one;
-* `values.py` states the tolerances: integers, strings and truth values must be equal.
+* `values.py` states the tolerances: integers, strings and Booleans must be equal.
 
 Whoever changes a value on purpose records it again and adds a line with the reason to `CHANGES.md`:
 

@@ -129,8 +129,8 @@ def _values(make: Callable[[], Any]) -> dict[str, Any]:
     }
 
 
-# one member of each loss family with its own scores; cost vectors are infinitely many truths, for
-# which H is refused
+# one member of each loss family with its own scores; cost vectors are infinitely many true labels,
+# for which H is refused
 MEMBERS = {
     "zero-one": losses.ZeroOne(10),
     "block": losses.Block((3, 5)),
@@ -199,7 +199,7 @@ def registered() -> dict[str, tuple[set[str], set[str]]]:
     """Return what the registries of the library name and what is recorded, by part."""
     return {
         "certificates": (set(KINDS), _kinds(CERTIFIED)),
-        # cost vectors are infinitely many truths, for which H is refused
+        # cost vectors are infinitely many true labels, for which H is refused
         "calibration": (set(losses.LOSSES) - {"cost-vectors"}, _kinds(MEMBERS)),
         "models": (set(MODELS) | {"auto"}, _kinds(PARTS["models"])),
         "losses": (set(losses.LOSSES) | {"combination"}, _kinds(LEARNED)),

@@ -86,15 +86,15 @@ def structured(loss: Any, model: Any, **settings: Any) -> Fitted:
     return cs.StructuredPredictor(loss, model, random_state=0, **settings)
 
 
-def _fitted(estimator: Fitted, truths: str) -> Fitted:
+def _fitted(estimator: Fitted, labels: str) -> Fitted:
     table = data.table()
-    return estimator.fit(table.X[:TRAIN], getattr(table, truths)[:TRAIN])
+    return estimator.fit(table.X[:TRAIN], getattr(table, labels)[:TRAIN])
 
 
-def _rows(estimator: Fitted, truths: str) -> dict[str, Any]:
-    """Fit to one kind of truth of the table, and decide about its last rows."""
+def _rows(estimator: Fitted, labels: str) -> dict[str, Any]:
+    """Fit to one kind of true label of the table, and decide about its last rows."""
     table = data.table()
-    return _decided(_fitted(estimator, truths), table.X[TRAIN:], getattr(table, truths)[TRAIN:])
+    return _decided(_fitted(estimator, labels), table.X[TRAIN:], getattr(table, labels)[TRAIN:])
 
 
 def _without_scores(model: Any) -> dict[str, Any]:
@@ -124,14 +124,14 @@ def _classes(model: Any, **settings: Any) -> dict[str, Any]:
 
 
 def prices() -> dict[str, dict[str, float]]:
-    """Costs by name, prices[prediction][truth], and not symmetric: no axis has to be guessed."""
+    """Costs by name, prices[prediction][true], and not symmetric: no axis has to be guessed."""
     costs: Any = [[0, 1, 2, 4], [3, 0, 1, 2], [5, 2, 0, 1.5], [8, 4, 2.5, 0]]
     names: list[str] = data.LABELS.tolist()
     return {p: dict(zip(names, row, strict=True)) for p, row in zip(names, costs, strict=True)}
 
 
 def cost_matrix(*names: Any) -> Any:
-    """The same kind of costs, in the order of the names; rows are predictions, columns truths."""
+    """The same kind of costs, in the order of the names; rows are predictions."""
     costs = [[0, 1, 2, 4], [3, 0, 1, 2], [5, 2, 0, 1], [8, 4, 3, 0]]
     return losses.CostMatrix(costs, *names, rows="pred")
 
@@ -298,24 +298,24 @@ LEARNED: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 def learned(name: str) -> dict[str, Any]:
-    truths, make = LEARNED[name]
-    estimator = classifier if truths in ("y", "sets", "grades") else structured
+    labels, make = LEARNED[name]
+    estimator = classifier if labels in ("y", "sets", "grades") else structured
     if name.startswith("map"):
         estimator = structured
-    return _rows(estimator(make(), models.Ridge("linear")), truths)
+    return _rows(estimator(make(), models.Ridge("linear")), labels)
 
 
-def _loss_set_later(before: Any, after: Callable[[], Any], truths: str) -> dict[str, Any]:
+def _loss_set_later(before: Any, after: Callable[[], Any], labels: str) -> dict[str, Any]:
     """Fit for one loss, decide for another."""
     table = data.table()
     loss = after()
     axis: Any = {"rows": "pred"} if isinstance(loss, dict) else {}
-    model = _fitted(classifier(before, logistic()), truths).set_loss(loss, **axis)
-    return _decided(model, table.X[TRAIN:], getattr(table, truths)[TRAIN:])
+    model = _fitted(classifier(before, logistic()), labels).set_loss(loss, **axis)
+    return _decided(model, table.X[TRAIN:], getattr(table, labels)[TRAIN:])
 
 
 def _costs_of_examples() -> dict[str, Any]:
-    """Costs of each decision for each truth, known when it is made."""
+    """Costs of each decision for each true label, known when it is made."""
     table = data.table()
     model = classifier("zero_one", logistic(), rows="pred")
     model.fit(table.X[:TRAIN], table.y[:TRAIN], costs=in_class_order(table)[:TRAIN])
@@ -353,7 +353,7 @@ SET_LATER: dict[str, Compute] = {
     "ordinal, then tree": lambda: _loss_set_later(
         "ordinal", lambda: losses.Tree((-1, 0, 0, 1, 1, 2, 2)), "grades"
     ),
-    "costs of each decision and truth": _costs_of_examples,
+    "costs of each decision and true label": _costs_of_examples,
     "costs of each decision": _cost_vectors,
 }
 
@@ -384,9 +384,9 @@ CHOSEN = {
 
 
 def chosen(name: str) -> dict[str, Any]:
-    metric, truths = CHOSEN[name]
+    metric, labels = CHOSEN[name]
     table = data.table()
-    X, y = table.X.copy(), table.grades > 1 if truths == "two" else getattr(table, truths)
+    X, y = table.X.copy(), table.grades > 1 if labels == "two" else getattr(table, labels)
     X[:, 3] = X[:, 3] > 0  # the groups of equal-recall
     model = classifier(metric, logistic()).fit(X[:TRAIN], y[:TRAIN])
     return {

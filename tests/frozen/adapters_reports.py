@@ -32,9 +32,9 @@ from tests.frozen.data import TRAIN
 CALIBRATION = 400  # rows, of which the first TRAIN train the model
 
 
-def _controlled(loss: Any, truths: str, level: float, **settings: Any) -> dict[str, Any]:
+def _controlled(loss: Any, labels: str, level: float, **settings: Any) -> dict[str, Any]:
     table = data.table(CALIBRATION + 40)
-    y = getattr(table, truths)
+    y = getattr(table, labels)
     model = classifier(loss, models.Ridge("linear")).fit(table.X[:TRAIN], y[:TRAIN])
     safe = cs.RiskControl(model, level, random_state=0, **settings)
     safe.fit(table.X[TRAIN:CALIBRATION], y[TRAIN:CALIBRATION])
@@ -117,7 +117,7 @@ def _learning_report(report: Any) -> dict[str, Any]:
         and sorted(
             [p, t, confusion.counts[i][j], confusion.cost[i][j]]
             for i, p in enumerate(confusion.predictions)
-            for j, t in enumerate(confusion.truths)
+            for j, t in enumerate(confusion.true_labels)
         ),
         "labels": [[part.missed, part.spurious] for part in report.parts],
         "expected and occurred": [[b.n, b.predicted, b.observed] for b in report.bins],
@@ -137,9 +137,9 @@ def _learning_report(report: Any) -> dict[str, Any]:
     }
 
 
-def _report_on_rows(loss: Any, truths: str, model: Any, **settings: Any) -> dict[str, Any]:
+def _report_on_rows(loss: Any, labels: str, model: Any, **settings: Any) -> dict[str, Any]:
     table = data.table(2 * TRAIN)
-    y = getattr(table, truths)
+    y = getattr(table, labels)
     fitted = classifier(loss, model).fit(table.X[:TRAIN], y[:TRAIN])
     known = {"X_train": table.X[:TRAIN], "y_train": y[:TRAIN]}
     report = cs.learning_report(fitted, table.X[TRAIN:], y[TRAIN:], **known, repeats=1, **settings)

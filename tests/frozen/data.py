@@ -37,7 +37,7 @@ def _moved(numbers: Any) -> Any:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with four numbers each, and truths of every kind about the same rows."""
+    """Rows with four numbers each, and true labels of every kind about the same rows."""
 
     X: Any
     y: Any  # one of LABELS
@@ -53,7 +53,7 @@ class Table:
 
 
 def table(n: int = N) -> Table:
-    """Truths that depend on the inputs, with noise, so that no model is perfect."""
+    """True labels that depend on the inputs, with noise, so that no model is perfect."""
     rng = np.random.default_rng(34)
     X = rng.standard_normal((n, 4))
     hidden = np.column_stack([X, X[:, 0] * X[:, 1]]) @ rng.standard_normal((5, 7))

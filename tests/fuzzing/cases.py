@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzzing import truths
+from tests.fuzzing import true_labels
 from tests.fuzzing.mutations import mutate_bytes, mutate_json, mutate_text
 from tests.seeds import generator
 
@@ -93,7 +93,7 @@ def _tables(rng: Rng, suffix: str, separator: str) -> Case:
     plain = content.decode("utf-8", errors="replace")
 
     def judge(folder: Path) -> str | None:
-        return truths.table_changed(_found(folder), plain, separator, "y")
+        return true_labels.table_changed(_found(folder), plain, separator, "y")
 
     if rng.random() < 0.5:
         return Case(suffix, {name: content}, [["read", name, '{"target": "y"}']], judge)
@@ -128,7 +128,7 @@ def _parquet(rng: Rng) -> Case:
     content = mutate_bytes(buffer.getvalue(), rng)
 
     def judge(folder: Path) -> str | None:
-        return truths.parquet_changed(_found(folder), folder / "data.parquet", "y")
+        return true_labels.parquet_changed(_found(folder), folder / "data.parquet", "y")
 
     if rng.random() < 0.5:
         read = ["read", "data.parquet", '{"target": "y"}']
@@ -148,7 +148,9 @@ def _svmlight(rng: Rng) -> Case:
     content = _encoded(text, rng)
 
     def judge(folder: Path) -> str | None:
-        return truths.svmlight_changed(_found(folder), content.decode("utf-8", errors="replace"))
+        return true_labels.svmlight_changed(
+            _found(folder), content.decode("utf-8", errors="replace")
+        )
 
     if rng.random() < 0.5:
         return Case("svmlight", {"data.svm": content}, [["read", "data.svm", "{}"]], judge)
@@ -190,7 +192,7 @@ def _npz(rng: Rng) -> Case:
     content = mutate_bytes(buffer.getvalue(), rng)
 
     def judge(folder: Path) -> str | None:
-        return truths.npz_changed(_found(folder), content)
+        return true_labels.npz_changed(_found(folder), content)
 
     if rng.random() < 0.6:
         return Case("npz", {"data.npz": content}, [["read", "data.npz", "{}"]], judge)
@@ -255,7 +257,9 @@ def _costs(rng: Rng) -> Case:
     if rng.random() < 0.5:
 
         def judge(folder: Path) -> str | None:
-            return truths.costs_changed(_found(folder), content.decode("utf-8", errors="replace"))
+            return true_labels.costs_changed(
+                _found(folder), content.decode("utf-8", errors="replace")
+            )
 
         return Case("costs", {"c.csv": content}, [["costs", "c.csv"]], judge)
     what = _program("analyze", "cost:c.csv", "--rows", "pred", "--points", "3", "--json")
@@ -275,7 +279,9 @@ def _tree(rng: Rng) -> Case:
     if rng.random() < 0.5:
 
         def judge(folder: Path) -> str | None:
-            return truths.tree_changed(_found(folder), content.decode("utf-8", errors="replace"))
+            return true_labels.tree_changed(
+                _found(folder), content.decode("utf-8", errors="replace")
+            )
 
         return Case("tree", {"t.csv": content}, [["tree", "t.csv"]], judge)
     spec = "tree:t.csv" + ("" if rng.random() < 0.6 else ":nodes")
@@ -372,7 +378,7 @@ def _metrics(rng: Rng) -> Case:
 LAYOUT = {
     "format": "csv", "n_features": 2, "feature_names": ["x0", "x1"], "target": ["y"],
     "label_names": None, "groups": None, "zero_based": None, "multilabel": False,
-    "truth_kind": "str", "kinds": None,
+    "label_kind": "str", "kinds": None,
 }  # fmt: skip
 INPUTS = [[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]]
 

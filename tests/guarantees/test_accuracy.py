@@ -43,11 +43,11 @@ def test_labels_that_are_never_listed():
     assert "drawn at random" in huge.reason
 
 
-def test_observed_truths_count_where_they_are_given():
+def test_observed_true_labels_count_where_they_are_given():
     true = np.array([0] * 90 + [1] * 10)
     found = default_accuracy(ZeroOne(10), true=true)
     assert found.eps == pytest.approx(0.01)
-    assert "on the 100 truths given" in found.reason
+    assert "on the 100 true labels given" in found.reason
     plan = sample_complexity(ZeroOne(10), features=np.ones((100, 1)), true=true)
     assert (plan.eps, plan.eps_reason) == (found.eps, found.reason)
 

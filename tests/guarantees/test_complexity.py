@@ -55,8 +55,8 @@ def test_target_norm_is_the_largest_variance_of_the_projected_loss(loss, space):
 
 
 @pytest.mark.parametrize(("loss", "space"), LISTED[:9], ids=repr)
-def test_target_norms_of_given_truths(loss, space):
-    true = loss.truths.enumerate()
+def test_target_norms_of_given_true_labels(loss, space):
+    true = loss.true_labels.enumerate()
     found = squared_target_norms(loss, space, true)
     np.testing.assert_allclose(found, dense_norms(loss, space), rtol=1e-9, atol=1e-14)
 
@@ -178,7 +178,7 @@ def test_astronomical_label_sets(loss, scores, constant):
 @pytest.mark.parametrize("entry", LOSSES.values(), ids=list(LOSSES))
 def test_every_small_loss_has_both_columns_and_sharp_is_not_worse(entry):
     for loss in entry.examples:
-        if loss.truths.size is None or not 2 <= loss.n_labels <= 8:
+        if loss.true_labels.size is None or not 2 <= loss.n_labels <= 8:
             continue
         found = sample_complexity(loss, eps=0.5 * max(loss.max_value, 1e-3))
         assert found.sharp.log_iterations <= found.paper.log_iterations + 1e-9
@@ -202,7 +202,7 @@ def test_constants_from_data():
     rng = np.random.default_rng(0)
     loss = Hamming(3)
     X = rng.normal(size=(50, 4))
-    y = loss.truths.sample(50, rng)
+    y = loss.true_labels.sample(50, rng)
     W = rng.normal(size=(4, 6))
     # ‖W‖ in the orthonormal centred basis: the second moment of centred scores, summed over inputs
     F = loss.score_space.matrix()

@@ -109,7 +109,7 @@ def test_refits_are_those_made_by_hand(monkeypatch):
     class Watched(cs.TaskLossClassifier):
         def _fit_model(self, model, examples, metric=None):
             super()._fit_model(model, examples, metric)
-            seen.append((self, np.asarray(examples.inputs), np.asarray(examples.truths)))
+            seen.append((self, np.asarray(examples.inputs), np.asarray(examples.codes)))
 
     found = nested_refits(Watched("ordinal", logistic()), X, y, random_state=3)
     assert len(seen) == 5 * len(found.sizes)
@@ -119,9 +119,9 @@ def test_refits_are_those_made_by_hand(monkeypatch):
         rows = [_rows_of(part, X) for _, part, _ in parts]
         for smaller, larger in pairwise(rows):
             assert smaller < larger  # nested
-        for column, (model, part, truths) in enumerate(parts):
+        for column, (model, part, true_codes) in enumerate(parts):
             assert len(part) == found.sizes[column]
-            assert np.ptp(np.bincount(truths)) <= 2  # classes are spread evenly
+            assert np.ptp(np.bincount(true_codes)) <= 2  # classes are spread evenly
             left = np.setdiff1d(np.arange(150), sorted(_rows_of(parts[-1][1], X)))
             codes = model.predict(X[left])
             total[column] += np.abs(codes - y[left]).sum()

@@ -26,7 +26,7 @@ from consistruct.surrogates import QuadraticSurrogate, make_surrogate
 def problem(loss, n=60, d=6, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
-    true = loss.truths.sample(n, rng)
+    true = loss.true_labels.sample(n, rng)
     return X, true, rng.integers(1, 3, size=n).astype(float)
 
 

@@ -45,7 +45,7 @@ def test_class_names_of_any_type():
         assert model.predict(X).dtype == labels.dtype
 
 
-def test_named_costs_map_truths_and_predictions():
+def test_named_costs_map_true_labels_and_predictions():
     loss = CostMatrix(
         [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0.2, 0.2, 0.2]],
         pred_names=("setosa", "versicolor", "virginica", "ask"),
@@ -156,7 +156,7 @@ def test_the_loss_can_be_changed_after_fitting():
         targets.set_loss(dear)
 
 
-def test_unseen_truths_count_as_wrong():
+def test_unseen_true_labels_count_as_wrong():
     model = linear("ordinal").fit(X[:100], y[:100])
     np.testing.assert_array_equal(model.task_losses(X[:2], [7, 8]), [1.0, 1.0])
     assert model.score(X[100:], y[100:]) == -1.0

@@ -1,4 +1,4 @@
-"""Truths that are sets of candidates, as users write them."""
+"""True labels that are sets of candidates, as users write them."""
 
 import re
 
@@ -67,8 +67,8 @@ def test_losses_by_hand():
 def test_unseen_candidates_are_wrong(reduce, expected):
     loss = f"partial-labels:{reduce}:zero-one"
     model = predictor(loss, random_state=0).fit(X, SETS)
-    truth = [{model.predict(X[:1])[0], "rosa"}]
-    assert model.task_losses(X[:1], truth).tolist() == [expected]
+    y_true = [{model.predict(X[:1])[0], "rosa"}]
+    assert model.task_losses(X[:1], y_true).tolist() == [expected]
     assert model.task_losses(X[:1], [{"rosa"}]).tolist() == [1.0]
     assert TaskLossScorer(loss)(model, X[:1], [{"rosa"}]) == -1.0
 

@@ -30,7 +30,7 @@ LOSSES = [ZeroOne(4), Hamming(3), Block((1, 2, 1)), Mixed((2, 2), 0.3), Tree((-1
 def problem(loss, n=60, d=5, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 3.0  # a mean that the intercept has to take up
-    true = loss.truths.sample(n, rng)
+    true = loss.true_labels.sample(n, rng)
     weight = rng.integers(1, 4, size=n).astype(float)
     return X, true, weight
 

@@ -11,7 +11,7 @@ from consistruct.learning.metrics import example_losses, profit_curve, savings
 
 
 def drawn(seed: int, n: int, k: int):
-    """Truths, predictions, positive costs with a free diagonal, and rounded expectations."""
+    """True labels, predictions, positive costs with a free diagonal, and rounded expectations."""
     rng = np.random.default_rng(seed)
     costs = rng.uniform(0.5, 5.0, size=(n, k, k))
     costs[:, np.arange(k), np.arange(k)] = 0.0

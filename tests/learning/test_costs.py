@@ -88,7 +88,7 @@ def test_other_answers_than_the_classes():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (frame().rename_axis(None), "does not say whether its rows are predictions or truths"),
+        (frame().rename_axis(None), "does not say whether its rows are predictions or true labels"),
         ({"a": {"b": 1, "c": 1}, "b": {"a": 1}}, "the costs of 'b' lack 'c'"),
         ({"a": 1.0}, "must contain a dict for each prediction"),
         ({}, "must contain a dict for each prediction"),
@@ -187,7 +187,7 @@ def test_costs_and_other_settings():
         classifier().fit(X, Y).score(X, costs=COSTS)
 
 
-# --- what each decision costs for each truth, example by example ---------------------------------
+# --- what each decision costs for each true label, example by example ---
 
 
 def business(n=400, seed=0):
@@ -195,30 +195,32 @@ def business(n=400, seed=0):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, 3))
     distribution = 1.0 / (1.0 + np.exp(-2.0 * features[:, 0]))
-    truth = (rng.random(n) < distribution).astype(int)
+    y_true = (rng.random(n) < distribution).astype(int)
     stake = rng.lognormal(1.0, 1.0, size=n)
-    costs = np.zeros((n, 2, 2))  # prediction, truth
+    costs = np.zeros((n, 2, 2))  # prediction, true label
     costs[:, 0, 1] = stake
     costs[:, 1, 0] = 1.0
-    return features, truth, costs, distribution
+    return features, y_true, costs, distribution
 
 
 def test_costs_of_decisions_are_known_at_prediction_time():
-    features, truth, costs, _ = business()
+    features, y_true, costs, _ = business()
     model = classifier(random_state=0, features="linear", rows="pred")
-    model.fit(features, truth, costs=costs)
-    new, new_truth, new_costs, new_distribution = business(seed=1)
+    model.fit(features, y_true, costs=costs)
+    new, new_true_label, new_costs, new_distribution = business(seed=1)
     prices = np.einsum("nkm,nm->nk", new_costs, model.predict_proba(new))
     pred = model.predict(new, costs=new_costs)
     np.testing.assert_array_equal(pred, prices.argmin(axis=1))
     rows = np.arange(len(new))
-    paid = new_costs[rows, pred, new_truth]
-    assert model.score(new, new_truth, costs=new_costs) == pytest.approx(-paid.mean())
+    paid = new_costs[rows, pred, new_true_label]
+    assert model.score(new, new_true_label, costs=new_costs) == pytest.approx(-paid.mean())
     ideal = np.einsum(
         "nkm,nm->nk", new_costs, np.column_stack([1 - new_distribution, new_distribution])
     )
-    best = new_costs[rows, ideal.argmin(axis=1), new_truth].mean()
-    same_for_all = new_costs[rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_truth]
+    best = new_costs[rows, ideal.argmin(axis=1), new_true_label].mean()
+    same_for_all = new_costs[
+        rows, (model.predict_proba(new)[:, 1] > 0.5).astype(int), new_true_label
+    ]
     assert paid.mean() < 0.7 * same_for_all.mean()
     assert paid.mean() < 1.15 * best
     with pytest.raises(ValueError, match="pass those of the new examples to predict"):
@@ -228,28 +230,28 @@ def test_costs_of_decisions_are_known_at_prediction_time():
 
 
 def test_costs_of_new_examples_are_needed_to_judge_too():
-    features, truth, costs, _ = business()
-    model = cs.TaskLossClassifier(model="ridge", rows="pred").fit(features, truth, costs=costs)
+    features, y_true, costs, _ = business()
+    model = cs.TaskLossClassifier(model="ridge", rows="pred").fit(features, y_true, costs=costs)
     for judge in (model.score, model.task_losses):
         with pytest.raises(ValueError, match="pass those of the new examples to score"):
-            judge(features, truth)
+            judge(features, y_true)
     same = [[0, 5], [1, 0]]
     other = model.set_loss(same, rows="pred")  # the same for all: they are needed no more
-    assert other.score(features, truth) == pytest.approx(
-        -np.array(same)[other.predict(features), truth].mean()
+    assert other.score(features, y_true) == pytest.approx(
+        -np.array(same)[other.predict(features), y_true].mean()
     )
 
 
 def test_costs_of_decisions_are_routed():
-    features, truth, costs, _ = business()
+    features, y_true, costs, _ = business()
     with config_context(enable_metadata_routing=True):
         estimator = classifier(features="linear", rows="pred")
         estimator.set_fit_request(costs=True).set_score_request(costs=True)
-        scores = cross_val_score(estimator, features, truth, cv=3, params={"costs": costs})
+        scores = cross_val_score(estimator, features, y_true, cv=3, params={"costs": costs})
         pipeline = make_pipeline(StandardScaler(), estimator.set_predict_request(costs=True))
-        pipeline.fit(features, truth, costs=costs)
+        pipeline.fit(features, y_true, costs=costs)
         assert pipeline.predict(features, costs=costs).shape == (400,)
-    assert (scores > -costs[np.arange(400), 1, truth].mean()).all()  # better than always alarming
+    assert (scores > -costs[np.arange(400), 1, y_true].mean()).all()  # better than always alarming
 
 
 # --- tables of costs as people hold them ---
@@ -282,8 +284,8 @@ def test_rows_say_what_a_plain_matrix_does_not():
     np.testing.assert_array_equal(fitted_costs(UNEVEN.T.tolist(), rows="true").M, UNEVEN)
     even = np.array([[0.0, 2.0], [2.0, 0.0]])
     np.testing.assert_array_equal(fitted_costs(even).M, even)
-    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'truth'"):
-        fitted_costs(UNEVEN, rows="truth")
+    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'true label'"):
+        fitted_costs(UNEVEN, rows="y_true")
     with pytest.raises(ValueError, match="but loss is 'zero_one'; omit rows"):
         fitted_costs("zero_one", rows="true")
 
@@ -296,9 +298,9 @@ def test_rows_that_contradict_the_table():
 
 def test_dicts_may_leave_out_right_decisions():
     by_prediction = {"ill": {"well": 1}, "well": {"ill": 9}}
-    by_truth = {"ill": {"well": 9}, "well": {"ill": 1}}
+    by_true_label = {"ill": {"well": 9}, "well": {"ill": 1}}
     np.testing.assert_array_equal(fitted_costs(by_prediction, rows="pred").M, UNEVEN)
-    np.testing.assert_array_equal(fitted_costs(by_truth, rows="true").M, UNEVEN)
+    np.testing.assert_array_equal(fitted_costs(by_true_label, rows="true").M, UNEVEN)
 
 
 def test_rows_are_settled_in_files_and_by_set_loss(tmp_path):

@@ -179,8 +179,8 @@ def test_tsv_and_format_override(tmp_path):
 def test_csv_keeps_every_bit_of_a_float(tmp_path_factory, rows):
     values = np.array(rows)
     path = tmp_path_factory.mktemp("csv") / "d.csv"
-    truths = np.zeros(len(values), dtype=int)
-    write(path, csv_text(["a", "b", "y"], values, truths))
+    y_true = np.zeros(len(values), dtype=int)
+    write(path, csv_text(["a", "b", "y"], values, y_true))
     assert read_data(path, target="y").X.tobytes() == values.tobytes()
 
 
@@ -211,13 +211,15 @@ def test_headerless_csv_by_position(tmp_path):
         read_data(write(tmp_path / "one.csv", "5\n"), like=data.layout, with_target=False)
 
 
-def test_truths_keep_the_kind_of_the_training_file(tmp_path):
+def test_true_labels_keep_the_kind_of_the_training_file(tmp_path):
     train = write(tmp_path / "train.csv", "a,y\n1,1\n2,b\n")
     layout = read_data(train, target="y").layout
     only_numbers = write(tmp_path / "test.csv", "a,y\n1,1\n")
     assert listed(read_data(only_numbers, like=layout).y) == ["1"]
     numeric = read_data(only_numbers, target="y").layout
-    with pytest.raises(DataFileError, match=r"train\.csv, line 3: .*numbers as truths, got 'b'"):
+    with pytest.raises(
+        DataFileError, match=r"train\.csv, line 3: .*numbers as true labels, got 'b'"
+    ):
         read_data(train, like=numeric)
 
 
@@ -322,7 +324,7 @@ BAD_TEXT = [
     ),
     ("d.csv", "a,a\n1,0\n", {"target": "a"}, "two columns are called 'a'"),
     ("d.csv", "a,b\n1,0\n", {"target": "y"}, "no column 'y' for --target; columns are 'a', 'b'"),
-    ("d.csv", "a,b\n1,0\n", {}, "choose the column with the truth: --target NAME"),
+    ("d.csv", "a,b\n1,0\n", {}, "choose the column with the true label: --target NAME"),
     ("d.csv", "1,0\n", {"target": "y"}, "no header, so --target must be a column number 0..1"),
     ("d.csv", "y\n1\n", {"target": "y"}, "no feature column is left"),
     ("d.csv", 'a,y\n"1,0\n', {"target": "y"}, "line 2: not a CSV table"),
@@ -350,7 +352,7 @@ BAD_TEXT = [
     ("d.arff", HEAD + "{x}\n", {"target": "l"}, "line 6: expected 'index value'"),
     ("d.arff", HEAD + "0,1,1\n{1 1}\n", {"target": "l"}, "line 7: sparse .* and dense rows"),
     ("d.arff", HEAD + "0,1,1\n", {"labels": 3}, "number of labels must be in 1..2, got 3"),
-    ("d.arff", HEAD + "0,1,1\n", {}, "choose the column with the truth"),
+    ("d.arff", HEAD + "0,1,1\n", {}, "choose the column with the true label"),
     ("d.xyz", "", {}, "the suffix '.xyz' is not known"),
     ("d.npz", "no archive", {}, "not an npz archive"),
     ("d.parquet", "no table", {"target": "y"}, "not a Parquet file"),
@@ -383,7 +385,7 @@ def test_binary_and_absent_files(tmp_path):
 @pytest.mark.parametrize(
     ("members", "options", "fault"),
     [
-        ({"X": np.eye(2)}, {}, "there is no member y or Y; choose the truth with --target"),
+        ({"X": np.eye(2)}, {}, "there is no member y or Y; choose the true label with --target"),
         ({"y": [0]}, {}, "there is no member 'X'; members are y"),
         ({"X": np.eye(2), "y": [0]}, {}, "y must have 2 rows like X"),
         ({"X": np.array(["a"]), "y": [0]}, {}, "X must be a matrix of numbers"),
@@ -426,18 +428,18 @@ def test_parquet_names_the_extra_it_needs(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("column", "truth", "fault"),
+    ("column", "y_true", "fault"),
     [
         ([[1], [2]], [0, 1], "column 'a' has type list"),
         ([1.0, float("inf")], [0, 1], "column 'a' contains infinite numbers"),
         ([1.0, 2.0], [0, None], "the target 'y' is missing in 1 row .row 2."),
     ],
 )
-def test_bad_parquet_columns(tmp_path, column, truth, fault):
+def test_bad_parquet_columns(tmp_path, column, y_true, fault):
     import pyarrow
     import pyarrow.parquet
 
-    table = pyarrow.table({"a": column, "y": truth})
+    table = pyarrow.table({"a": column, "y": y_true})
     pyarrow.parquet.write_table(table, tmp_path / "d.parquet")
     with pytest.raises(DataFileError, match=fault):
         read_data(tmp_path / "d.parquet", target="y")

@@ -66,9 +66,9 @@ def test_sets_of_unseen_sizes_are_scored():
 
 def test_targets_stay_sparse():
     T = 400
-    truths = np.zeros((50, T), dtype=int)
-    truths[np.arange(50), np.arange(50) % T] = 1
-    target: Any = FBeta(T, sizes=(1, 2, 3)).target(truths)
+    y_true = np.zeros((50, T), dtype=int)
+    y_true[np.arange(50), np.arange(50) % T] = 1
+    target: Any = FBeta(T, sizes=(1, 2, 3)).target(y_true)
     assert bool(sp.issparse(target))  # a plain bool: the type stays as it is
     assert target.nnz == 50
 

@@ -18,7 +18,7 @@ from tests.learning.estimators import ClosedScores
 def problem(loss, n=50, d=5, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) + 3.0
-    return X, loss.truths.sample(n, rng), rng.integers(1, 4, size=n).astype(float)
+    return X, loss.true_labels.sample(n, rng), rng.integers(1, 4, size=n).astype(float)
 
 
 def centred(X, y, weight, fit_intercept):

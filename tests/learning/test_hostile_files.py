@@ -30,7 +30,7 @@ def npz(folder, **members):
     return folder / "d.npz"
 
 
-def truths(path, **options):
+def y_true(path, **options):
     found = read_data(path, **options).y
     assert found is not None
     return found
@@ -104,12 +104,12 @@ def test_whole_numbers_may_be_floats(tmp_path):
     assert found.indices.dtype == np.int32
 
 
-def test_truths_beyond_int64(tmp_path):
+def test_true_labels_beyond_int64(tmp_path):
     y = np.array([0, 1, 0, 1, 2, 2**64 - 1], dtype=np.uint64)
     refused(npz(tmp_path, X=X, y=y), "y contains 18446744073709551615")
 
 
-def test_truths_of_parquet_beyond_int64(tmp_path):
+def test_true_labels_of_parquet_beyond_int64(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs the extra 'io'")
     parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs the extra 'io'")
     path = tmp_path / "d.parquet"
@@ -118,7 +118,7 @@ def test_truths_of_parquet_beyond_int64(tmp_path):
     refused(path, "column 'y' contains 9223372036854775808", target="y")
     small = pyarrow.table({"a": [0.0, 1.0], "y": np.array([5, 1], dtype=np.uint64)})
     parquet.write_table(small, path)
-    assert truths(path, target="y").tolist() == [5, 1]
+    assert y_true(path, target="y").tolist() == [5, 1]
 
 
 @pytest.mark.parametrize("count", [17, 8, 0, -1, 3.5, np.inf, np.nan, 2**62])
@@ -163,7 +163,7 @@ def test_names_may_hold_any_letters(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("größe,y_1\n1.5,class_á\n2,١\n", encoding="utf-8")
     found = read_data(path, target="y_1")
-    assert truths(path, target="y_1").tolist() == ["class_á", "١"]
+    assert y_true(path, target="y_1").tolist() == ["class_á", "١"]
     assert found.X.ravel().tolist() == [1.5, 2.0]
 
 
@@ -278,7 +278,7 @@ def test_many_labels_are_found_in_linear_time(tmp_path):
     names = [f"c{number}" for number in range(20_000)]
     path.write_text("\n".join([",".join(names), ",".join(["1"] * 20_000)]), encoding="utf-8")
     start = time.process_time()
-    assert truths(path, target=names[1:]).shape == (1, 19_999)
+    assert y_true(path, target=names[1:]).shape == (1, 19_999)
     assert time.process_time() - start < 5
 
 

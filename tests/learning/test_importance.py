@@ -90,15 +90,15 @@ def test_bad_input(model, given, message):
 def test_costs_of_each_example_are_what_counts():
     """All the money is in rows whose answer column 2 knows: column 0 costs nothing."""
     matters = RNG.random(400) < 0.5
-    truth = np.where(matters, X[:, 2] > 0, X[:, 0] > 0).astype(int)
+    y_true = np.where(matters, X[:, 2] > 0, X[:, 0] > 0).astype(int)
     costs = np.zeros((400, 2, 2))
     costs[:, 0, 1] = costs[:, 1, 0] = np.where(matters, 7.0, 0.0)
     model = cs.TaskLossClassifier(model=Probabilities(LogisticRegression()))
-    model.fit(X, truth, costs=costs)
-    found = permutation_importance(model, X, truth, costs=costs, random_state=0)
-    assert found.baseline == pytest.approx(-model.score(X, truth, costs=costs))
+    model.fit(X, y_true, costs=costs)
+    found = permutation_importance(model, X, y_true, costs=costs, random_state=0)
+    assert found.baseline == pytest.approx(-model.score(X, y_true, costs=costs))
     pred = model.predict(X, costs=costs)
-    assert found.baseline == pytest.approx(costs[np.arange(400), pred, truth].mean())
+    assert found.baseline == pytest.approx(costs[np.arange(400), pred, y_true].mean())
     assert found.ranked()[0][0] == 2
     with pytest.raises(ValueError, match="fitted with costs per example"):
-        permutation_importance(model, X, truth, random_state=0)
+        permutation_importance(model, X, y_true, random_state=0)

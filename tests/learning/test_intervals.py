@@ -1,4 +1,4 @@
-"""Intervals hold the truth as often as they say, for few rows and rare errors too."""
+"""Intervals hold the true label as often as they say, for few rows and rare errors too."""
 
 from __future__ import annotations
 

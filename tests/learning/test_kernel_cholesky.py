@@ -27,7 +27,7 @@ LOSSES = [ZeroOne(3), Hamming(2), CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], 
 def problem(loss, n=40, d=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 3.0
-    return X, loss.truths.sample(n, rng), rng.integers(1, 4, size=n).astype(float)
+    return X, loss.true_labels.sample(n, rng), rng.integers(1, 4, size=n).astype(float)
 
 
 def ridge(X, loss, true, weight, *, fit_intercept=True, largest=np.inf):

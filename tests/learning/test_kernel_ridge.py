@@ -15,7 +15,7 @@ BANDWIDTH = 0.7
 
 def data(loss, n=40):
     rng = np.random.default_rng(0)
-    return rng.normal(size=(n, 2)), loss.truths.sample(n, rng), rng.normal(size=(200, 2))
+    return rng.normal(size=(n, 2)), loss.true_labels.sample(n, rng), rng.normal(size=(200, 2))
 
 
 def ours(loss, regularizer, alpha):

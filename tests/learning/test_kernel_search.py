@@ -52,7 +52,7 @@ def test_ties_in_the_first_trial_go_by_the_surrogate_risk():
 
 
 @pytest.mark.parametrize("standardize", [np.True_, np.False_, 1, 0])
-def test_scaling_given_as_any_truth_value(standardize):
+def test_scaling_given_as_any_boolean(standardize):
     _, scaling = searched(Recorder(lambda kernel: 0.0), standardize=standardize)
     assert (scaling.scale is not None) == bool(standardize)
 

@@ -83,7 +83,7 @@ def test_orders_with_an_open_end(missing):
         y = cut(ORDERS, missing)
     model = predictor("kendall", random_state=0).fit(X, y)
     assert model.loss_ == Kendall(K, ties="exclude")
-    # the same truths, written as ranks with ties
+    # the same true labels, written as ranks with ties
     ranks = np.argsort(ORDERS, axis=1)
     ranks[::2] = np.minimum(ranks[::2], 2)
     by_ranks = predictor(Kendall(K, ties="exclude"), random_state=0).fit(X, ranks)

@@ -28,7 +28,7 @@ def test_metrics_agree_with_scikit_learn():
     )
 
 
-def test_truth_comes_first():
+def test_true_label_comes_first():
     loss = CostMatrix([[0, 5], [1, 0]], rows="pred")  # predicting 0 for a true 1 costs 5
     assert task_loss([1], [0], loss=loss) == 5.0
     assert task_loss([0], [1], loss=loss) == 1.0
@@ -38,16 +38,16 @@ def test_truth_comes_first():
 def test_there_is_a_scorer_for_every_loss(name):
     for loss in LOSSES[name].examples:
         rng = np.random.default_rng(1)
-        truths = loss.truths.sample(12, rng)
+        y_true = loss.true_labels.sample(12, rng)
         features = rng.normal(size=(12, 2))
-        model = predictor(loss, features="linear", alpha=0.1).fit(features, truths)
+        model = predictor(loss, features="linear", alpha=0.1).fit(features, y_true)
         pred = model._codes(model._read(features))
-        direct = loss(pred, truths)
-        assert TaskLossScorer(loss)(model, features, truths) == pytest.approx(-direct.mean())
+        direct = loss(pred, y_true)
+        assert TaskLossScorer(loss)(model, features, y_true) == pytest.approx(-direct.mean())
         # and through the decomposition, which is independent of the direct formula
         embedded = loss.score_space.embed(pred)
-        values = (embedded * dense_target(loss.target(truths))).sum(axis=1) + loss.offset(truths)
-        assert -values.mean() == pytest.approx(model.score(features, truths))
+        values = (embedded * dense_target(loss.target(y_true))).sum(axis=1) + loss.offset(y_true)
+        assert -values.mean() == pytest.approx(model.score(features, y_true))
 
 
 def test_scorers_take_other_estimators():
@@ -60,7 +60,7 @@ def test_scorers_take_other_estimators():
     )
 
 
-def test_scorers_count_unseen_truths_as_wrong():
+def test_scorers_count_unseen_true_labels_as_wrong():
     model = classifier(features="linear").fit(X[:100], y[:100])
     assert TaskLossScorer("zero_one")(model, X[100:], y[100:]) == -1.0
 

@@ -38,7 +38,7 @@ def literal(X, loss, true, order, step, radius):
 def test_iterates_are_the_papers(loss, radius, kernel):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3))
-    true = loss.truths.sample(80, rng)
+    true = loss.true_labels.sample(80, rng)
     # the polynomial kernel of degree one is the inner product
     features = KernelFeatures(Kernel("poly", 1.0, 1, 0.0), X) if kernel else LinearFeatures(3)
     score_map = ScoreMap(features, fit_intercept=False)

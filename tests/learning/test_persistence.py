@@ -62,15 +62,15 @@ def round_trip(model: Any, tmp_path: Any, inputs: Any = X_NEW) -> Any:
 
 @pytest.mark.parametrize("loss", EXAMPLES)
 def test_every_registered_loss(loss, tmp_path):
-    truths = loss.truths.sample(len(X), np.random.default_rng(1))
-    model = StructuredPredictor(loss, Ridge("linear"), random_state=0).fit(X, truths)
+    y_true = loss.true_labels.sample(len(X), np.random.default_rng(1))
+    model = StructuredPredictor(loss, Ridge("linear"), random_state=0).fit(X, y_true)
     again = round_trip(model, tmp_path)
     assert again.loss == loss
     assert again.loss_ == model.loss_  # F_β has the set sizes that were found
-    assert again.score(X, truths) == model.score(X, truths)
-    if isinstance(loss.truths, Classes) and len(np.unique(truths)) > 1:
+    assert again.score(X, y_true) == model.score(X, y_true)
+    if isinstance(loss.true_labels, Classes) and len(np.unique(y_true)) > 1:
         round_trip(
-            TaskLossClassifier(loss, Ridge("linear"), random_state=0).fit(X, truths), tmp_path
+            TaskLossClassifier(loss, Ridge("linear"), random_state=0).fit(X, y_true), tmp_path
         )
 
 
@@ -79,8 +79,8 @@ def test_combined_losses(tmp_path):
     # neither term's scores express the other: the span is found numerically
     odd = 1.0 * losses.Ordinal(4, 2.0) + 0.5 * losses.Block((2, 2))
     for loss in (together, odd):
-        truths = loss.truths.sample(len(X), np.random.default_rng(1))
-        round_trip(StructuredPredictor(loss, Ridge("linear")).fit(X, truths), tmp_path)
+        y_true = loss.true_labels.sample(len(X), np.random.default_rng(1))
+        round_trip(StructuredPredictor(loss, Ridge("linear")).fit(X, y_true), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_another_file_is_read_alike(tmp_path, kind):
     layout = read_data(written(tmp_path, kind), target="y", **EXTRA).layout
     layout = Layout.from_dict(layout.as_dict())  # as a model file keeps it
     later = TABLE.iloc[:2].assign(city=["Berlin", "Rome"], age=[1.0, 2.0])
-    if kind == "csv":  # another order, no truth, a column more
+    if kind == "csv":  # another order, no true label, a column more
         later = later[["zip", "member", "since", "city", "age"]].assign(more=1)
     data = read_data(written(tmp_path, kind, later), like=layout, with_target=False)
     assert data.X[:, 1].tolist() == ["Berlin", "Rome"]

@@ -134,8 +134,8 @@ def test_any_model_is_recalibrated_with_folds():
     assert isinstance(folded.recalibration_, Temperature)
     assert folded.recalibration_.power < 1.0
     new = rng.normal(size=(400, 3))
-    truth = (new[:, 0] + rng.normal(size=400) > 0).astype(int)
-    occurred = -folded.score(new, truth)
+    y_true = (new[:, 0] + rng.normal(size=400) > 0).astype(int)
+    occurred = -folded.score(new, y_true)
     assert abs(folded.predict_expected_loss(new).mean() - occurred) < 0.08
     assert abs(plain.predict_expected_loss(new).mean() - occurred) > 0.2
 
@@ -268,12 +268,12 @@ def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greates
     """The dear mistake occurs in no row, and nothing says what the contrast does to it."""
     costs = 1.0 - np.eye(3)
     costs[0, 2] = greatest
-    truths = np.repeat([0, 1], [150, 40])
-    distribution = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[truths]
+    y_true = np.repeat([0, 1], [150, 40])
+    distribution = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0]])[y_true]
     found, compared = recalibrate(
         ClassProbabilities(losses.CostMatrix(costs, rows="pred")),
         distribution,
-        truths,
+        y_true,
         np.ones(190),
         np.array([150.0, 40.0, 0.0]) / 190,
     )

@@ -211,8 +211,8 @@ def test_every_model_of_the_registry_is_tried():
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_model_comes_back(name, tmp_path):
-    estimator, (inputs, truths) = ESTIMATORS[name]
-    model = estimator.set_params(random_state=0).fit(inputs, truths)
+    estimator, (inputs, y_true) = ESTIMATORS[name]
+    model = estimator.set_params(random_state=0).fit(inputs, y_true)
     again = round_trip(model, tmp_path, inputs)
     assert again.get_params().keys() == model.get_params().keys()
     one, other = again.expected_target(inputs), model.expected_target(inputs)

@@ -1,6 +1,6 @@
 """A thousand hard random problems against a rational solver (CONSISTRUCT_NIGHTLY=1: ten thousand).
 
-No interval may exclude the truth, no certificate may fail, nothing may be loose.
+No interval may exclude the true value, no certificate may fail, nothing may be loose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BLOCKS = 40
 
 
 def assert_certified(seed):
-    """Compare with the truth; False where no ε can be lost and there is nothing to compare."""
+    """Compare with the true label; False where no ε can be lost and there is nothing to compare."""
     L, F, mu, share = problem(seed)
     loss = CostMatrix(L, rows="pred")
     if F is None and mu is not None:
@@ -39,15 +39,15 @@ def assert_certified(seed):
     # the claim is about the columns that the certificate names, where floats have too much rank
     kept = certificate.scores
     losses, embedding, measure = exact_inputs(L, kept, mu)
-    truth = calibration_value(losses, embedding, measure, Fraction(eps))
-    assert truth is not None, f"seed {seed}: H is infinite"
-    assert Fraction(point.lower) <= truth <= Fraction(point.upper), f"seed {seed}"
-    assert Fraction(certificate.lower) <= truth <= Fraction(certificate.upper), f"seed {seed}"
+    true_label = calibration_value(losses, embedding, measure, Fraction(eps))
+    assert true_label is not None, f"seed {seed}: H is infinite"
+    assert Fraction(point.lower) <= true_label <= Fraction(point.upper), f"seed {seed}"
+    assert Fraction(certificate.lower) <= true_label <= Fraction(certificate.upper), f"seed {seed}"
     assert point.status in ("certified", "exact"), f"seed {seed}: {point.status}"
     return True
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
-def test_intervals_contain_the_truth(block, record_property):
+def test_intervals_contain_the_true_value(block, record_property):
     compared = sum(assert_certified(seed) for seed in range(block, COUNT, BLOCKS))
     record_property("cases", compared)  # tools/nightly.py reads it

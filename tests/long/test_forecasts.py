@@ -21,8 +21,8 @@ def test_intervals_hold_the_loss_of_curves_that_follow_the_power_law():
     for _ in range(CURVES):
         share, rate, level = rng.uniform(), rng.uniform(0.1, 1.5), rng.uniform(0.1, 0.5)
         covariance = (0.03 * level) ** 2 * (0.7 + 0.3 * np.eye(5))
-        truth = level * (1 - share + share * (sizes / 200.0) ** -rate)
-        means = rng.multivariate_normal(truth, covariance)
+        true_label = level * (1 - share + share * (sizes / 200.0) ** -rate)
+        means = rng.multivariate_normal(true_label, covariance)
         power_law = PowerLaw(CurveData(sizes, means, covariance), drift=0.0)
         low, high = power_law.quantiles(1000.0, (0.05, 0.95))
         inside.append(low <= level * (1 - share + share * 5.0**-rate) <= high)

@@ -15,7 +15,7 @@ N_INPUTS = 5
 def distribution(loss, seed):
     """Five inputs, one-hot features (so every score function is possible), random q(y | x)."""
     rng = np.random.default_rng(seed)
-    every = loss.truths.enumerate()
+    every = loss.true_labels.enumerate()
     return every, rng.dirichlet(np.full(len(every), 0.3), size=N_INPUTS)
 
 

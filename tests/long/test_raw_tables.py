@@ -20,7 +20,7 @@ def sklearn_table(load, every=1):
 
 
 def patients():
-    """Numbers, words and dates, the truth a grade."""
+    """Numbers, words and dates, the true label a grade."""
     data = load_diabetes(as_frame=True, scaled=False).frame
     grade = np.array(["low", "middle", "high"])[np.digitize(data["target"], [90, 180])]
     sex = np.where(data["sex"] == 1, "female", "male")
@@ -37,7 +37,7 @@ def gaps():
 
 
 def many_categories():
-    """A column of up to 10,000 categories, another that tells the truth."""
+    """A column of up to 10,000 categories, another that tells the true label."""
     n = 12_000
     shop = RNG.integers(10_000, size=n)
     colour = RNG.choice(["red", "green", "blue"], n)

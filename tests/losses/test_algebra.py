@@ -82,7 +82,7 @@ def test_cost_vectors_add():
             ValueError,
             "only over the same predictions, got ZeroOne",
         ),
-        (lambda: ZeroOne(2) + CostVectors(2), ValueError, "only over the same truths"),
+        (lambda: ZeroOne(2) + CostVectors(2), ValueError, "only over the same true labels"),
         (lambda: ZeroOne(4) + Hamming(2), ValueError, "only over the same predictions"),
         (
             lambda: (
@@ -90,7 +90,7 @@ def test_cost_vectors_add():
                 + CostMatrix([[0, 1]], true_names=("b", "a"), rows="pred")
             ),
             ValueError,
-            "only over the same truths",
+            "only over the same true labels",
         ),
         (lambda: -1 * ZeroOne(3), ValueError, "weight of a loss must be a finite number in"),
         (lambda: float("nan") * ZeroOne(3), ValueError, "weight of a loss must be a finite number"),

@@ -25,7 +25,7 @@ class Mistakes(Loss):
         return Separable(self.n_parts, self.n_states)
 
     @cached_property
-    def truths(self):
+    def true_labels(self):
         return Product(self.n_parts, self.n_states)
 
     max_value = 1.0
@@ -53,7 +53,7 @@ class OrAsk(MatrixLoss):
         return Classes(3)
 
     @property
-    def truths(self):
+    def true_labels(self):
         return Classes(2)
 
     @property

@@ -35,10 +35,10 @@ def first_of_three(costs):
 @pytest.mark.parametrize("loss", EXAMPLES, ids=repr)
 def test_regret_is_cost_less_the_least_one(loss):
     check_member(loss)
-    check_label_set(loss.truths)
+    check_label_set(loss.true_labels)
     rng = np.random.default_rng(0)
     feasible = loss.solver.listed()
-    true = loss.truths.sample(12, rng)
+    true = loss.true_labels.sample(12, rng)
     pred = feasible[rng.integers(len(feasible), size=12)]
     every = true @ feasible.T
     taken = (pred * true).sum(axis=1)

@@ -37,7 +37,7 @@ def test_hamming_1000_runs_every_product():
     assert (space.width, space.rank) == (2000, 1001)
     assert space.effective_classes() == 2000
     rng = np.random.default_rng(0)
-    true = loss.truths.sample(20, rng)
+    true = loss.true_labels.sample(20, rng)
     start = time.perf_counter()
     target, embedded = dense_target(loss.target(true)), space.embed(true)
     gram = space.gram()
@@ -46,7 +46,7 @@ def test_hamming_1000_runs_every_product():
     spectrum, counts = gram.eigenvalues()
     seconds = time.perf_counter() - start
     assert all(np.isfinite(product).all() for product in products)
-    assert np.array_equal(decoded, true)  # the Bayes decision under a certain truth
+    assert np.array_equal(decoded, true)  # the Bayes decision under a certain true label
     assert sum(counts) == 1001
     assert spectrum == pytest.approx([500, 0.5])  # T/s for the constant, 1/s for the contrasts
     assert (loss(decoded, true) == 0).all()
@@ -57,11 +57,15 @@ BAD_MATRICES = [
     ([[0, -1], [1, 0]], ValueError, r"got a negative cost at row 0, column 1; add a constant"),
     ([[0, np.nan], [1, 0]], ValueError, r"got NaN at row 0, column 1; fill or drop"),
     ([[0, 1], [np.inf, 0]], ValueError, r"got an infinite cost at row 1, column 0; forbid"),
-    ([], ValueError, r"must be two-dimensional \(predictions x truths\), got shape \(0,\)"),
+    ([], ValueError, r"must be two-dimensional \(predictions x true labels\), got shape \(0,\)"),
     ([[]], ValueError, r"at least one row and one column, got shape \(1, 0\)"),
     (np.zeros((0, 3)), ValueError, r"at least one row and one column, got shape \(0, 3\)"),
     ([[0, 1], [1]], ValueError, "must be a rectangular matrix; its rows have different lengths"),
-    ([0, 1, 2], ValueError, r"must be two-dimensional \(predictions x truths\), got shape \(3,\)"),
+    (
+        [0, 1, 2],
+        ValueError,
+        r"must be two-dimensional \(predictions x true labels\), got shape \(3,\)",
+    ),
     (np.zeros((2, 2, 2)), ValueError, r"must be two-dimensional .* got shape \(2, 2, 2\)"),
     (3.0, ValueError, r"must be two-dimensional .* got shape \(\)"),
     ([["a", "b"], ["c", "d"]], TypeError, r"must contain real numbers, got dtype <U1; convert"),
@@ -185,7 +189,11 @@ def test_hamming_family_on_packed_sequences():
     [
         (lambda: Hamming(None)([[0]], [[0]]), FamilyError, "pack sequences with Ragged"),
         (lambda: Hamming(None).target([[0]]), FamilyError, "targets of a plain array"),
-        (lambda: Hamming(None).worst_truth(np.zeros((1, 2))), FamilyError, "optimise over truths"),
+        (
+            lambda: Hamming(None).worst_true_label(np.zeros((1, 2))),
+            FamilyError,
+            "optimise over true labels",
+        ),
         (lambda: Hamming(None)(Ragged.pack([[0]]), [[0]]), TypeError, "must both be packed"),
         (
             lambda: Hamming(None)(Ragged.pack([[0]]), Ragged.pack([[0, 1]])),
@@ -229,16 +237,18 @@ def test_own_span_contains_the_constant_even_if_the_loss_does_not():
     assert CostMatrix(L, rows="pred").score_space.rank == 2
 
 
-def test_truth_as_prediction():
-    assert ZeroOne(3).truth_as_prediction([2]).tolist() == [2]
-    assert Abstain(3, 0.3).truth_as_prediction([2]).tolist() == [2]
+def test_true_label_as_prediction():
+    assert ZeroOne(3).true_label_as_prediction([2]).tolist() == [2]
+    assert Abstain(3, 0.3).true_label_as_prediction([2]).tolist() == [2]
     named = CostMatrix([[0, 1], [1, 0], [1, 1]], ("b", "a", "none"), ("a", "b"), rows="pred")
-    assert named.truth_as_prediction([0, 1]).tolist() == [1, 0]
-    with pytest.raises(CapabilityError, match="truth 'z' is not a prediction"):
-        CostMatrix([[0, 1]], ("a",), ("a", "z"), rows="pred").truth_as_prediction([0])
+    assert named.true_label_as_prediction([0, 1]).tolist() == [1, 0]
+    with pytest.raises(CapabilityError, match="true label 'z' is not a prediction"):
+        CostMatrix([[0, 1]], ("a",), ("a", "z"), rows="pred").true_label_as_prediction([0])
     for loss in (CostMatrix([[0, 1]], rows="pred"), CostVectors(2)):
-        with pytest.raises(CapabilityError, match="needs the capability 'truth_as_prediction'"):
-            loss.truth_as_prediction([0])
+        with pytest.raises(
+            CapabilityError, match="needs the capability 'true_label_as_prediction'"
+        ):
+            loss.true_label_as_prediction([0])
 
 
 FOREST = (-1, -1, 0, 0, 1, 2, 2)  # roots 0 and 1; leaves 3, 4, 5, 6
@@ -254,7 +264,7 @@ def test_tree_distances_by_hand():
     assert level([2, 0, 0], [3, 2, 1]).tolist() == [1, 3, 7]
     nodes = Tree(FOREST, predict="nodes")
     assert nodes([2, 0, 5], [2, 2, 2]).tolist() == [1, 2, 0]  # stopping early at node 2, 0
-    assert nodes.truth_as_prediction([0, 3]).tolist() == [3, 6]
+    assert nodes.true_label_as_prediction([0, 3]).tolist() == [3, 6]
 
 
 def test_single_root_weight_never_counts():

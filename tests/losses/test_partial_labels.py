@@ -1,4 +1,4 @@
-"""Candidate sets as truths."""
+"""Candidate sets as true labels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ M = np.random.default_rng(0).random((4, 5))
 )
 def test_values_by_hand(reduce, by_hand):
     loss = PartialLabels(CostMatrix(M, rows="pred"), reduce)
-    masks = loss.truths.enumerate()
+    masks = loss.true_labels.enumerate()
     expected = [[by_hand(M[row, mask.astype(bool)]) for mask in masks] for row in range(4)]
     assert loss.matrix() == pytest.approx(np.array(expected), abs=1e-12)
 
@@ -34,7 +34,7 @@ def test_values_by_hand(reduce, by_hand):
 @pytest.mark.parametrize("reduce", ["infimum", "average", "supremum"])
 def test_lists_of_candidates_say_the_same_as_masks(reduce):
     loss = PartialLabels(Ordinal(5), reduce)
-    masks = loss.truths.sample(20, np.random.default_rng(1))
+    masks = loss.true_labels.sample(20, np.random.default_rng(1))
     lists = Ragged.pack([np.flatnonzero(mask) for mask in masks])
     pred = np.random.default_rng(2).integers(0, 5, size=20)
     assert loss(pred, lists) == pytest.approx(loss(pred, masks))
@@ -67,7 +67,7 @@ def test_average_works_for_bases_that_cannot_be_listed():
     assert np.array_equal(decided[0], (candidates[0].mean(axis=0) > 0.5).astype(int))
 
 
-def test_many_truths_use_full_scores():
+def test_many_true_labels_use_full_scores():
     loss = PartialLabels(ZeroOne(20))
     assert isinstance(loss.score_space, Full)
     true = np.eye(20, dtype=int)[:3]
@@ -86,9 +86,13 @@ def test_many_truths_use_full_scores():
         (
             lambda: PartialLabels(CostVectors(3)),
             ValueError,
-            "a base loss with finitely many truths",
+            "a base loss with finitely many true labels",
         ),
-        (lambda: PartialLabels(Hamming(None)), ValueError, "a base loss with finitely many truths"),
+        (
+            lambda: PartialLabels(Hamming(None)),
+            ValueError,
+            "a base loss with finitely many true labels",
+        ),
         (
             lambda: PartialLabels(ZeroOne(3))([0], [[0, 0, 0]]),
             ValueError,
@@ -120,7 +124,7 @@ def test_many_truths_use_full_scores():
             "use reduce='average', which keeps the scores",
         ),
         (
-            lambda: PartialLabels(Hamming(20)).truths,
+            lambda: PartialLabels(Hamming(20)).true_labels,
             TooManyLabelsError,
             "candidates of each example as a packed list",
         ),

@@ -93,7 +93,7 @@ NOTHING_RELEVANT = [
 
 
 @pytest.mark.parametrize(("loss", "value"), NOTHING_RELEVANT, ids=repr)
-def test_truths_without_relevant_items(loss, value):
+def test_true_labels_without_relevant_items(loss, value):
     every = loss.predictions.enumerate()
     nothing = np.zeros_like(every)
     assert (loss(every, nothing) == value).all()
@@ -188,17 +188,17 @@ def test_score_induced_pairs_are_sorted_at_any_length():
     assert np.array_equal(space.decode(theta), np.argsort(-s, axis=1))
 
 
-def test_worst_truth_of_long_orders_is_exact_or_refused():
+def test_worst_true_label_of_long_orders_is_exact_or_refused():
     loss = Kendall(30)
     order = loss.predictions.sample(3, np.random.default_rng(0))
-    values, worst = loss.worst_truth(loss.score_space.embed(order), 1.0)
+    values, worst = loss.worst_true_label(loss.score_space.embed(order), 1.0)
     assert np.array_equal(worst, order[:, ::-1])
     assert values == pytest.approx(1.0)
     noise = np.random.default_rng(0).standard_normal((1, loss.score_space.width))
-    with pytest.raises(CapabilityError, match="worst_truth"):
-        loss.worst_truth(noise)
-    with pytest.raises(CapabilityError, match="worst_truth"):
-        MeanAveragePrecision(30).worst_truth(-np.ones((1, 465)))
+    with pytest.raises(CapabilityError, match="worst_true_label"):
+        loss.worst_true_label(noise)
+    with pytest.raises(CapabilityError, match="worst_true_label"):
+        MeanAveragePrecision(30).worst_true_label(-np.ones((1, 465)))
 
 
 FAMILIES = [
@@ -221,7 +221,7 @@ def test_families_take_packed_queries(family):
     lengths = [5, 2, 5, 1, 7]
     members = [family.at(length) for length in lengths]
     pred = [member.predictions.sample(1, rng)[0] for member in members]
-    true = [member.truths.sample(1, rng)[0] for member in members]
+    true = [member.true_labels.sample(1, rng)[0] for member in members]
     expected = [
         float(member(p[None], y[None])[0]) for member, p, y in zip(members, pred, true, strict=True)
     ]

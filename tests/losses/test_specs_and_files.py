@@ -243,7 +243,7 @@ def frame(index_name=None, column_name=None):
     ("made", "rows", "expected"),
     [
         (frame("pred"), None, ASYMMETRIC),
-        (frame("Truth"), None, ASYMMETRIC.T),
+        (frame("TrueLabel"), None, ASYMMETRIC.T),
         (frame(None, "predicted"), None, ASYMMETRIC.T),
         (frame(None, "true"), None, ASYMMETRIC),
         (frame("actual", "prediction"), "true", ASYMMETRIC.T),
@@ -262,7 +262,9 @@ def test_frames(made, rows, expected):
 
 
 def test_bad_frames():
-    with pytest.raises(ValueError, match="does not say whether its rows are predictions or truths"):
+    with pytest.raises(
+        ValueError, match="does not say whether its rows are predictions or true labels"
+    ):
         CostMatrix.from_frame(frame())
     with pytest.raises(ValueError, match="the axes contradict each other"):
         CostMatrix.from_frame(frame("pred", "pred"))
@@ -283,7 +285,7 @@ def test_tree_with_inner_nodes_as_predictions(tmp_path):
     assert loss == read_tree_csv(path, predict="nodes")
     assert isinstance(loss, Tree)
     assert loss.names == ("animal", "cat", "lion", "tiger", "fish")
-    assert loss.truths.names == ("lion", "tiger", "fish")
+    assert loss.true_labels.names == ("lion", "tiger", "fish")
     assert loss.n_labels == 5
     # stopping at "cat" costs the edge that is left; "animal" two edges; "fish" the whole way
     assert loss([1, 0, 4, 2], [0, 0, 0, 0]).tolist() == [1.0, 3.0, 6.0, 0.0]

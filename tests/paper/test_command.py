@@ -115,7 +115,7 @@ def test_the_study(paper, monkeypatch):
         (("simulate", "hamming:3", "--study"), "pass a loss, for example hamming:20, or --study"),
         (("simulate", "hamming:3", "--steps", "10,x"), "--steps must be integers separated by"),
         (("simulate", "hamming:3", "--constants", "mine"), "variant must be one of paper, sharp"),
-        (("simulate", "zero-one:100000"), "at most 4096 truths, or a Hamming or block loss"),
+        (("simulate", "zero-one:100000"), "at most 4096 true labels, or a Hamming or block loss"),
         (("simulate", "hamming:3", "--noise", "-1"), "noise must be"),
         (("simulate", "nonsense:3"), "nonsense"),
     ],

@@ -50,9 +50,9 @@ def problem(request):
 
 
 def conditional_distributions(problem):
-    """q(y | x) of every listed truth, (inputs, truths), from the definition of each kind."""
+    """q(y | x) of every listed label, (inputs, labels), from the definition of each kind."""
     loss, given = problem.loss, problem.anchors.probabilities
-    every = loss.truths.enumerate()
+    every = loss.true_labels.enumerate()
     if isinstance(loss, Hamming):
         parts = np.arange(loss.T)
         anchors = np.array([[one[parts, y].prod() for y in every] for one in given])
@@ -78,10 +78,10 @@ def test_distributions_sum_to_one_and_lie_in_the_rkhs(problem):
 
 
 def test_risks_are_those_of_enumeration(problem):
-    """Both risks as sums over inputs and truths, with the surrogate's and the loss's own values."""
+    """Both risks as sums over inputs and labels, with the surrogate's and the loss's own values."""
     rng = np.random.default_rng(0)
     _, q = conditional_distributions(problem)
-    every = problem.loss.truths.enumerate()
+    every = problem.loss.true_labels.enumerate()
     surrogate = QuadraticSurrogate(problem.loss, problem.scores)
     labels = problem.loss.predictions.enumerate()
     L = np.array([problem.loss(np.repeat(c[None], len(every), axis=0), every) for c in labels])
@@ -122,7 +122,7 @@ def test_examples_follow_the_distributions(problem):
     rows, true = problem.sample(200_000, np.random.default_rng(0))
     _, q = conditional_distributions(problem)
     joint = np.zeros(q.shape)
-    np.add.at(joint, (rows, problem.loss.truths.index(true).astype(int)), 1 / len(rows))
+    np.add.at(joint, (rows, problem.loss.true_labels.index(true).astype(int)), 1 / len(rows))
     expected = q / len(q)
     spread = np.sqrt(expected * (1 - expected) / len(rows))
     assert (np.abs(joint - expected) <= 5 * spread + 1e-12).all()
@@ -199,7 +199,7 @@ def test_binary_parts_run_in_the_basis_of_the_paper(radius):
     np.testing.assert_allclose(scores, F @ found.weights.T, atol=1e-10)
 
 
-def test_unlisted_truths_give_the_run_of_listed_ones(monkeypatch):
+def test_unlisted_true_labels_give_the_run_of_listed_ones(monkeypatch):
     problem = synthetic_problem(Hamming(4), n_anchors=3)
     basis = orthonormal_coordinates(problem.scores)
     rows, true = problem.sample(50, np.random.default_rng(0))
@@ -317,7 +317,10 @@ def test_pictures_of_small_runs():
         (lambda: synthetic_problem(ZeroOne(3), n_anchors=1), "n_anchors must be"),
         (lambda: synthetic_problem(ZeroOne(3), noise=2.0), "noise must be"),
         (lambda: synthetic_problem(ZeroOne(3), Full(4)), "scores must cover the 3 predictions"),
-        (lambda: synthetic_problem(ZeroOne(10**6)), "at most 4096 truths, or a Hamming or block"),
+        (
+            lambda: synthetic_problem(ZeroOne(10**6)),
+            "at most 4096 true labels, or a Hamming or block",
+        ),
         (
             lambda: learning_curve(synthetic_problem(ZeroOne(3)), variant="best"),
             "variant must be one of paper, sharp, known optimum, got 'best'",

@@ -62,10 +62,10 @@ def test_text_of_underflowing_curves_is_in_logarithms():
     assert str(math.inf) not in text
 
 
-def test_the_worst_distribution_names_each_truth_once():
+def test_the_worst_distribution_names_each_true_label_once():
     # Hamming: i and j differ in all parts; ε = 2P(i) − 1
     report = calibration_report(calibration_function(Hamming(10)), at=0.25)
     assert report.worst_case is not None
-    distribution = {entry.truth: entry.probability for entry in report.worst_case.distribution}
+    distribution = {entry.true_label: entry.probability for entry in report.worst_case.distribution}
     assert len(distribution) == len(report.worst_case.distribution) == 2
     assert distribution["0" * 10] == pytest.approx(0.625, abs=1e-6)

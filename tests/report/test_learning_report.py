@@ -185,16 +185,16 @@ def test_confusion_adds_up_to_the_loss(classes):
     assert sum(map(sum, table.counts)) == classes.n_test
     assert sum(map(sum, table.cost)) == pytest.approx(classes.scores[0].mean)
     assert all(table.cost[n][n] == 0 for n in range(4))
-    assert set(table.truths) == {label_text(name) for name in HOSTILE}
+    assert set(table.true_labels) == {label_text(name) for name in HOSTILE}
 
 
-def test_truths_never_seen_have_their_own_column(iris):
+def test_true_labels_never_seen_have_their_own_column(iris):
     model, X, y = iris
     strange = y[100:].copy()
     strange[:2] = "z"
     report = learning_report(model, X[100:], strange)
     table = confusion(report)
-    assert table.truths[-1] == "not seen in training"
+    assert table.true_labels[-1] == "not seen in training"
     column = [row[-1] for row in table.counts]
     assert sum(column) == 2
     assert sum(row[-1] for row in table.cost) == pytest.approx(2 * 2 / 50)  # the largest loss, 2
@@ -208,8 +208,8 @@ def test_many_classes_are_put_together():
     model = classifier(loss="zero_one", alpha=1.0, features="linear").fit(X, y)
     report = learning_report(model, X, y)
     table = confusion(report)
-    assert len(table.predictions) == len(table.truths) == 20
-    assert table.truths[-1] == "others"
+    assert len(table.predictions) == len(table.true_labels) == 20
+    assert table.true_labels[-1] == "others"
     assert sum(map(sum, table.counts)) == 600
     assert sum(map(sum, table.cost)) == pytest.approx(report.scores[0].mean)
 
@@ -333,13 +333,13 @@ def test_sparse_inputs_and_abstention():
         model, X[80:], y[80:], X_train=X[:80], y_train=y[:80], bandwidths=False, repeats=1
     )
     assert len(report.scores) == 6
-    assert len(confusion(report).predictions) == len(confusion(report).truths) + 1
+    assert len(confusion(report).predictions) == len(confusion(report).true_labels) + 1
     assert "no bandwidth" in learning_report(
         model, X[80:], y[80:], X_train=X[:80], y_train=y[:80], learning_curve=False
     ).reason("bandwidths")
 
 
-def test_more_truths_than_predictions():
+def test_more_true_labels_than_predictions():
     rng = np.random.default_rng(0)
     loss = cs.losses.CostMatrix(rng.random((2, 4)), rows="pred")
     X, y = rng.normal(size=(80, 3)), rng.integers(4, size=80)
@@ -366,13 +366,13 @@ def test_a_loss_without_expected_loss_says_so(iris, monkeypatch):
     model, X, y = iris
 
     def fails(X):
-        raise ConsistructError("the offset depends on the truth")
+        raise ConsistructError("the offset depends on the true label")
 
     monkeypatch.setattr(model, "predict_expected_loss", fails)
     report = learning_report(model, X, y)
     assert report.bins == ()
     answers = {section.key: section.answer for section in learning_sections(report)}
-    assert answers["trust"] == "It cannot say: the offset depends on the truth."
+    assert answers["trust"] == "It cannot say: the offset depends on the true label."
 
 
 # --- mistakes ---
@@ -407,7 +407,7 @@ def test_reports_keep_the_schema_and_come_back(name, request):
     data = json.loads(json.dumps(report.as_dict(), allow_nan=False))
     jsonschema.Draft202012Validator(report_schema("learning")).validate(data)
     assert LearningReport.from_dict(data) == report
-    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 2\.2; write it"):
+    with pytest.raises(ConsistructError, match=r"schema version 0\.9, .* reads 3\.0; write it"):
         LearningReport.from_dict(data | {"schema_version": "0.9"})
     with pytest.raises(ConsistructError, match="kind 'calibration', not 'learning'"):
         LearningReport.from_dict(data | {"kind": "calibration"})

@@ -82,7 +82,7 @@ def test_names_with_markup_are_text():
     data = next(text for attributes, text in page.scripts if attributes.get("id") == "files")
     assert "<" not in data
     report = json.loads(json.loads(data)[0]["text"])
-    assert HOSTILE[0] in {entry["truth"] for entry in report["worst_case"]["distribution"]}
+    assert HOSTILE[0] in {entry["true_label"] for entry in report["worst_case"]["distribution"]}
 
 
 def test_the_page_answers_in_order():

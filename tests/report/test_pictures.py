@@ -113,8 +113,8 @@ def test_tables_have_all_digits_of_the_report():
     assert sharp[0] == ""  # no number at ε = 0
     assert float(sharp[3]) == report.sample_sizes.points[2].log10_sharp
     distribution = rows_of(calibration_tables(report)["worst_case"])
-    assert [row["truth"] for row in distribution][:2] == [
-        e.truth for e in report.worst_case.distribution
+    assert [row["true_label"] for row in distribution][:2] == [
+        e.true_label for e in report.worst_case.distribution
     ][:2]
 
 

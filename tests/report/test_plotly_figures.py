@@ -58,7 +58,7 @@ def test_names_are_text_and_not_markup():
         bare = text.replace("<br>", "").replace("<extra></extra>", "")
         assert "<" not in bare, text
     assert report.worst_case is not None
-    assert any(entry.truth.startswith("<script>") for entry in report.worst_case.distribution)
+    assert any(entry.true_label.startswith("<script>") for entry in report.worst_case.distribution)
     assert HOSTILE[0] not in json.dumps([f["data"] for f in figures.values()])
 
 

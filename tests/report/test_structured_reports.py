@@ -103,7 +103,7 @@ def test_tags_are_counted_as_the_metrics_do(tagged):
     table = report.confusion
     assert sum(map(sum, table.counts)) == sum(map(len, y))
     assert sum(map(sum, table.cost)) == pytest.approx(report.scores[0].mean)
-    place = table.truths.index("B-LOC"), table.predictions.index("O")
+    place = table.true_labels.index("B-LOC"), table.predictions.index("O")
     pairs = [p for true, tags in zip(y, pred, strict=True) for p in zip(true, tags, strict=True)]
     assert table.counts[place[1]][place[0]] == pairs.count(("B-LOC", "O"))
 
@@ -112,7 +112,7 @@ def test_a_tag_that_training_never_saw_has_its_own_column(tagged):
     model, _, (X, y), _ = tagged
     strange = [["B-ORG" if tag == "B-LOC" else tag for tag in tags] for tags in y]
     report = learning_report(model, X, strange)
-    assert report.confusion.truths[-1] == "not seen in training"
+    assert report.confusion.true_labels[-1] == "not seen in training"
     assert report.scores[0].mean == pytest.approx(-model.score(X, strange))
 
 

@@ -1,4 +1,4 @@
-"""Slow truths for chains: enumeration and a log-space recursion, written in plain NumPy."""
+"""Slow references for chains: enumeration and a log-space recursion, written in plain NumPy."""
 
 from __future__ import annotations
 

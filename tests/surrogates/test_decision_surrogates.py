@@ -37,7 +37,7 @@ def listed(loss):
 def test_spo_plus_by_its_definition(loss):
     """max_z ⟨c − 2ĉ, z⟩ + 2⟨ĉ, z*⟩ − ⟨c, z*⟩ with ĉ = −θ, over all predictions."""
     rng = np.random.default_rng(0)
-    F, true = listed(loss), loss.truths.sample(8, rng)
+    F, true = listed(loss), loss.true_labels.sample(8, rng)
     target = np.asarray(cs.losses.base.dense_target(loss.target(true)))
     theta = rng.normal(size=target.shape)
     surrogate = make_surrogate("spo_plus", loss)
@@ -56,7 +56,7 @@ def test_spo_plus_by_its_definition(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_perturbed_fenchel_young_by_its_definition(loss):
     rng = np.random.default_rng(1)
-    F, true = listed(loss), loss.truths.sample(5, rng)
+    F, true = listed(loss), loss.true_labels.sample(5, rng)
     target = np.asarray(cs.losses.base.dense_target(loss.target(true)))
     theta = rng.normal(size=target.shape)
     surrogate = PerturbedFenchelYoungSurrogate(loss, sigma=0.7, n_samples=6)

@@ -50,7 +50,7 @@ def test_gradient_agrees_with_finite_differences(name, loss):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(0)
     theta = 0.5 * rng.normal(size=(4, surrogate.score_space.width))
-    true = loss.truths.sample(4, rng)
+    true = loss.true_labels.sample(4, rng)
     _, gradient = surrogate.value_and_gradient(theta, true)
     numeric = np.empty_like(gradient)
     for column in range(theta.shape[1]):
@@ -67,7 +67,7 @@ def test_gradient_agrees_with_finite_differences(name, loss):
 def test_subgradients_are_slopes_of_lines_below(name, loss):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(0)
-    true = np.repeat(loss.truths.sample(1, rng), 40, axis=0)
+    true = np.repeat(loss.true_labels.sample(1, rng), 40, axis=0)
     grid = rng.integers(-4, 5, size=(40, surrogate.score_space.width))  # many ties
     theta = 0.25 * loss.max_value * grid
     values, slopes = surrogate.value_and_gradient(theta, true)
@@ -76,7 +76,7 @@ def test_subgradients_are_slopes_of_lines_below(name, loss):
 
 
 def listed(loss, true):
-    """L(c, y) for all predictions c of each truth, by the direct formula, (n, k)."""
+    """L(c, y) for all predictions c of each true label, by the direct formula, (n, k)."""
     every = loss.predictions.enumerate()
     return np.stack(
         [loss(np.repeat(every[[c]], len(true), axis=0), true) for c in range(len(every))], axis=1
@@ -86,7 +86,7 @@ def listed(loss, true):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_margins_follow_their_definition(loss):
     rng = np.random.default_rng(11)
-    true = loss.truths.sample(5, rng)
+    true = loss.true_labels.sample(5, rng)
     L = listed(loss, true)
     f = rng.normal(size=L.shape)
     own = f[np.arange(5), loss.predictions.index(true)]
@@ -105,7 +105,7 @@ def test_max_min_margin_is_the_value_of_the_dual_game(loss):
     L, k = loss.matrix(), loss.n_labels
     rng = np.random.default_rng(12)
     f = rng.normal(size=(3, k))
-    true = loss.truths.sample(3, rng)
+    true = loss.true_labels.sample(3, rng)
     values, slopes = make_surrogate("max-min-margin", loss).value_and_gradient(f, true)
     for row in range(3):
         found = linprog(
@@ -144,7 +144,7 @@ def test_sparsemax_is_the_largest_value_over_a_grid_of_distributions():
 def test_quadratic_is_the_mean_square_over_labels(loss):
     surrogate = QuadraticSurrogate(loss)
     rng = np.random.default_rng(1)
-    true = loss.truths.sample(3, rng)
+    true = loss.true_labels.sample(3, rng)
     every = loss.predictions.enumerate()
     F, weights = loss.score_space.matrix(), loss.predictions.weights()
     L = np.stack([loss(np.repeat(every[[c]], 3, axis=0), true) for c in range(len(every))], axis=1)
@@ -174,7 +174,7 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
 def test_minimiser_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding, loss):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(2)
-    every = loss.truths.enumerate()
+    every = loss.true_labels.enumerate()
     L = loss.matrix()
     for _ in range(5):
         q = rng.dirichlet(np.ones(len(every)))
@@ -203,7 +203,7 @@ def test_sampled_gradient_is_unbiased(name):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(3)
     theta = np.tile(0.3 * rng.normal(size=(1, surrogate.score_space.width)), (40_000, 1))
-    true = np.tile(loss.truths.sample(1, rng), (40_000, 1))
+    true = np.tile(loss.true_labels.sample(1, rng), (40_000, 1))
     value, gradient = surrogate.sampled_value_and_gradient(theta, true, rng)
     exact_value, exact = surrogate.value_and_gradient(theta[:1], true[:1])
     error = gradient.std(axis=0) / np.sqrt(len(theta))
@@ -255,7 +255,7 @@ def test_errors_say_what_to_do():
         make_surrogate(1.5, ZeroOne(3))
     with pytest.raises(ValueError, match="scores must cover the 3 predictions"):
         QuadraticSurrogate(ZeroOne(3), Full(4))
-    with pytest.raises(CapabilityError, match="truth_as_prediction"):
+    with pytest.raises(CapabilityError, match="true_label_as_prediction"):
         make_surrogate("log", CostVectors(3)).value_and_gradient(
             np.zeros((1, 3)), [[0.0, 1.0, 1.0]]
         )
@@ -275,7 +275,7 @@ def test_scores_that_only_rank_name_what_is_missing(name):
     assert surrogate.decode(theta).tolist() == [1]
     with pytest.raises(CapabilityError, match=r"'expected_target'.*use decoding='argmax'"):
         surrogate.decode(theta, "bayes")
-    with pytest.raises(CapabilityError, match="truth_as_prediction"):
+    with pytest.raises(CapabilityError, match="true_label_as_prediction"):
         make_surrogate(name, CostVectors(3)).value_and_gradient(theta, [[0.0, 1.0, 1.0]])
 
 

@@ -54,10 +54,10 @@ class WrongMaximum(ZeroOne):
         return 2.0
 
 
-class WrongWorstTruth(Block):
-    def worst_truth(self, direction, offset_weight=0.0):
-        values, truths = super().worst_truth(direction, offset_weight)
-        return values, (truths + 1) % self.n_labels
+class WrongWorstTrueLabel(Block):
+    def worst_true_label(self, direction, offset_weight=0.0):
+        values, true_labels = super().worst_true_label(direction, offset_weight)
+        return values, (true_labels + 1) % self.n_labels
 
 
 class NegativeLoss(ZeroOne):
@@ -80,8 +80,8 @@ class TooLargeSpan(Block):
         every = self.partition.block_of(np.arange(self.partition.n_labels))
         return -(every[np.asarray(true)][:, None] == every[None, :]).astype(np.float64)
 
-    def worst_truth(self, direction, offset_weight=0.0):
-        return super(Block, self).worst_truth(direction, offset_weight)
+    def worst_true_label(self, direction, offset_weight=0.0):
+        return super(Block, self).worst_true_label(direction, offset_weight)
 
 
 class OverlappingGroups(Hamming):
@@ -97,8 +97,8 @@ class CarelessGroups(Hamming):
 
 
 class UnevenCandidates(PartialLabels):
-    def single_truths(self, true):
-        single, rows, share = super().single_truths(true)
+    def single_true_labels(self, true):
+        single, rows, share = super().single_true_labels(true)
         return single, rows, np.ones_like(share)
 
 
@@ -152,12 +152,12 @@ class Mutating(CostMatrix):
         (SingleTarget(3), "target is float64"),
         (WrongOffset(2), "offset .* equals the direct formula"),
         (WrongMaximum(3), "max_value is the largest loss"),
-        (WrongWorstTruth((1, 2)), "worst_truth names a truth"),
+        (WrongWorstTrueLabel((1, 2)), "worst_true_label names a true label"),
         (NegativeLoss(3), "finite and non-negative"),
         (TooLargeSpan((2, 3)), "smallest with the constant"),
         (OverlappingGroups(3), "disjoint columns"),
         (CarelessGroups(3), "columns in no group"),
-        (UnevenCandidates(ZeroOne(3), "average"), "weighted mean over single_truths"),
+        (UnevenCandidates(ZeroOne(3), "average"), "weighted mean over single_true_labels"),
     ],
 )
 def test_broken_losses_are_caught(loss, contract):

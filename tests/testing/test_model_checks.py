@@ -29,10 +29,10 @@ class Smoother(TargetModel):
         self.power = power
         self.n_jobs = n_jobs
 
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         self.statistic_ = statistic
         self.X_ = np.asarray(X)
-        self.values_ = dense_target(statistic.values(truths))
+        self.values_ = dense_target(statistic.values(codes))
         self.weight_ = np.ones(len(X)) if sample_weight is None else np.array(sample_weight)
         return self
 
@@ -112,38 +112,38 @@ class AnswersUnfitted(Smoother):
 
 
 class ReturnsNothing(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
-        super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
+        super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
 
 
 class TunesItself(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         self.width = 0.5
-        return super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+        return super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
 
 
 class GlobalRandomness(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         np.random.random()  # noqa: NPY002
-        return super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+        return super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
 
 
 class WritesIntoWeights(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         sample_weight /= sample_weight.sum()
-        return super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+        return super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
 
 
 class NoStatistic(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
-        super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
+        super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
         del self.statistic_
         return self
 
 
 class OtherLoss(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
-        super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
+        super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
         self.statistic_ = TargetValues(Hamming(2))
         return self
 
@@ -185,8 +185,8 @@ class DependsOnOthers(Smoother):
 
 
 class Unseeded(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
-        super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
+        super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
         self.values_ = self.values_ + 1e-3 * np.random.default_rng().random(self.values_.shape)
         return self
 
@@ -198,17 +198,17 @@ class LosesState(Smoother):
 
 
 class Remembers(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         shift = getattr(self, "shift_", 0.0)
-        super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+        super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
         self.values_ = self.values_ + shift
         self.shift_ = 0.1
         return self
 
 
 class IgnoresWeights(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
-        return super().fit(X, truths, statistic, rng=rng)
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
+        return super().fit(X, codes, statistic, rng=rng)
 
 
 class SeesItself(Smoother):
@@ -246,10 +246,10 @@ class WorkersMatter(Smoother):
 
 
 class LongRefusal(Smoother):
-    def fit(self, X, truths, statistic, *, sample_weight=None, groups=None, rng):
+    def fit(self, X, codes, statistic, *, sample_weight=None, groups=None, rng):
         if self.power != 2.0:
             raise ValueError("one line\nand another")
-        return super().fit(X, truths, statistic, sample_weight=sample_weight, rng=rng)
+        return super().fit(X, codes, statistic, sample_weight=sample_weight, rng=rng)
 
 
 @pytest.mark.parametrize(

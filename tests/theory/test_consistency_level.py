@@ -102,7 +102,7 @@ def test_pruning_by_duality_loses_nothing(seed):
 
 
 def test_the_interval_holds_the_exact_level():
-    """η/2 for blocks of two; the entries of the matrix are floats, and the truth is theirs."""
+    """η/2 for blocks of two; the entries of the matrix are floats, and the true label is theirs."""
     loss = Mixed((2, 2, 2), 0.2)
     matrix = CostMatrix(loss.matrix(), rows="pred")
     H = calibration_function(matrix, Dense(Blocks((2, 2, 2)).matrix()))

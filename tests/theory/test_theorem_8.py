@@ -21,7 +21,7 @@ from consistruct.losses import CostMatrix, Hamming, ZeroOne
         ([[0, 0], [1, 1]], "pseudometric"),  # where the bound fails, see theorem-upper-bound
         ([[0, 1, 3], [1, 0, 1], [3, 1, 0]], "triangle inequality through label 1"),
         ([[0, 1], [1, 0.5]], "not zero on the diagonal"),
-        ([[0, 1, 1], [1, 0, 1]], "2 predictions and 3 truths"),
+        ([[0, 1, 1], [1, 0, 1]], "2 predictions and 3 true labels"),
     ],
 )
 def test_refuses_what_is_no_pseudometric(matrix, reason):

@@ -32,7 +32,7 @@ def surrogates_of(loss: Loss) -> list[str]:
         try:
             surrogate = make_surrogate(name, loss)
             width = surrogate.score_space.width
-            surrogate.value_and_gradient(np.zeros((1, width)), loss.truths.sample(1, rng))
+            surrogate.value_and_gradient(np.zeros((1, width)), loss.true_labels.sample(1, rng))
         except (CapabilityError, TooManyLabelsError):
             continue
         found.append(name)
@@ -60,7 +60,7 @@ def named(case: object) -> str:
 
 
 def batch(loss: Loss, width: int, n: int = 6, seed: int = 0, dtype=torch.float64):
-    """Scores and truths of a loss."""
+    """Scores and true labels of a loss."""
     rng = np.random.default_rng(seed)
     theta = torch.as_tensor(rng.normal(size=(n, width)), dtype=dtype)
-    return theta, torch.as_tensor(loss.truths.sample(n, rng))
+    return theta, torch.as_tensor(loss.true_labels.sample(n, rng))

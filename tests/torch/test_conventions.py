@@ -229,8 +229,8 @@ FAMILIES = [
 def test_queries_of_different_lengths(loss):
     rng = np.random.default_rng(1)
     lengths = [5, 1, 3, 4]
-    truths = [loss.at(n).truths.sample(1, rng)[0] for n in lengths]
-    true, mask = padded(truths)
+    true_labels = [loss.at(n).true_labels.sample(1, rng)[0] for n in lengths]
+    true, mask = padded(true_labels)
     theta = torch.as_tensor(rng.normal(size=true.shape))
     family = TaskLoss(loss, reduction="none")
     values, orders = family(theta, true, mask), family.decode(theta, mask)
@@ -274,7 +274,10 @@ def test_queries_of_different_lengths(loss):
             ),
             "size is one of",
         ),
-        (lambda: TaskLoss("kendall:3")(torch.zeros(1, 4), torch.tensor([[0, 0, 1]])), "truths of"),
+        (
+            lambda: TaskLoss("kendall:3")(torch.zeros(1, 4), torch.tensor([[0, 0, 1]])),
+            "true labels of",
+        ),
         (
             lambda: TaskLoss("zero-one:3")(torch.zeros(1, 3), torch.tensor([0]), torch.ones(1)),
             "mask must contain Booleans",
@@ -302,7 +305,7 @@ def test_bad_input_is_refused_in_one_line(make, message):
 def test_what_scores_do_not_tell():
     with pytest.raises(CapabilityError, match="only rank"):
         TaskLoss("zero-one:3", "hinge").expected_losses(torch.zeros(1, 3))
-    with pytest.raises(CapabilityError, match="offset depends on the truth"):
+    with pytest.raises(CapabilityError, match="offset depends on the true label"):
         TaskLoss(cs.losses.NDCG(3, empty=0.5)).expected_losses(torch.zeros(1, 3))
     with pytest.raises(TooManyLabelsError, match="decode"):
         TaskLoss(cs.losses.Hamming(50)).expected_losses(torch.zeros(1, 100))

@@ -69,9 +69,9 @@ def test_scores_that_only_rank(surrogate):
         model.expected_losses(X)
 
 
-def test_offsets_that_depend_on_the_truth_are_learned():
+def test_offsets_that_depend_on_the_true_label_are_learned():
     loss = cs.losses.Kendall(3, ties="exclude")
-    ranks = np.array([loss.truths.sample(1, RNG)[0] for _ in range(60)])
+    ranks = np.array([loss.true_labels.sample(1, RNG)[0] for _ in range(60)])
     statistic = TargetValues(loss)
     model = Torch((16,), max_epochs=200, validation_fraction=0.0, learning_rate=0.01, device="cpu")
     model.fit(X[:60], ranks, statistic, rng=np.random.default_rng(0))

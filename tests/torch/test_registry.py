@@ -66,7 +66,7 @@ def test_logits_are_two_scores_that_differ(name):
     torch.testing.assert_close(criterion.decode(z), full.decode(both))
     if name == "log":
         torch.testing.assert_close(criterion.expected_target(z), full.expected_target(both))
-    if name == "quadratic":  # the same function of predictions, with the constant of the truth
+    if name == "quadratic":  # the same function of predictions, with the constant of the true label
         best = true.double() * 0.5 - 0.25
         target = loss.target(true.numpy()).toarray()
         np.testing.assert_allclose(criterion.expected_target(best).numpy(), target, atol=1e-12)
@@ -122,18 +122,18 @@ def test_heads_have_the_width_and_the_units_of_the_criterion():
 def test_members_and_sizes_tell_the_expected_target(loss):
     """At the logarithms of the true probabilities the slope is zero, and decisions are Bayes'."""
     rng = np.random.default_rng(0)
-    sets = loss.truths.enumerate()
+    sets = loss.true_labels.enumerate()
     distribution = rng.dirichlet(np.ones(len(sets)))
     criterion = TaskLoss(loss, "member-log", reduction="none")
-    blocks = [s for s in loss.truths.allowed_sizes if 0 < s < loss.T]
-    if loss.T in loss.truths.allowed_sizes:
+    blocks = [s for s in loss.true_labels.allowed_sizes if 0 < s < loss.T]
+    if loss.T in loss.true_labels.allowed_sizes:
         blocks.append(loss.T)
     size = sets.sum(1)
     scores = []
     for t in range(loss.T):
         present = [distribution[(sets[:, t] == 1) & (size == s)].sum() for s in blocks]
         scores += list(np.log([1.0 - sum(present), *present]))
-    if 0 in loss.truths.allowed_sizes:
+    if 0 in loss.true_labels.allowed_sizes:
         empty = distribution[size == 0].sum()
         scores.append(np.log(empty / (1.0 - empty)))
     theta = torch.tensor([scores], dtype=torch.float64, requires_grad=True)

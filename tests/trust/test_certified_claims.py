@@ -28,8 +28,8 @@ def fractions(rows):
     return [[Fraction(float(x)) for x in row] for row in rows]
 
 
-def truth(L, F, eps, columns=None):
-    """H(ε) under the uniform measure; `columns` in place of the truths of L."""
+def true_label(L, F, eps, columns=None):
+    """H(ε) under the uniform measure; `columns` in place of the true labels of L."""
     k = len(L)
     rows = fractions(L) if columns is None else columns
     F = None if F is None else fractions(F)
@@ -49,7 +49,7 @@ def curve(L, F, **settings):
 def test_scores_of_very_different_sizes_keep_their_rank():
     L = 1 - np.eye(3)
     H = curve(L, GRADED)
-    assert truth(L, GRADED, 0.5) == Fraction(1, 48)
+    assert true_label(L, GRADED, 0.5) == Fraction(1, 48)
     low, high = H.interval(0.5)
     assert Fraction(low) <= Fraction(1, 48) <= Fraction(high)
     assert high - low < 1e-15
@@ -77,7 +77,7 @@ def test_a_small_direction_of_the_scores_is_not_dropped(F):
     for eps in (0.3, 0.7):
         H = curve(L, F)
         low, high = H.interval(eps)
-        assert Fraction(low) <= truth(L, F, eps) <= Fraction(high)
+        assert Fraction(low) <= true_label(L, F, eps) <= Fraction(high)
         assert H.curve(eps)[0].status in ("certified", "rounding")
 
 
@@ -102,8 +102,8 @@ def test_scores_that_nearly_express_a_loss_have_a_level_of_their_own():
     F = np.column_stack([np.ones(4), L])
     F[3, 2] += 1e-11
     H = curve(L, F)
-    assert truth(L, F, 1e-14) == 0
-    assert truth(L, F, 1e-9) > 0
+    assert true_label(L, F, 1e-14) == 0
+    assert true_label(L, F, 1e-9) > 0
     low, high = H.consistency_interval
     assert low <= 1e-9
     assert 1e-14 <= high <= 1e-9
@@ -116,7 +116,7 @@ def test_own_scores_express_the_loss_exactly():
     own = np.column_stack([np.ones(5), L])
     for eps in (1e-6, 0.4):
         low, high = H.interval(eps)
-        assert Fraction(low) <= truth(L, own, eps) <= Fraction(high)
+        assert Fraction(low) <= true_label(L, own, eps) <= Fraction(high)
     proof = H.certificate(0.4)
     assert isinstance(proof, PlainCertificate)
     proof.check(losses.CostMatrix(L, rows="pred"), "own")
@@ -181,7 +181,7 @@ def test_restricted_intervals_hold_for_the_exact_distributions(seed):
                     [sum(a * b for a, b in zip(row, q, strict=True)) for q in points]
                     for row in fractions(L)
                 ]
-                values.append(truth(L, F, eps, columns))
+                values.append(true_label(L, F, eps, columns))
             expected = min(value for value in values if value is not None)
             low, high = H.interval(eps)
             assert Fraction(low) <= expected <= Fraction(high)
@@ -253,7 +253,7 @@ def test_own_scores_keep_columns_of_tiny_costs():
     assert H.consistency_interval == (0.0, 0.0)
     for eps in (1e-18, 0.3):
         low, high = H.interval(eps)
-        expected = truth(L, np.column_stack([np.ones(4), L]), eps)
+        expected = true_label(L, np.column_stack([np.ones(4), L]), eps)
         assert Fraction(low) <= expected <= Fraction(high)
 
 

@@ -28,7 +28,7 @@ from consistruct.losses import CostMatrix
 X, CODES = load_iris(return_X_y=True)
 X = X + np.random.default_rng(0).normal(scale=0.4, size=X.shape)
 BINARY = X[50:], CODES[50:] - 1
-COSTS = np.array([[0.0, 1.0, 2.0], [4.0, 0.0, 1.0], [9.0, 3.0, 0.0]])  # M[prediction, truth]
+COSTS = np.array([[0.0, 1.0, 2.0], [4.0, 0.0, 1.0], [9.0, 3.0, 0.0]])  # M[prediction, true label]
 ORDERS = {2: (1, 0), 3: (2, 0, 1)}
 
 

@@ -30,7 +30,7 @@ from consistruct.metrics import (
 )
 
 REFUSED = (
-    r"does not say whether its rows are predictions or truths; pass rows='pred' or rows='true'"
+    r"does not say whether its rows are predictions or true labels; pass rows='pred' or rows='true'"
 )
 TRUE_ROWS = np.array([[0.0, 5.0, 2.0], [1.0, 0.0, 3.0], [9.0, 4.0, 0.0]])  # 9: c taken for a
 X, CODES = load_iris(return_X_y=True)
@@ -45,7 +45,7 @@ def classifier(loss="zero_one", **settings):
 
 
 def expected_decisions(model, costs):
-    """Bayes decisions under the model's probabilities; costs[..., truth, prediction]."""
+    """Bayes decisions under the model's probabilities; costs[..., true label, prediction]."""
     return model.classes_[np.einsum("nt,...tp->np", model.predict_proba(X), costs).argmin(axis=1)]
 
 
@@ -58,11 +58,11 @@ def test_a_matrix_that_is_not_symmetric_needs_rows(M):
     for i in range(k):
         for j in range(m):
             assert by_pred([i], [j]) == by_true([j], [i]) == np.asarray(M)[i, j]
-    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'truth'"):
-        CostMatrix(M, rows="truth")
+    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'true label'"):
+        CostMatrix(M, rows="true_label")
 
 
-def test_names_belong_to_predictions_and_truths_whatever_the_rows():
+def test_names_belong_to_predictions_and_true_labels_whatever_the_rows():
     loss = CostMatrix([[0, 2, 1], [7, 0, 1]], ("a", "b", "ask"), ("a", "b"), rows="true")
     assert loss([loss.pred_names.index("a")], [loss.true_names.index("b")]) == 7
     assert loss.matrix().shape == (3, 2)
@@ -239,7 +239,7 @@ def test_metrics_match_two_frames_by_name():
 
 def test_confusions_say_what_their_rows_are():
     pred = np.where(np.arange(len(Y)) % 3 == 0, "a", Y)
-    table = confusion_matrix(Y, pred)  # rows are truths
+    table = confusion_matrix(Y, pred)  # rows are true labels
     metric = parse_metric("macro-f1")
     with pytest.raises(ValueError, match=REFUSED):
         metric.linearised(table)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 import consistruct as cs
 from consistruct.models import Probabilities, Ridge, Stack
 
-COSTS = {0: {0: 0, 1: 3}, 1: {0: 1, 1: 0}}  # by prediction, then truth
+COSTS = {0: {0: 0, 1: 3}, 1: {0: 1, 1: 0}}  # by prediction, then true label
 TEST = 4000
 
 
@@ -34,7 +34,7 @@ def halves(n, seed):
 
 
 def one_column(place):
-    """Logistic regression on one column: right about it, but not the whole truth."""
+    """Logistic regression on one column: right about it, but not the whole true label."""
     column = ColumnTransformer([("column", "passthrough", [place])])
     return Probabilities(make_pipeline(column, LogisticRegression()))
 

@@ -82,7 +82,7 @@ def test_printed_intervals_contain_the_proved_one(tmp_path, genuine):
 
 
 WORDS = {
-    "listed": ("5 predictions × 4 truths", "F of 5 × 4", "quadratic", "uniform", "all"),
+    "listed": ("5 predictions × 4 true labels", "F of 5 × 4", "quadratic", "uniform", "all"),
     "listed, free scores": ("5 predictions", "one free score per prediction", "quadratic", "", ""),
     "mixed": ("block", "per block", "quadratic", "uniform", "all"),
     "hamming": ("6 with 2 states", "per prediction", "quadratic", "uniform", "all"),
@@ -93,7 +93,13 @@ WORDS = {
     "chain": ("9 with 2 states", "neighbouring", "quadratic", "uniform", "all"),
     "sizes": ("sets of 8 labels, beta = 1;", "own", "quadratic", "sizes of sets", "all"),
     "sets": ("sets of 4 labels, beta = 2;", "own", "quadratic", "sizes of sets", "all"),
-    "restricted": ("5 predictions × 4 truths", "F of 5 × 4", "quadratic", "", "noise at rate 1/4"),
+    "restricted": (
+        "5 predictions × 4 true labels",
+        "F of 5 × 4",
+        "quadratic",
+        "",
+        "noise at rate 1/4",
+    ),
     "polyhedral": ("3 predictions", "per prediction", "hinge", "none", "all"),
     "polyhedral, max-min": ("6 predictions", "per prediction", "max-min", "none", "all"),
     "divergence": ("3 predictions × 3", "argmax", "log", "none", "all"),

@@ -93,7 +93,7 @@ def inconsistent_lower_bound(
 ) -> Bound:
     """Lower bound for any scores, including those that do not express the loss.
 
-    For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over truths:
+    For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over true labels:
     "two-sided" max_v (εv − max_y|v x − z|)₊² / 2‖Δ‖²; "one-sided" drops the absolute value, which
     makes it the solution with the order constraint of i alone; "linear program" also asks that i be
     optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
@@ -154,7 +154,7 @@ def expresses(loss: Loss, space: Structure) -> bool:
         space.coordinates(loss.score_space)
     except NotInSpanError:
         # the loss's own space may hold a constant that the loss does not need
-        sizes = (loss.n_labels, loss.truths.size)
+        sizes = (loss.n_labels, loss.true_labels.size)
         listed = all(size is not None and size <= ENUMERATION_LIMIT for size in sizes)
         return listed and expresses_listed(loss, space)
     return True
@@ -168,7 +168,7 @@ def _not_pseudometric(loss: Loss) -> str | None:
         return f"{loss!r} has too many labels to check it"
     L = loss.matrix()
     if L.shape[0] != L.shape[1]:
-        return f"{loss!r} has {L.shape[0]} predictions and {L.shape[1]} truths"
+        return f"{loss!r} has {L.shape[0]} predictions and {L.shape[1]} true labels"
     scale = 1e-12 * max(1.0, float(L.max()))
     if np.abs(np.diag(L)).max() > scale:
         return f"{loss!r} is not zero on the diagonal"

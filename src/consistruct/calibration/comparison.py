@@ -2,8 +2,8 @@
 
 H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend
 on units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform
-distribution u of the truth and let q̂ be the frequencies in n draws from it. Acting on q̂ costs, in
-expected surrogate excess and to first order in 1/n, S/n with
+distribution u of the true label and let q̂ be the frequencies in n draws from it. Acting on q̂
+costs, in expected surrogate excess and to first order in 1/n, S/n with
 
     S = ½ tr(∇²Ω(u) Cov(u)),    Cov(u) = diag(u) − uuᵀ,
 
@@ -212,9 +212,9 @@ def compare_surrogates(
 
 def noise_scale(function: CalibrationFunction, surrogate: SurrogateLike) -> float | None:
     """log S of a surrogate for its loss and scores; None where it is not defined or known."""
-    loss, n_truths = function.loss, function.loss.truths.size
+    loss, n_true_labels = function.loss, function.loss.true_labels.size
     built = make_surrogate(surrogate, loss)
-    if n_truths is None or n_truths < 2 or built.excess in ("hinge", "max-min"):
+    if n_true_labels is None or n_true_labels < 2 or built.excess in ("hinge", "max-min"):
         return None
     if built.excess == "square":
         return _quadratic_noise(function)
@@ -228,15 +228,15 @@ def _noise(surrogate: BaseSurrogate, scores: Structure) -> float | None:
 
 @_noise.register(DistributionSurrogate)
 def _(surrogate: DistributionSurrogate, scores: Structure) -> float | None:
-    n_truths, parts = surrogate.loss.truths.size, surrogate.loss.wrong_parts
-    assert n_truths is not None
+    n_true_labels, parts = surrogate.loss.true_labels.size, surrogate.loss.wrong_parts
+    assert n_true_labels is not None
     if surrogate.divergence == "squares":
-        return math.log((n_truths - 1) / (2 * n_truths))
+        return math.log((n_true_labels - 1) / (2 * n_true_labels))
     if parts is not None and scores.separate_states is not None:
         T, s = parts
         assert T is not None
         return math.log(T * (s - 1) / 2)
-    return math.log(n_truths - 1) - math.log(2)
+    return math.log(n_true_labels - 1) - math.log(2)
 
 
 @_noise.register(LinearRegretSurrogate)

@@ -226,7 +226,7 @@ class CalibrationFunction:
     method : str
         Which method answers.
     distributions : Distributions or None
-        Which distributions of the truth it covers; None: all.
+        Which distributions of the true label it covers; None: all.
     refusals : tuple of str
         Why the methods that come before it in the order did not.
     """

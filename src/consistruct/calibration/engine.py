@@ -100,10 +100,10 @@ def calibration_function(
     decoding : "argmax" or "bayes"
         "bayes" takes argmin_c (Lp)_c of the estimated distribution p; for "log" and "sparsemax".
     distributions : Distributions or str, optional
-        Only these distributions of the truth, instead of all: "noise:0.05" (sure labels but for
-        noise of that rate), "margin:0.3" (the likeliest truth leads the second by that much),
-        "cap:0.1" (no truth is surer than 0.9), or `Constrained` linear constraints. For listed
-        labels and the quadratic surrogate.
+        Only these distributions of the true label, instead of all: "noise:0.05" (sure labels but
+        for noise of that rate), "margin:0.3" (the likeliest true label leads the second by that
+        much), "cap:0.1" (no true label is surer than 0.9), or `Constrained` linear constraints. For
+        listed labels and the quadratic surrogate.
     jobs : int
         Threads for explicit cost matrices with full scores.
 
@@ -137,9 +137,10 @@ def calibration_function(
         return _of_decisions(loss, loss.solver, scores, cls, distributions)
     if loss.n_labels is None:
         raise FamilyError(loss, "have a calibration function")
-    if loss.truths.size is None:
+    if loss.true_labels.size is None:
         raise ConsistructError(
-            f"the calibration function needs finitely many truths, but {loss!r} has infinitely "
+            f"the calibration function needs finitely many true labels, but {loss!r} has "
+            "infinitely "
             "many; list those that occur as the columns of losses.CostMatrix"
         )
     check_cost_scale(loss.max_value)
@@ -179,14 +180,16 @@ def calibration_function(
 def _of_decisions(
     loss: Loss, solver: Oracle, scores: Any, cls: type[BaseSurrogate], distributions: Any
 ) -> CalibrationFunction:
-    """Theorem 7 from the diameter of the decisions: costs are not a finite set of truths."""
+    """Theorem 7 from the diameter of the decisions: costs are not a finite set of true labels."""
     if cls.excess != "square":
         raise ConsistructError(
             f"of the surrogates of decisions only 'quadratic' is analysed, got {cls.name!r}: "
             + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
         )
     if distributions is not None:
-        raise ConsistructError("distributions= needs truths that can be listed, which costs cannot")
+        raise ConsistructError(
+            "distributions= needs true labels that can be listed, which costs cannot"
+        )
     if isinstance(scores, str) and scores == "uniform":
         scores = Decisions(solver, "uniform")
     space = loss.score_space if scores is None else scores
@@ -357,7 +360,7 @@ def _try_block_level(loss: Loss, space: Structure, jobs: int) -> Choice:
 
 
 def _too_many(loss: Loss) -> str | None:
-    for labels in (loss.predictions, loss.truths):
+    for labels in (loss.predictions, loss.true_labels):
         if labels.size is None:
             return f"{labels!r} is not a finite set"
         if labels.size > ENUMERATION_LIMIT:
@@ -434,7 +437,7 @@ def choose_method(loss: Loss, space: Structure, jobs: int = 1) -> tuple[Method, 
 def restricted_method(
     loss: Loss, space: Structure, distributions: Distributions | str, jobs: int
 ) -> RestrictedMethod:
-    """Over some distributions of the truth; raises, in one line, where labels are not listed."""
+    """Over some distributions of the label; raises, in one line, where labels are not listed."""
     if isinstance(distributions, str):
         distributions = parse_distributions(distributions)
     if not isinstance(distributions, Distributions):

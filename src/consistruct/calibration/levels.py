@@ -15,7 +15,7 @@ def approximation_error(all_rows: FloatArray, predictable_rows: FloatArray) -> f
 
     One linear program for each label a that cannot be predicted: max t − ℓ_a with t ≤ ℓ_c.
     """
-    n_truths = all_rows.shape[1]
+    n_true_labels = all_rows.shape[1]
     kept = {row.tobytes() for row in predictable_rows}
     candidates = [row for row in np.unique(all_rows, axis=0) if row.tobytes() not in kept]
     best = 0.0
@@ -26,9 +26,9 @@ def approximation_error(all_rows: FloatArray, predictable_rows: FloatArray) -> f
             np.append(row, -1.0),
             A_ub=np.column_stack([-predictable_rows, np.ones(len(predictable_rows))]),
             b_ub=np.zeros(len(predictable_rows)),
-            A_eq=np.append(np.ones(n_truths), 0.0)[None],
+            A_eq=np.append(np.ones(n_true_labels), 0.0)[None],
             b_eq=np.ones(1),
-            bounds=[(0.0, None)] * n_truths + [(None, None)],
+            bounds=[(0.0, None)] * n_true_labels + [(None, None)],
         )
         best = max(best, -found.value)
     return best

@@ -38,7 +38,7 @@ def read_like_training(
     format: str | None,  # noqa: A002
     drop_missing_target: bool = False,
 ) -> tuple[DataSet, Layout]:
-    """Rows with truths, read as the model's training file was."""
+    """Rows with true labels, read as the model's training file was."""
     from consistruct.learning.files.data import read_data
 
     layout = layout_of(stored, model)
@@ -116,7 +116,7 @@ def _layout_of_columns(estimator: Any, columns: Any) -> Layout:
     return Layout(
         "csv",
         len(columns.columns),
-        truth_kind=None if classes is None else kinds.get(classes.dtype.kind, "str"),
+        label_kind=None if classes is None else kinds.get(classes.dtype.kind, "str"),
         formats=tuple(c.decimal or c.date_format or "" for c in columns.columns),
         missing=columns.missing,
         complete=False,

@@ -50,7 +50,7 @@ Format = Annotated[
 Target = Annotated[
     list[str] | None,
     typer.Option(
-        help="Column with the truth (repeat for several labels); a number if the file has no "
+        help="Column with the true label (repeat for several labels); a number if the file has no "
         "header (-1 is the last column). In an .npz file: name of the member."
     ),
 ]
@@ -68,7 +68,7 @@ DateFormat = Annotated[
 ]
 DropMissingTarget = Annotated[
     bool,
-    typer.Option("--drop-missing-target", help="Leave out rows without a truth."),
+    typer.Option("--drop-missing-target", help="Leave out rows without a true label."),
 ]
 Labels = Annotated[
     str | None,

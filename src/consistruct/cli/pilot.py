@@ -118,7 +118,7 @@ def worst_case_of(
     loss, reason = examples.kind.loss, "asked for"
     try:
         if eps is None:
-            chosen = default_accuracy(loss, true=examples.truths)
+            chosen = default_accuracy(loss, true=examples.codes)
             eps, reason = chosen.eps, chosen.reason
         family = parse_scores(scores, loss)
         found = sample_complexity(loss, family, eps=eps, radius=radius, q_bound=q_bound)

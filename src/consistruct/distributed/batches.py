@@ -137,7 +137,7 @@ def batches_of(
                     f"{batch.num_rows} of its rows would take more than {budget} bytes of memory, "
                     "the most that is read from a file of this size",
                 )
-            kept = _with_truths(file, batch, columns, start)
+            kept = _with_labels(file, batch, columns, start)
             start += batch.num_rows
             if not kept.num_rows:
                 continue
@@ -146,7 +146,7 @@ def batches_of(
                 X = _hashed(kept, columns)
             else:
                 X = _matrix(file, kept, names if features else (), first, columns.whole)
-            yield X, _truths(file, kept, columns.target)
+            yield X, _labels(file, kept, columns.target)
     except (pyarrow.ArrowException, OSError) as error:
         raise _unreadable(file, kind, columns, error) from None
 
@@ -174,7 +174,7 @@ def _dataset(file: Path, kind: str, columns: Columns | None) -> Any:
             )
             return datasets.dataset(str(file), format=style)
         types = {}
-        if columns is not None:  # numbers where numbers must be, truths as they are written
+        if columns is not None:  # numbers where numbers must be, true labels as they are written
             types = dict.fromkeys(columns.features or (), pyarrow.float64())
             for name, what in zip(columns.features or (), columns.kinds or (), strict=False):
                 types[name] = pyarrow.float64() if what == "number" else pyarrow.string()
@@ -295,8 +295,8 @@ def _hashed(batch: Any, columns: Columns) -> Any:
     return hashed_rows(entries(), batch.num_rows, columns.hash_bits)
 
 
-def _with_truths(file: Path, batch: Any, columns: Columns, start: int) -> Any:
-    """The rows whose truths are all there; others are refused unless they are to be dropped."""
+def _with_labels(file: Path, batch: Any, columns: Columns, start: int) -> Any:
+    """The rows whose labels are all there; others are refused unless they are to be dropped."""
     gone = np.zeros(batch.num_rows, dtype=bool)
     for name in columns.target:
         here = missing_rows(batch.column(name))
@@ -306,7 +306,7 @@ def _with_truths(file: Path, batch: Any, columns: Columns, start: int) -> Any:
     return batch.filter(~gone) if gone.any() else batch
 
 
-def _truths(file: Path, batch: Any, names: tuple[str, ...]) -> NDArray[Any] | None:
+def _labels(file: Path, batch: Any, names: tuple[str, ...]) -> NDArray[Any] | None:
     import pyarrow.types as kinds
 
     found = []

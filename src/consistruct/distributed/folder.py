@@ -42,7 +42,7 @@ class Folder:
     path : path
         Folder; files in folders below it count too, names that start with "." or "_" do not.
     target : sequence of str
-        Column(s) with the truth; svmlight files have it in front.
+        Column(s) with the true label; svmlight files have it in front.
     ignore : sequence of str
         Columns to leave out.
     like : Layout, optional
@@ -56,7 +56,7 @@ class Folder:
         words): for more columns or words than can be listed. For models trained by SGD.
     batch_rows : int
     drop_missing_target : bool
-        Leave out rows without a truth, which are refused otherwise.
+        Leave out rows without a true label, which are refused otherwise.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Folder:
             self.files[0], self.format, tuple(target), tuple(ignore), like, with_target,
             n_features, hash_bits, drop_missing_target,
         )  # fmt: skip
-        self.truth_kind: str | None = None if like is None else like.truth_kind
+        self.label_kind: str | None = None if like is None else like.label_kind
 
     @property
     def n_bytes(self) -> int:
@@ -110,7 +110,7 @@ class Folder:
             target,
             target if len(target) > 1 else None,
             zero_based=columns.zero_based,
-            truth_kind=self.truth_kind,
+            label_kind=self.label_kind,
             kinds=columns.kinds,
             hash_bits=columns.hash_bits,
         )
@@ -140,28 +140,28 @@ class Folder:
         for X, y in batches_of(file, self.format, self.columns, self.batch_rows):
             places = np.arange(row, row + X.shape[0], dtype=np.uint64)
             row += X.shape[0]
-            yield Batch(X, self._truths(file, y), None, mixed(places ^ seed))
+            yield Batch(X, self._labels(file, y), None, mixed(places ^ seed))
 
-    def _truths(self, file: Path, y: NDArray[Any] | None) -> Any:
+    def _labels(self, file: Path, y: NDArray[Any] | None) -> Any:
         """Labels of the kind that all files have; CSV files do not say, so all of them decide."""
-        if y is None or self.truth_kind is None or y.dtype.kind != "U":
+        if y is None or self.label_kind is None or y.dtype.kind != "U":
             return y
-        if self.truth_kind == "str":
+        if self.label_kind == "str":
             return y
         try:
-            return y.astype(np.float64 if self.truth_kind == "float" else np.int64)
+            return y.astype(np.float64 if self.label_kind == "float" else np.int64)
         except ValueError:
             raise DataFileError(
-                f"{file}: the truths are numbers in the other files, but here one is not"
+                f"{file}: the true labels are numbers in the other files, but here one is not"
             ) from None
 
     def labels(self) -> Iterator[NDArray[Any]]:
-        """The truths alone, batch by batch; columns of a Parquet file are read alone."""
+        """The true labels alone, batch by batch; columns of a Parquet file are read alone."""
         for file in self.files:
             for _, y in batches_of(
                 file, self.format, self.columns, self.batch_rows, features=False
             ):
-                yield self._truths(file, y)
+                yield self._labels(file, y)
 
     @cached_property
     def _file_keys(self) -> list[np.uint64]:

@@ -107,7 +107,7 @@ def _survey(estimator: Any, folder: Folder, model: Ridge) -> Survey:
 
 
 def _labels(folder: Folder) -> Labels:
-    """All truths of the folder, of one kind: a CSV file does not say which."""
+    """All true labels of the folder, of one kind: a CSV file does not say which."""
     labels: Labels | None = None
     for y in folder.labels():
         found = Labels.of(y)
@@ -119,10 +119,10 @@ def _labels(folder: Folder) -> Labels:
         rows = labels.rows
         if folder.format != "parquet":
             rows = numbers_or_names(rows.ravel().tolist()).reshape(shape)
-        folder.truth_kind = kind_of(rows)
+        folder.label_kind = kind_of(rows)
         labels = Labels(rows, labels.counts)
     else:
-        folder.truth_kind = kind_of(labels.rows)
+        folder.label_kind = kind_of(labels.rows)
     return labels
 
 

@@ -67,7 +67,7 @@ class Matrices:
         return upload, {
             "id": upload.identifier,
             "n_predictions": matrix.M.shape[0],
-            "n_truths": matrix.M.shape[1],
+            "n_true_labels": matrix.M.shape[1],
             "names": list(names[:N_NAMES]),
             "in_address": len(content) <= self._limits.shared_bytes,
         }

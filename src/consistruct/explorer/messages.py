@@ -40,14 +40,15 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     (
         r"the surrogate '([\w-]+)' with argmax decoding needs the capability",
         lambda m: (
-            f"the surrogate “{m[1]}” needs truths that are also predictions, which is not the "
+            f"the surrogate “{m[1]}” needs true labels that are also predictions, which is not the "
             "case for this loss; choose “quadratic” in the menu “Surrogate”, or “log” or "
             "“sparsemax” there and “Bayes” in the menu “Decoding”"
         ),
     ),
     (
         r"scores must be None or 'full' with Bayes decoding",
-        "“Bayes” in the menu “Decoding” models the truth, not the predictions; choose “own” or "
+        "“Bayes” in the menu “Decoding” models the true label, not the predictions; choose “own” "
+        "or "
         "“full” in the menu “Scores”",
     ),
     (
@@ -61,7 +62,7 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     (
         r"and does not say whether its rows are",
         "the costs are not symmetric in their names and the file does not say whether its rows are "
-        "predictions or truths; choose one in the menu “Its rows are”",
+        "predictions or true labels; choose one in the menu “Its rows are”",
     ),
     (
         r"unknown loss '([^']*)' in the spec '[^']*'(; did you mean [\w-]+\?)?",
@@ -85,8 +86,9 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
         "this surrogate is not known; choose one in the menu “Surrogate”",
     ),
     (
-        r"needs finitely many truths",
-        "costs per example cannot be analysed in advance: the analysis needs finitely many truths",
+        r"needs finitely many true labels",
+        "costs per example cannot be analysed in advance: the analysis needs finitely many true "
+        "labels",
     ),
     (
         r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Randomised|Constrained|\w+Score)\(.*\) "

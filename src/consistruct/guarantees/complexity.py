@@ -147,8 +147,8 @@ def sample_complexity(
         As in `calibration_function`.
     eps : float, optional
         Excess task risk over the best prediction rule *with these scores*. If not given, a tenth
-        of what the best constant prediction loses (`guarantees.default_accuracy`), on the truths
-        given or when all truths are equally likely.
+        of what the best constant prediction loses (`guarantees.default_accuracy`), on the true
+        labels given or when all true labels are equally likely.
     radius : float
         R with ‖φ(x)‖ ≤ R.
     q_bound : float
@@ -157,7 +157,7 @@ def sample_complexity(
     features : (n, d) array, optional
         R becomes the largest norm of a row.
     true : (n, *label shape) array, optional
-        Truths of these rows; M of ``sharp`` is then computed from the sample.
+        True labels of these rows; M of ``sharp`` is then computed from the sample.
     optimum_norm : float, optional
         D of ``sharp``: the norm of a fitted optimum (`guarantees.optimum_norm`) instead of B·Q.
     gradient_second_moment : float, optional

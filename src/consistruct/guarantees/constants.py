@@ -53,8 +53,8 @@ __all__ = [
 
 OVERFLOW = 709.0  # e^709 is the last power below the largest float
 SHARE = 0.1
-LISTED = 1024  # labels whose loss matrix is averaged; beyond, truths are drawn
-DRAWN = 2048  # truths to choose the constant prediction, and as many to price it
+LISTED = 1024  # labels whose loss matrix is averaged; beyond, true labels are drawn
+DRAWN = 2048  # true labels to choose the constant prediction, and as many to price it
 TRIED = 64  # predictions to choose from where there is no decoder
 
 
@@ -243,7 +243,7 @@ def target_norm(loss: Loss, space: Structure) -> TargetNorm:
     structured = _structured(loss, space)
     if structured is not None:
         return TargetNorm(structured, True, "B² = max_y Var_c L(c, y) in closed form")
-    sizes = (loss.n_labels, loss.truths.size)
+    sizes = (loss.n_labels, loss.true_labels.size)
     if all(size is not None and size <= ENUMERATION_LIMIT for size in sizes):
         largest = float(_listed(loss, space).max())
         log_square = math.log(largest) if largest > 0 else -math.inf
@@ -260,9 +260,9 @@ def target_norm(loss: Loss, space: Structure) -> TargetNorm:
 
 
 def squared_target_norms(loss: Loss, space: Structure, true: ArrayLike) -> FloatArray:
-    """‖u_y‖² of given truths, (n,): no enumeration where the scores express the loss."""
+    """‖u_y‖² of given true labels, (n,): no enumeration where the scores express the loss."""
     if not expresses(loss, space):
-        return _listed(loss, space)[loss.truths.index(true).astype(np.int64)]
+        return _listed(loss, space)[loss.true_labels.index(true).astype(np.int64)]
     own = loss.score_space
     target = dense_target(loss.target(true))
     mean = target @ own.mean_embedding()
@@ -312,7 +312,7 @@ def _structured(loss: Loss, space: Structure) -> float | None:
 
 
 def _listed(loss: Loss, space: Structure) -> FloatArray:
-    """‖u_y‖² of every truth, (m,), from the loss matrix."""
+    """‖u_y‖² of every true label, (m,), from the loss matrix."""
     L = loss.matrix()
     weights = space.predictions.weights()
     mean = weights @ L
@@ -358,8 +358,8 @@ def default_accuracy(
     ----------
     loss : Loss
     true : (n, *label shape) array, optional
-        Observed truths; if not given all truths count as equally likely (those that cannot be
-        listed are drawn).
+        Observed true labels; if not given all true labels count as equally likely (those that
+        cannot be listed are drawn).
     max_eps : float
         The largest possible excess, which caps the answer.
     level : float
@@ -374,9 +374,9 @@ def default_accuracy(
     if true is None:
         price, where = _uniform_price(loss)
     else:
-        truths = np.asarray(true)
-        price = _price(loss, truths, truths)
-        where = f"on the {len(truths)} truths given"
+        true_labels = np.asarray(true)
+        price = _price(loss, true_labels, true_labels)
+        where = f"on the {len(true_labels)} true labels given"
     if price <= 0:
         eps = _two_digits(SHARE * max_eps) if math.isfinite(max_eps) else SHARE * loss.max_value
         reason = (
@@ -394,13 +394,13 @@ def default_accuracy(
 
 
 def _uniform_price(loss: Loss) -> tuple[float, str]:
-    """What the best constant prediction loses when all truths are equally likely."""
-    sizes = (loss.n_labels, loss.truths.size)
+    """What the best constant prediction loses when all true labels are equally likely."""
+    sizes = (loss.n_labels, loss.true_labels.size)
     if all(size is not None and size <= LISTED for size in sizes):
-        return float(loss.matrix().mean(axis=1).min()), "when all truths are equally likely"
-    drawn = loss.truths.sample(2 * DRAWN, np.random.default_rng(0))
-    # priced on other truths than it was chosen by: no optimism
-    return _price(loss, drawn[:DRAWN], drawn[DRAWN:]), f"on {DRAWN} truths drawn at random"
+        return float(loss.matrix().mean(axis=1).min()), "when all true labels are equally likely"
+    drawn = loss.true_labels.sample(2 * DRAWN, np.random.default_rng(0))
+    # priced on other true labels than it was chosen by: no optimism
+    return _price(loss, drawn[:DRAWN], drawn[DRAWN:]), f"on {DRAWN} true labels drawn at random"
 
 
 def _price(loss: Loss, chosen_by: LabelArray, priced_on: LabelArray) -> float:
@@ -408,14 +408,14 @@ def _price(loss: Loss, chosen_by: LabelArray, priced_on: LabelArray) -> float:
     return float(loss(_repeated(constant, len(priced_on)), priced_on).mean())
 
 
-def _best_constant(loss: Loss, truths: LabelArray) -> LabelArray:
+def _best_constant(loss: Loss, true_labels: LabelArray) -> LabelArray:
     """decode(−mean target), or the best of some predictions where nothing decodes."""
     try:
-        mean = dense_target(loss.target(truths)).mean(axis=0)
+        mean = dense_target(loss.target(true_labels)).mean(axis=0)
         return np.asarray(loss.score_space.decode(-mean[None])[0])
     except ConsistructError:  # more labels than can be listed, and no structure
         tried = loss.predictions.sample(TRIED, np.random.default_rng(1))
-        prices = [loss(_repeated(one, len(truths)), truths).mean() for one in tried]
+        prices = [loss(_repeated(one, len(true_labels)), true_labels).mean() for one in tried]
         return np.asarray(tried[int(np.argmin(prices))], dtype=tried.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What data say about the constants: features, truths and fitted weights as a few numbers."""
+"""What data say about the constants: features, true labels and fitted weights as a few numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_data_constants(
     optimum_norm: float | None,
     gradient_second_moment: float | None,
 ) -> DataConstants:
-    """Check what was given and reduce features (n, d) and truths to a few numbers."""
+    """Check what was given and reduce features (n, d) and true labels to a few numbers."""
     if optimum_norm is not None:
         optimum_norm = check_number(optimum_norm, "optimum_norm", low=0.0)
     if gradient_second_moment is not None:

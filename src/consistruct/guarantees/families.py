@@ -32,7 +32,7 @@ def score_families(loss: Loss, candidates: Iterable[Structure] = ()) -> tuple[Fa
     """All families worth comparing, equal ones once; listed losses only have the searched ones."""
     own = "full scores (own span)" if loss.score_space.one_per_label else "own span"
     found = [Family(own, loss.score_space), Family("full scores", Full(loss))]
-    sizes = (loss.n_labels, loss.truths.size)
+    sizes = (loss.n_labels, loss.true_labels.size)
     if all(size is not None and size <= ENUMERATION_LIMIT for size in sizes):
         found += block_merges(loss) + low_rank_truncations(loss)
     found += [Family(f"candidate {n}", space) for n, space in enumerate(candidates)]

@@ -35,7 +35,7 @@ from consistruct.learning.encoding.labels import (
     over_parts,
     prepare_labels,
 )
-from consistruct.learning.encoding.missing import refuse_missing_truths
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.estimator import TargetEstimator, has_probabilities, lazily, streams
 from consistruct.learning.example_costs import ExampleCosts
 from consistruct.learning.models.base import TargetModel
@@ -60,7 +60,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     loss : Loss, str or table of costs
         What predictions are judged by; a spec may leave out sizes that y tells ("zero_one",
         "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
-        be a DataFrame, a dict ``costs[prediction][truth]`` (both matched with the classes by name)
+        be a DataFrame, a dict ``costs[prediction][true]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
         Or a metric that is no mean over examples ("macro-f1", "qwk", "precision-at-recall:0.9",
         …, see `consistruct.losses.METRICS`): decisions are then chosen on left-out rows.
@@ -83,7 +83,8 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         show a bar in terminals and notebooks.
     rows : "pred" or "true", optional
         What the rows of a table of costs are, or of ``costs=`` of shape (n, k, k). Required unless
-        it is symmetric or says so itself. scikit-learn's confusion matrices have truths as rows.
+        it is symmetric or says so itself. scikit-learn's confusion matrices have true labels as
+        rows.
 
     Attributes
     ----------
@@ -104,7 +105,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     metric_ : Metric
         With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
-        What each decision costs: rows are predictions, columns truths, both in the order of
+        What each decision costs: rows are predictions, columns true labels, both in the order of
         `classes_`, in units of the metric.
         (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart
         or a rule is drawn at random.
@@ -179,8 +180,8 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         costs : (n, k) or (n, k, m) array, or DataFrame, optional
             Costs of each example, in place of the loss. (n, k): what each prediction costs for
             this row (`CostVectors`); columns in the order of the sorted classes, or named by them.
-            (n, k, m): what prediction c costs if the truth is t; the model learns probabilities,
-            and `predict` takes the costs of new examples.
+            (n, k, m): what prediction c costs if the true label is t; the model learns
+            probabilities, and `predict` takes the costs of new examples.
         groups : (n,) array, optional
             Rows of one group are left out together.
 
@@ -288,7 +289,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             )
         if not hasattr(y, "todense"):
             _refuse_lists(y)
-            refuse_missing_truths(y)
+            refuse_missing_labels(y)
             y = _check_y(y, multi_output=True)
         _refuse_odd_labels(y)
         check_classification_targets(y)
@@ -309,7 +310,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         ----------
         X : (n, n_features) array, CSR or DataFrame
         costs : (n, k, m) array, optional
-            What prediction c costs if the truth is t, for each of these rows.
+            What prediction c costs if the true label is t, for each of these rows.
 
         Returns
         -------
@@ -342,7 +343,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         return probabilities if ordered else probabilities[:, columns]
 
     def task_losses(self, X: Any, y: Any = None, costs: Any = None) -> FloatArray:
-        """Task loss of each row, (n,); a truth never seen in training counts as wrong.
+        """Task loss of each row, (n,); a true label never seen in training counts as wrong.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """What the estimators share: one model, one recalibration, one decoder, whatever the examples are.
 
-(X, y) ─▶ kind.read ─▶ model.fit(inputs, truths, statistic) ─▶ recalibration on left-out rows
+(X, y) ─▶ kind.read ─▶ model.fit(inputs, codes, statistic) ─▶ recalibration on left-out rows
     X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
 """
 
@@ -24,7 +24,7 @@ from consistruct._validation import check_cost_scale
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.fitted_classes import prediction_columns
 from consistruct.learning.encoding.frames import labels_by_name
-from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_truths
+from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_codes
 from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.models import make_model
 from consistruct.learning.models.base import TargetModel
@@ -199,7 +199,7 @@ class TargetEstimator(LossParameters):
         with verbosity(self.verbose), showing(f"fitting {type(self).__name__}"):
             self.model_ = clone(model).fit(
                 examples.inputs,
-                examples.truths,
+                examples.codes,
                 statistic,
                 sample_weight=examples.weight,
                 groups=examples.groups,
@@ -232,7 +232,7 @@ class TargetEstimator(LossParameters):
                 left = self.model_.left_out()
             except CapabilityError:  # nothing is known of rows that the model did not see
                 return
-        values = self.statistic_.values(examples.truths)
+        values = self.statistic_.values(examples.codes)
         if examples.kind.name == "sequences":
             mean = values.values.mean(axis=0)
         else:
@@ -240,7 +240,7 @@ class TargetEstimator(LossParameters):
         self.recalibration_, compared = recalibrate(
             self.statistic_,
             left.expected,
-            take_truths(examples.truths, left.rows),
+            take_codes(examples.codes, left.rows),
             examples.weight[left.rows],
             mean,
             codes=left.codes,
@@ -260,7 +260,7 @@ class TargetEstimator(LossParameters):
         with verbosity(self.verbose):
             self.model_.partial_fit(
                 examples.inputs,
-                examples.truths,
+                examples.codes,
                 examples.kind.statistic(),
                 sample_weight=examples.weight,
                 rng=self.stream_,
@@ -460,7 +460,7 @@ class TargetEstimator(LossParameters):
 
     @within_cores
     def task_losses(self, X: Any, y: Any, groups: Any = None) -> FloatArray:
-        """Task loss of each example, (n,); a truth never seen in training counts as wrong.
+        """Task loss of each example, (n,); a true label never seen in training counts as wrong.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ class ExampleCosts:
             raise ValueError("class_weight needs y, the classes of the rows, got y=None")
         values, classes = example_costs(costs, y)
         check_consistent_length(X, values)
-        values = check_loss_matrix(values, "costs", copy=False, truths="row")
+        values = check_loss_matrix(values, "costs", copy=False, true_labels="row")
         loss = CostVectors(len(classes), float(values.max()) or 1.0)
         encoding = CostLabels(classes)
         codes = encoding.encode(values, loss)

@@ -239,8 +239,8 @@ def _prediction_codes(encoding: Any, pred: Any, loss: Loss) -> Any:
 class TaskLossScorer(Member):
     """A scorer for model selection: minus the mean task loss of the predictions, or a metric.
 
-    Estimators of this package know how labels are named and truths they have never seen count as
-    wrong; any other estimator is scored by what it predicts. For ranking losses with `groups`
+    Estimators of this package know how labels are named and true labels they have never seen count
+    as wrong; any other estimator is scored by what it predicts. For ranking losses with `groups`
     other estimators predict scores of items, as rankers do, which are sorted.
 
     Parameters
@@ -308,6 +308,6 @@ def _known_labels(encoding: LabelEncoding, estimator: Any, y: Any) -> Any:
     if isinstance(encoding, OrderLabels):
         return encoding.items[None, :]
     if isinstance(encoding, PartLabels):
-        (n_parts,) = estimator.loss_.truths.shape
+        (n_parts,) = estimator.loss_.true_labels.shape
         return np.repeat(encoding.states[:, None], n_parts, axis=1)
     return y

@@ -108,7 +108,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
             )
         loss = loss_with_rows(loss, rows)
         if isinstance(loss, str):
-            size = self.loss_.truths.size
+            size = self.loss_.true_labels.size
             loss = parse_loss(loss, sizes=Sizes(n_classes=size, n_states=size))
         loss = loss_in_code_order(loss, self.kind_.labels)
         statistic, kind = self.statistic_.with_loss(loss), self.kind_.with_loss(loss)

@@ -42,18 +42,18 @@ class PartProbabilities(Statistic):
 
     @cached_property
     def _hamming(self) -> Hamming:
-        return Hamming(self.loss.truths.shape[0], 2)
+        return Hamming(self.loss.true_labels.shape[0], 2)
 
     @cached_property
     def _costs(self) -> FloatArray:
         """Target of each part in each of its states, (T, 2, 2): rows are predicted states."""
-        T = self.loss.truths.shape[0]
+        T = self.loss.true_labels.shape[0]
         every = np.repeat(np.arange(2)[:, None], T, axis=1)
         return dense_target(self.loss.target(every)).reshape(2, T, 2).transpose(1, 2, 0)
 
     @property
     def width(self) -> int:
-        return 2 * self.loss.truths.shape[0]
+        return 2 * self.loss.true_labels.shape[0]
 
     def values(self, true: ArrayLike) -> Target:
         return self._hamming.target(true)
@@ -88,7 +88,7 @@ class PartProbabilities(Statistic):
             return TargetValues(loss)
         if not same_parts(self._hamming, loss):
             raise ConsistructError(
-                f"{loss!r} is not a sum over the {self.loss.truths.shape[0]} labels that the "
+                f"{loss!r} is not a sum over the {self.loss.true_labels.shape[0]} labels that the "
                 f"model was fitted on"
             )
         return type(self)(loss)
@@ -98,4 +98,4 @@ def same_parts(fitted: Loss, loss: Loss) -> bool:
     """Whether a model fitted for the first loss, a Hamming one, serves the second."""
     parts = fitted.wrong_parts
     of_labels = parts is not None and parts[1] == 2 and isinstance(loss, LabelCosts)
-    return of_labels and fitted.truths == loss.truths
+    return of_labels and fitted.true_labels == loss.true_labels

@@ -224,7 +224,7 @@ class Temperature(Recalibration):
 def recalibrate(
     statistic: Statistic,
     expected: Any,  # (m, width), or `Ragged`: of left-out rows
-    truths: Any,  # (m, …)
+    true_codes: Any,  # (m, …)
     weight: FloatArray,  # (m,)
     mean: FloatArray,  # (width,): of τ over all training rows
     *,
@@ -242,32 +242,32 @@ def recalibrate(
     if isinstance(expected, Ragged):
         packed: Any = expected  # statistics of parts decode packed rows too
         codes = statistic.decode(packed) if codes is None else codes
-        return match_reports(statistic, packed, codes, truths, weight, mean), {}
+        return match_reports(statistic, packed, codes, true_codes, weight, mean), {}
     if not statistic.of_classes:
-        losses = _with_contrasts(statistic, expected, truths, weight, mean)
+        losses = _with_contrasts(statistic, expected, true_codes, weight, mean)
         found, compared = _contrast(losses, weight, mean)
         codes = statistic.decode(found.for_decisions(expected))
-        reports = match_reports(statistic, expected, codes, truths, weight, mean)
+        reports = match_reports(statistic, expected, codes, true_codes, weight, mean)
         return Contrast(found.contrast, found.mean, reports), compared
     if powers:
-        first, compared = recalibrate_probabilities(statistic, expected, truths, weight)
+        first, compared = recalibrate_probabilities(statistic, expected, true_codes, weight)
     else:
-        first, compared = _scaled(statistic, expected, truths, weight), {}
+        first, compared = _scaled(statistic, expected, true_codes, weight), {}
     decided = contrasted = first.for_decisions(expected)
     best = None
     # no contrast of a threshold, nor of the most likely class: as everyone expects
     if statistic.width > 2 and not statistic.loss.mistakes_cost_one:
-        best, contrasts = _proven_contrast(statistic, decided, truths, weight, mean)
+        best, contrasts = _proven_contrast(statistic, decided, true_codes, weight, mean)
         compared |= contrasts
     if best is not None:
         contrasted = Contrast(best, mean).for_decisions(decided)
     codes = statistic.decode(contrasted)
-    reports = match_reports(statistic, expected, codes, truths, weight, mean, first)
+    reports = match_reports(statistic, expected, codes, true_codes, weight, mean, first)
     return (reports if best is None else Contrast(best, mean, reports)), compared
 
 
 def _scaled(
-    statistic: Statistic, expected: FloatArray, truths: Any, weight: FloatArray
+    statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> Recalibration:
     """The slope and the biases of largest posterior probability.
 
@@ -277,7 +277,7 @@ def _scaled(
     some = _some_rows(len(weight), ENOUGH_ROWS)
     weight = weight[some]
     logs = _logarithms(expected[some])
-    true = statistic.values(truths[some]).toarray()
+    true = statistic.values(codes[some]).toarray()
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         slope, bias = point[0], point[1:]
@@ -301,7 +301,7 @@ def match_reports(
     statistic: Statistic,
     expected: Any,  # (m, width) or `Ragged`: of left-out rows
     codes: Any,  # what was decided for them
-    truths: Any,
+    true_codes: Any,
     weight: FloatArray,
     mean: FloatArray,
     before: Recalibration = Unchanged(),  # noqa: B008 - an immutable value
@@ -328,7 +328,7 @@ def match_reports(
             found = centre + value * (raw - centre)
         return np.clip(found, low, high)
 
-    differences = statistic.loss(codes, truths) - told(1.0)
+    differences = statistic.loss(codes, true_codes) - told(1.0)
     gap = float(share @ differences)
     # a row of weight two counts as two rows, as in the log loss above
     chance = float(share @ (differences - gap) ** 2 / weight.sum())
@@ -369,14 +369,14 @@ def _linear_parts(
 
 
 def recalibrate_probabilities(
-    statistic: Statistic, expected: FloatArray, truths: Any, weight: FloatArray
+    statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
     """The power of class probabilities that left-out rows ask for, and what was compared."""
     if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)
-    expected, truths, weight = expected[some], truths[some], weight[some]
-    columns = statistic.loss.truths.index(truths)  # of the class of each row
+    expected, codes, weight = expected[some], codes[some], weight[some]
+    columns = statistic.loss.true_labels.index(codes)  # of the class of each row
     projected = statistic.project(expected)
     share = weight / weight.sum()
     losses = np.empty((len(FLOORS), len(TEMPERATURES)))
@@ -414,12 +414,12 @@ def _some_rows(n: int, most: int) -> Any:
 
 
 def _with_contrasts(
-    statistic: Statistic, expected: FloatArray, truths: Any, weight: FloatArray, mean: FloatArray
+    statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray, mean: FloatArray
 ) -> FloatArray:
     """Task loss of the left-out rows with every contrast, (contrasts, m)."""
     result = np.empty((len(CONTRASTS), len(weight)))
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
-    values = statistic.values(truths)
+    values = statistic.values(codes)
     total, share = float(weight.sum()), left_out_share(weight)
     for start in range(0, len(weight), size):
         part = slice(start, start + size)
@@ -430,7 +430,7 @@ def _with_contrasts(
         centre = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):
             sharp = settled(centre + contrast * (expected[part] - centre), own)
-            result[position, part] = statistic.loss(statistic.decode(sharp), truths[part])
+            result[position, part] = statistic.loss(statistic.decode(sharp), codes[part])
     return result
 
 
@@ -452,7 +452,7 @@ def _contrast(
 def _proven_contrast(
     statistic: Statistic,
     expected: FloatArray,  # (m, classes), as decisions use them without a contrast
-    truths: Any,
+    codes: Any,
     weight: FloatArray,
     mean: FloatArray,
 ) -> tuple[float | None, dict[str, FloatArray]]:
@@ -465,7 +465,7 @@ def _proven_contrast(
     """
     some = _some_rows(len(weight), max(ENOUGH_ROWS, PRODUCTS // statistic.width**2))
     weight = weight[some]
-    losses = _with_contrasts(statistic, expected[some], truths[some], weight, mean)
+    losses = _with_contrasts(statistic, expected[some], codes[some], weight, mean)
     share = weight / weight.sum()
     task, gains = losses @ share, losses[0] - losses
     gain = gains @ share

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
@@ -141,7 +141,7 @@ def nested_refits(
     codes: list[Any] = [[None] * n for _ in sizes]
     failed: dict[int, str] = {}
     for fit, left in splits:
-        order = _spread(examples.truths, fit, units, rng)
+        order = _spread(examples.codes, fit, units, rng)
         judged = examples.take(left)
         for column, size in enumerate(sizes):
             step()
@@ -161,7 +161,7 @@ def nested_refits(
                 continue
             found = one._codes(judged.inputs)
             if metric is None:
-                losses[left, column] = examples.kind.code_losses(found, judged.truths)
+                losses[left, column] = examples.kind.code_losses(found, judged.codes)
             else:
                 for row, code in zip(left, found, strict=True):
                     codes[column][row] = code
@@ -202,17 +202,17 @@ def _units(examples: Examples) -> IntArray:
     return np.asarray(np.unique(np.asarray(examples.groups), return_inverse=True)[1])
 
 
-def _spread(truths: Any, rows: IntArray, units: IntArray, rng: np.random.Generator) -> IntArray:
+def _spread(true_codes: Any, rows: IntArray, units: IntArray, rng: np.random.Generator) -> IntArray:
     """The rows in random order: groups together, or classes spread evenly over every beginning."""
     own = units[rows]
     if len(np.unique(own)) < len(rows):
         place = rng.permutation(int(units.max()) + 1)
         return np.asarray(rows[np.argsort(place[own], kind="stable")])
     mixed = rng.permutation(rows)
-    if isinstance(truths, Ragged) or np.ndim(truths) != 1:
+    if isinstance(true_codes, Ragged) or np.ndim(true_codes) != 1:
         return mixed
     # the i-th of m rows of a class stands at a random place of the i-th of m equal parts
-    _, codes = np.unique(take_truths(truths, mixed), return_inverse=True)
+    _, codes = np.unique(take_codes(true_codes, mixed), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes)
     rank = np.arange(len(mixed)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -247,15 +247,15 @@ def _of_metric(
     rng: np.random.Generator,
 ) -> Refits:
     """One minus the metric of all left-out rows together; its covariance by drawing rows again."""
-    truths, n = examples.truths, len(examples)
-    k = int(examples.kind.loss.truths.size or 2) if np.ndim(truths) == 1 else 2
+    true_codes, n = examples.codes, len(examples)
+    k = int(examples.kind.loss.true_labels.size or 2) if np.ndim(true_codes) == 1 else 2
     pred = [np.array(column) for column in codes]
 
     def values(weight: Any) -> FloatArray:
         kept = np.flatnonzero(weight)
         return np.array(
             [
-                1.0 - metric.value(confusion_of(metric, p[kept], truths[kept], weight[kept], k))
+                1.0 - metric.value(confusion_of(metric, p[kept], true_codes[kept], weight[kept], k))
                 for p in pred
             ]
         )

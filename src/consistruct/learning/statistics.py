@@ -1,4 +1,4 @@
-"""What a model averages: a statistic τ(y) of the truth, and what follows from E[τ(y) | x].
+"""What a model averages: a statistic τ(y) of the true label, and what follows from E[τ(y) | x].
 
 A decision needs the expected target ū(x) = E[target(y) | x] and nothing else of x. A model may fit
 the target itself, or something finer (the class itself, one column per class), from which a linear
@@ -56,7 +56,7 @@ class Statistic(Member, ABC):
 
     @abstractmethod
     def values(self, true: Any) -> Target:
-        """τ of each truth, (n, width): array or CSR."""
+        """τ of each true label, (n, width): array or CSR."""
 
     @abstractmethod
     def target(self, expected: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ class Statistic(Member, ABC):
 
     @abstractmethod
     def with_loss(self, loss: Loss) -> Statistic:
-        """The same statistic for another loss over the same truths; raises where it is too coarse.
+        """The same statistic for another loss over the same labels; raises where it is too coarse.
 
         A class statistic serves every loss over the classes, the target of the Hamming loss every
         sum over parts; another target serves its own loss only.
@@ -83,7 +83,7 @@ class Statistic(Member, ABC):
 
     @property
     def open_offset(self) -> bool:
-        """Whether the last column of τ is an offset that depends on the truth."""
+        """Whether the last column of τ is an offset that depends on the true label."""
         return False
 
     def project(self, expected: FloatArray) -> FloatArray:
@@ -127,7 +127,7 @@ class Statistic(Member, ABC):
 class TargetValues(Statistic):
     """τ(y) = target(y), in the loss's own scores or in those of another score space.
 
-    An offset that depends on the truth (precision, pairs) is one more column, so that expected
+    An offset that depends on the true label (precision, pairs) is one more column, so that expected
     losses can be told and not only compared.
 
     Parameters
@@ -159,12 +159,12 @@ class TargetValues(Statistic):
 
     @cached_property
     def constant_offset(self) -> float | None:
-        """The offset where it is the same for every truth, else None."""
-        if self.loss.truths.size is None:
+        """The offset where it is the same for every true label, else None."""
+        if self.loss.true_labels.size is None:
             offsets = np.zeros(1)  # cost vectors have none
         else:
-            truths = self.loss.truths.sample(256, np.random.default_rng(0))
-            offsets = self.loss.offset(truths)
+            true_labels = self.loss.true_labels.sample(256, np.random.default_rng(0))
+            offsets = self.loss.offset(true_labels)
         # means over candidates differ by rounding
         same = np.ptp(offsets) <= 1e-12 * np.abs(offsets).max(initial=0.0)
         return float(offsets[0]) if same else None
@@ -229,7 +229,7 @@ class TargetValues(Statistic):
             return PartProbabilities(loss)
         raise CapabilityError(
             self,
-            "a statistic of the truths",
+            "a statistic of the true labels",
             f"changing the loss to {loss!r} after fitting",
             f"the model was fitted on the targets of {self.loss!r}; fit again with the new loss",
         )
@@ -242,7 +242,7 @@ class ClassProbabilities(Statistic):
     Parameters
     ----------
     loss : Loss
-        Over listed truths.
+        Over listed true labels.
 
     Examples
     --------
@@ -258,18 +258,18 @@ class ClassProbabilities(Statistic):
 
     @cached_property
     def _maps(self) -> tuple[FloatArray, FloatArray]:
-        """Target (m, width) and offset (m,) of every truth."""
-        every = self.loss.truths.enumerate()
+        """Target (m, width) and offset (m,) of every true label."""
+        every = self.loss.true_labels.enumerate()
         return dense_target(self.loss.target(every)), self.loss.offset(every)
 
     @property
     def width(self) -> int:
-        size = self.loss.truths.size
+        size = self.loss.true_labels.size
         assert size is not None
         return size
 
     def values(self, true: ArrayLike) -> Target:
-        columns = np.asarray(self.loss.truths.index(true), dtype=np.int64)
+        columns = np.asarray(self.loss.true_labels.index(true), dtype=np.int64)
         n = len(columns)
         return sp.csr_array((np.ones(n), columns, np.arange(n + 1)), shape=(n, self.width))
 
@@ -283,7 +283,10 @@ class ClassProbabilities(Statistic):
         return simplex_projection(expected)
 
     def with_loss(self, loss: Loss) -> Self:
-        if loss.truths.size != self.width or loss.truths.shape != self.loss.truths.shape:
+        if (
+            loss.true_labels.size != self.width
+            or loss.true_labels.shape != self.loss.true_labels.shape
+        ):
             raise ConsistructError(
                 f"{loss!r} is not over the {self.width} classes that the model was fitted on"
             )
@@ -291,14 +294,14 @@ class ClassProbabilities(Statistic):
 
 
 def finest_statistic(loss: Loss) -> Statistic:
-    """The class itself where truths are classes, else the target.
+    """The class itself where true labels are classes, else the target.
 
     >>> from consistruct.losses import Hamming, ZeroOne
     >>> finest_statistic(ZeroOne(3)), finest_statistic(Hamming(3))
     (ClassProbabilities(ZeroOne(3)), TargetValues(Hamming(3)))
     """
-    size = loss.truths.size
-    if loss.truths.shape == () and size is not None and size <= ENUMERATION_LIMIT:
+    size = loss.true_labels.size
+    if loss.true_labels.shape == () and size is not None and size <= ENUMERATION_LIMIT:
         return ClassProbabilities(loss)
     return TargetValues(loss)
 

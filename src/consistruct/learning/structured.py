@@ -26,7 +26,7 @@ from consistruct.learning.encoding.labels import (
     prepare_labels,
     takes_any_labels,
 )
-from consistruct.learning.encoding.missing import refuse_missing_truths
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.rankings import read_queries, takes_queries
 from consistruct.learning.encoding.sequences import (
     read_batch,
@@ -260,7 +260,7 @@ class StructuredPredictor(TargetEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         if not takes_any_labels(self.loss):
-            refuse_missing_truths(y)
+            refuse_missing_labels(y)
             y = check_array(
                 y, ensure_2d=False, allow_nd=True, dtype=None, ensure_min_samples=1, input_name="y"
             )

@@ -60,7 +60,7 @@ class Abstain(MatrixLoss):
         return Classes(self.k + 1)
 
     @cached_property
-    def truths(self) -> Classes:
+    def true_labels(self) -> Classes:
         return Classes(self.k)
 
     @property
@@ -70,8 +70,8 @@ class Abstain(MatrixLoss):
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return np.where(pred == self.k, self.cost, (pred != true).astype(np.float64))
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        return self.truths.check(true, "true")
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.true_labels.check(true, "true")
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

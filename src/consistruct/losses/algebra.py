@@ -27,7 +27,7 @@ __all__ = ["Combination", "mixture"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Combination(Loss):
-    """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and truths; written with + and *.
+    """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and true labels; written with + and *.
 
     The score space is that of one term if it spans the others' (blocks within full scores, say);
     otherwise, for few enough labels, the span of the summed matrix.
@@ -57,7 +57,7 @@ class Combination(Loss):
             raise ValueError("a combination needs at least one loss")
         first, *rest = flat
         for loss in rest:
-            for role in ("predictions", "truths"):
+            for role in ("predictions", "true_labels"):
                 if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
                         f"losses can be combined only over the same {role}, got {first!r} and "
@@ -79,7 +79,7 @@ class Combination(Loss):
 
     @cached_property
     def _joint(self) -> tuple[Structure, list[LinearMap] | None, FloatArray | None]:
-        """Common space, and either the map of every term into it or the targets of all truths."""
+        """Common space, and either the map of every term into it or the targets of all labels."""
         for candidate in dict.fromkeys(loss.score_space for _, loss in self.terms):
             try:
                 maps = [candidate.coordinates(loss.score_space) for _, loss in self.terms]
@@ -104,8 +104,8 @@ class Combination(Loss):
         return self.terms[0][1].predictions
 
     @property
-    def truths(self) -> LabelSet:
-        return self.terms[0][1].truths
+    def true_labels(self) -> LabelSet:
+        return self.terms[0][1].true_labels
 
     @cached_property
     def max_value(self) -> float:
@@ -124,7 +124,7 @@ class Combination(Loss):
         space, maps, targets = self._joint
         if maps is None:
             assert targets is not None
-            return targets[self.truths.index(true)]
+            return targets[self.true_labels.index(true)]
         total: Target = None
         for (weight, loss), into in zip(self.terms, maps, strict=True):
             term = loss.target(true)
@@ -141,16 +141,16 @@ class Combination(Loss):
             return super().offset(true)
         return np.asarray(sum(weight * loss.offset(true) for weight, loss in self.terms))
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if len(self.terms) == 1:
             weight, loss = self.terms[0]
-            return loss.worst_truth(weight * direction, weight * offset_weight)
-        return super().worst_truth(direction, offset_weight)
+            return loss.worst_true_label(weight * direction, weight * offset_weight)
+        return super().worst_true_label(direction, offset_weight)
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        return self.terms[0][1].truth_as_prediction(true)
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.terms[0][1].true_label_as_prediction(true)
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
         # terms that share their score space and their questions; others are mapped, which mixes
@@ -161,10 +161,10 @@ class Combination(Loss):
             return None
         return first
 
-    def single_truths(
+    def single_true_labels(
         self, true: ArrayLike | Ragged
     ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
-        return self.terms[0][1].single_truths(true)
+        return self.terms[0][1].single_true_labels(true)
 
 
 def _equal(one: tuple[IntArray, ...], other: tuple[IntArray, ...]) -> bool:

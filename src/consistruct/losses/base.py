@@ -36,21 +36,21 @@ class Sizes:
 
 
 class Loss(Member, ABC):
-    """A task loss. Required: `score_space`, `truths`, `max_value`, `_value`, `target`.
+    """A task loss. Required: `score_space`, `true_labels`, `max_value`, `_value`, `target`.
 
     `_value` is the direct formula on checked labels; it must not be computed from `target`, so
     that the conformance checks compare two independent evaluations.
     """
 
-    # How users write truths: "classes", "parts" (a label per part), "sets" (rows of 0 and 1),
-    # "orders" (of labels), "candidates" (sets that hold the truth), "relevance" (grades of items)
-    # or "codes". None: as the label set of the truths says.
+    # How users write true labels: "classes", "parts" (a label per part), "sets" (rows of 0 and 1),
+    # "orders" (of labels), "candidates" (sets that hold the true label), "relevance" (grades of
+    # items) or "codes". None: as the label set of the true labels says.
     labels_as: ClassVar[str | None] = None
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
-    # whether every wrong prediction costs 1, whatever the truth
+    # whether every wrong prediction costs 1, whatever the true label
     mistakes_cost_one: ClassVar[bool] = False
-    # whether a truth is the cost of every prediction
+    # whether a true label is the cost of every prediction
     truths_are_costs: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one
     extra_prediction: ClassVar[str | None] = None
@@ -61,7 +61,7 @@ class Loss(Member, ABC):
 
     @property
     @abstractmethod
-    def truths(self) -> LabelSet: ...
+    def true_labels(self) -> LabelSet: ...
 
     @property
     @abstractmethod
@@ -86,7 +86,7 @@ class Loss(Member, ABC):
         return 0.0, self.max_value
 
     def learnt_from(self, true: LabelArray) -> Self:
-        """The loss with what the truths of a training set tell about it."""
+        """The loss with what the true labels of a training set tell about it."""
         return self
 
     @property
@@ -96,8 +96,8 @@ class Loss(Member, ABC):
         Sets of classes where three classes or more are predicted as themselves, else no answer.
         """
         size = self.predictions.size
-        classes = self.predictions.shape == () and self.truths.shape == ()
-        if classes and size == self.truths.size and size is not None and size > 2:
+        classes = self.predictions.shape == () and self.true_labels.shape == ()
+        if classes and size == self.true_labels.size and size is not None and size > 2:
             return "sets"
         return "abstain"
 
@@ -136,7 +136,7 @@ class Loss(Member, ABC):
         return None
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.zeros(len(self.truths.check(true, "true")))
+        return np.zeros(len(self.true_labels.check(true, "true")))
 
     def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
         if isinstance(pred, Ragged) or isinstance(true, Ragged):
@@ -145,7 +145,7 @@ class Loss(Member, ABC):
                 f"only families of sizes, such as Hamming(None), take those"
             )
         checked_pred = self.predictions.check(pred, "pred")
-        checked_true = self.truths.check(true, "true")
+        checked_true = self.true_labels.check(true, "true")
         if len(checked_pred) != len(checked_true):
             raise ValueError(
                 f"pred and true must have the same length, "
@@ -163,9 +163,9 @@ class Loss(Member, ABC):
         return self.predictions.size
 
     def matrix(self, *, limit: int = ENUMERATION_LIMIT) -> FloatArray:
-        """L as a dense array, rows are predictions and columns truths, by the direct formula."""
+        """L as a dense array, rows are predictions, columns true labels, by the direct formula."""
         rows = self.predictions.enumerate(limit=limit)
-        columns = self.truths.enumerate(limit=limit)
+        columns = self.true_labels.enumerate(limit=limit)
         n_rows, n_columns = len(rows), len(columns)
         values = self._value(
             np.repeat(rows, n_columns, axis=0), np.tile(columns, _tiles(columns, n_rows))
@@ -174,46 +174,46 @@ class Loss(Member, ABC):
 
     @cached_property
     def _dense_targets(self) -> tuple[FloatArray, FloatArray]:
-        """Target (m, width) and offset (m,) of every truth."""
-        every = self.truths.enumerate()
+        """Target (m, width) and offset (m,) of every true label."""
+        every = self.true_labels.enumerate()
         return dense_target(self.target(every)), self.offset(every)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        """max_y ⟨direction, u_y⟩ + offset_weight·o_y for each row: values (n,) and truths."""
+        """max_y ⟨direction, u_y⟩ + offset_weight·o_y for each row: values (n,) and true labels."""
         target, offset = self._dense_targets
         values = direction @ target.T + offset_weight * offset
         best = values.argmax(axis=1)
-        return values[np.arange(len(values)), best], self.truths.unindex(best)
+        return values[np.arange(len(values)), best], self.true_labels.unindex(best)
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        """The prediction that names the truth, where both are the same set."""
-        if self.truths.size is None or self.truths.size != self.predictions.size:
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """The prediction that names the true label, where both are the same set."""
+        if self.true_labels.size is None or self.true_labels.size != self.predictions.size:
             raise CapabilityError(
                 self,
-                "truth_as_prediction",
+                "true_label_as_prediction",
                 "a surrogate that scores the true label",
                 "use the quadratic surrogate, which does not need it",
             )
-        return self.truths.check(true, "true")
+        return self.true_labels.check(true, "true")
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
-        """Columns of the target by the question about the truth that settles them.
+        """Columns of the target by the question about the true label that settles them.
 
         A question has few answers (the state of a part, whether a label belongs to a set of this
         or that size), so that a classifier can be asked it. Columns in no group are the same for
-        every truth. None where the target does not come apart so.
+        every true label. None where the target does not come apart so.
         """
         return None
 
-    def single_truths(
+    def single_true_labels(
         self, true: ArrayLike | Ragged
     ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
-        """Truths that stand for one label each: truths, the example of each and its share.
+        """True labels that stand for one label each, the example of each and its share.
 
-        A truth that is a mean over several (candidate sets) is taken apart into them. Examples
-        and shares are None where every truth is single already.
+        A true label that is a mean over several (candidate sets) is taken apart into them. Examples
+        and shares are None where every true label is single already.
         """
         return true, None, None
 

@@ -23,7 +23,7 @@ __all__ = ["Block", "Mixed"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Block(Loss):
-    """1 if prediction and truth lie in different blocks of classes, 0 otherwise.
+    """1 if prediction and true label lie in different blocks of classes, 0 otherwise.
 
     Formula: L(ŷ, y) = 1 − [block(ŷ) = block(y)]. Scores: one per block, rank b.
     Decoder: argmax over blocks, O(b); the first label of the block stands for it.
@@ -60,7 +60,7 @@ class Block(Loss):
         return self.score_space.partition
 
     @property
-    def truths(self) -> LabelSet:
+    def true_labels(self) -> LabelSet:
         return self.score_space.predictions
 
     @property
@@ -76,18 +76,18 @@ class Block(Loss):
         return (block_of(pred) != block_of(true)).astype(np.float64)
 
     def target(self, true: ArrayLike) -> Target:
-        blocks = self.partition.block_of(self.truths.check(true, "true"))
+        blocks = self.partition.block_of(self.true_labels.check(true, "true"))
         return minus_one_hot(blocks, self.partition.n_blocks)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        # truths of one block share their target: the first label stands for them
+        # true labels of one block share their target: the first label stands for them
         best = direction.argmin(axis=1)
-        first = self.truths.check(np.array(self.partition.first_labels, dtype=object))
+        first = self.true_labels.check(np.array(self.partition.first_labels, dtype=object))
         return offset_weight - direction[np.arange(len(best)), best], first[best]
 
     @classmethod
@@ -147,8 +147,8 @@ class Mixed(Loss):
         return Full(self.block.predictions)
 
     @property
-    def truths(self) -> LabelSet:
-        return self.block.truths
+    def true_labels(self) -> LabelSet:
+        return self.block.true_labels
 
     @property
     def max_value(self) -> float:
@@ -165,7 +165,7 @@ class Mixed(Loss):
         return self.eta * (1.0 - same) + (1.0 - self.eta) * self.block._value(pred, true)
 
     def target(self, true: ArrayLike) -> Target:
-        checked = self.truths.check(true, "true")
+        checked = self.true_labels.check(true, "true")
         if self.eta == 0:
             return self.block.target(checked)
         self._full.require_arrays("target")
@@ -176,14 +176,14 @@ class Mixed(Loss):
         return target
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.eta == 0:
-            return self.block.worst_truth(direction, offset_weight)
-        return super().worst_truth(direction, offset_weight)
+            return self.block.worst_true_label(direction, offset_weight)
+        return super().worst_true_label(direction, offset_weight)
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

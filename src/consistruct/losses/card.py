@@ -15,22 +15,27 @@ if TYPE_CHECKING:
 __all__ = ["loss_card", "metric_card"]
 
 LONG = 120  # characters of a title
-LISTED = 8  # predictions and truths whose costs are shown
+LISTED = 8  # predictions and true labels whose costs are shown
 
 
 def loss_card(loss: Loss) -> str:
     """What it counts, over how many labels, and its costs where they are few."""
     low, high = loss.value_range
     facts = [("what it is", _first_line(loss)), ("values", f"{low:g} to {high:g}")]
-    size, truths = loss.n_labels, loss.truths.size
+    size, true_labels = loss.n_labels, loss.true_labels.size
     if size is None:
         facts.append(("predictions", "a family: the size comes with the data"))
     else:
         facts.append(("predictions", describe_count(size)))
-        if truths != size:
-            facts.append(("truths", "not listed" if truths is None else describe_count(truths)))
+        if true_labels != size:
+            facts.append(
+                (
+                    "true labels",
+                    "not listed" if true_labels is None else describe_count(true_labels),
+                )
+            )
     parts = [list_of_facts(facts)]
-    if size is not None and truths is not None and size <= LISTED and truths <= LISTED:
+    if size is not None and true_labels is not None and size <= LISTED and true_labels <= LISTED:
         parts.append(_costs(loss))
     return card(_title(loss), *parts)
 

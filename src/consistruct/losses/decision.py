@@ -32,7 +32,7 @@ class Decision(Loss):
     Formula: L(z, c) = ⟨c, z⟩ − min_z' ⟨c, z'⟩ over feasible z', with sense="max" the values that
     were missed. Scores: one per entry of a decision. Decoder: the oracle.
 
-    A truth is the vector of costs (values) that came true; a prediction is a decision. Least
+    A true label is the vector of costs (values) that came true; a prediction is a decision. Least
     squares on the costs is consistent for it, whatever the oracle.
 
     Parameters
@@ -78,7 +78,7 @@ class Decision(Loss):
     array([2.])
     """
 
-    labels_as: ClassVar[str] = "codes"  # truths are vectors of costs
+    labels_as: ClassVar[str] = "codes"  # true labels are vectors of costs
 
     oracle: Oracle | Callable[..., Any]
     n_costs: int | None = None
@@ -145,7 +145,7 @@ class Decision(Loss):
         return self.score_space.predictions
 
     @cached_property
-    def truths(self) -> CostVectorSet:
+    def true_labels(self) -> CostVectorSet:
         return CostVectorSet(self.solver.n_costs, signed=not self.solver.non_negative)
 
     @property
@@ -162,12 +162,12 @@ class Decision(Loss):
         return False
 
     def signed(self, true: ArrayLike) -> FloatArray:
-        """Truths as costs to be minimised, (n, d)."""
-        checked = self.truths.check(true, "true")
+        """True labels as costs to be minimised, (n, d)."""
+        checked = self.true_labels.check(true, "true")
         return -checked if self.sense == "max" else checked
 
     def best(self, true: ArrayLike) -> FloatArray:
-        """The best decision for each truth, (n, d)."""
+        """The best decision for each true label, (n, d)."""
         return self.solver(self.signed(true))
 
     def best_values(self, true: ArrayLike) -> FloatArray:
@@ -199,7 +199,7 @@ class Decision(Loss):
     def cost(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         """⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""
         decisions = self.predictions.check(pred, "pred")
-        return np.einsum("nd,nd->n", decisions, self.truths.check(true, "true"))
+        return np.einsum("nd,nd->n", decisions, self.true_labels.check(true, "true"))
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         missed = np.einsum("nd,nd->n", pred, true) - self.best_values(true)
@@ -213,14 +213,14 @@ class Decision(Loss):
     def offset(self, true: ArrayLike) -> FloatArray:
         return -self._least(self.signed(true))
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
         return self.best(true)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         raise CapabilityError(
-            self, "worst_truth", "the worst costs for a decision", "costs are not a finite set"
+            self, "worst_true_label", "the worst costs for a decision", "costs are not a finite set"
         )
 
     @classmethod

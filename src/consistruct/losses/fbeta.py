@@ -29,7 +29,7 @@ class FBeta(Loss):
     """1 − F_β of the predicted and the true label set, for each example.
 
     Formula: L(ŷ, y) = 1 − (1+β²)|ŷ∩y| / (β²|y| + |ŷ|). Two empty sets: 1 − `empty`; one empty set:
-    1. Scores: one per truth size that occurs and label, rank T² − T + 2 with all sizes (see
+    1. Scores: one per true size that occurs and label, rank T² − T + 2 with all sizes (see
     `SetSizes`). Decoder: the best items for each predicted size, O(T²·|sizes|).
 
     Choose it for multi-label problems judged by example-based F1; Hamming loss says nothing about
@@ -78,7 +78,7 @@ class FBeta(Loss):
         """With the sizes of the sets that occur: others would have no examples to learn from."""
         if self.sizes is not None:
             return self
-        sets = self.truths.check(true, "y")
+        sets = self.true_labels.check(true, "y")
         if not sets.any():
             raise ValueError("y contains only empty sets; F-beta needs some labels to learn from")
         return dataclasses.replace(self, sizes=tuple(np.unique(sets.sum(axis=1)).tolist()))
@@ -88,11 +88,11 @@ class FBeta(Loss):
         if self.empty > 0:
             return SetSizes(self.T, self.beta, self.sizes)
         # ∅ is never better than another set: no column of its own
-        positive = tuple(s for s in self.truths.allowed_sizes if s > 0)
+        positive = tuple(s for s in self.true_labels.allowed_sizes if s > 0)
         return SetSizes(self.T, self.beta, positive)
 
     @cached_property
-    def truths(self) -> Subsets:
+    def true_labels(self) -> Subsets:
         return Subsets(self.T, self.sizes)
 
     @property
@@ -128,7 +128,7 @@ class FBeta(Loss):
         return np.clip(found, 0.0, 1.0)
 
     def target(self, true: ArrayLike) -> Target:
-        sets = self.truths.check(true, "true")
+        sets = self.true_labels.check(true, "true")
         space, counts = self.score_space, sets.sum(axis=1)
         block = np.searchsorted(space.block_sizes, counts)  # of the size of each set
         rows, labels = np.nonzero(sets * (counts < self.T)[:, None])
@@ -144,9 +144,9 @@ class FBeta(Loss):
         return scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         space, T = self.score_space, self.T
@@ -154,26 +154,26 @@ class FBeta(Loss):
         blocks = direction[:, : len(sizes) * T].reshape(n, len(sizes), T)
         order = np.argsort(blocks, axis=2, kind="stable")
         lowest = np.take_along_axis(blocks, order, axis=2).cumsum(axis=2)
-        largest, truths = np.full(n, -np.inf), np.zeros((n, T), dtype=np.int64)
+        largest, true_labels = np.full(n, -np.inf), np.zeros((n, T), dtype=np.int64)
 
         def offer(value: FloatArray, members: LabelArray) -> None:
             better = value > largest
-            truths[better], largest[better] = members[better], value[better]
+            true_labels[better], largest[better] = members[better], value[better]
 
         for number, s in enumerate(sizes):
-            # a truth of size s collects minus the s smallest entries of its block
+            # a true label of size s collects minus the s smallest entries of its block
             members = np.zeros((n, T), dtype=np.int64)
             np.put_along_axis(members, order[:, number, :s], 1, axis=1)
             offer(-lowest[:, number, s - 1], members)
         if space.has_full:
             offer(-direction[:, len(sizes) * T], np.ones((n, T), dtype=np.int64))
-        if self.truths.allowed_sizes[0] == 0:
+        if self.true_labels.allowed_sizes[0] == 0:
             alone = -self.empty * direction[:, -2] if space.has_empty else np.zeros(n)
             offer(alone, np.zeros((n, T), dtype=np.int64))
-        return largest + offset_weight, truths
+        return largest + offset_weight, true_labels
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        return self.truths.check(true, "true")
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        return self.true_labels.check(true, "true")
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
         space = self.score_space

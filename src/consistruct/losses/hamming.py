@@ -61,7 +61,7 @@ class Hamming(Loss):
         return Separable(self.T, self.n_states)
 
     @cached_property
-    def truths(self) -> Product:
+    def true_labels(self) -> Product:
         return Product(self.T, self.n_states)
 
     @property
@@ -78,12 +78,12 @@ class Hamming(Loss):
     def target(self, true: ArrayLike) -> Target:
         if self.T is None:
             raise FamilyError(self, "give the targets of a plain array")
-        states = self.truths.check(true, "true")
+        states = self.true_labels.check(true, "true")
         columns = np.arange(self.T) * self.n_states + states
         return minus_one_hot(columns, self.T * self.n_states, 1.0 / self.T)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
     def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
         if isinstance(pred, Ragged) and isinstance(true, Ragged):
@@ -107,16 +107,16 @@ class Hamming(Loss):
         if (true.lengths == 0).any():
             empty = int(np.argmax(true.lengths == 0))
             raise ValueError(f"sequence {empty} is empty; the Hamming loss needs at least one part")
-        wrong = self.truths.check_parts(pred.values, "pred") != self.truths.check_parts(
+        wrong = self.true_labels.check_parts(pred.values, "pred") != self.true_labels.check_parts(
             true.values, "true"
         )
         return np.bincount(true.rows, weights=wrong, minlength=len(true)) / true.lengths
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.T is None:
-            raise FamilyError(self, "optimise over truths")
+            raise FamilyError(self, "optimise over true labels")
         parts = direction.reshape(len(direction), self.T, self.n_states)
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]

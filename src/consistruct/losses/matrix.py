@@ -33,12 +33,12 @@ __all__ = [
     "span_of",
 ]
 
-# truths whose largest costs differ by more than this are put on one scale before the span is found:
-# a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
+# true labels whose largest costs differ by more than this are put on one scale before the span is
+# found: a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
 ALIKE = 2.0**20
 
-# truths whose largest costs differ by more than this are put on one scale before the span is found:
-# a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
+# true labels whose largest costs differ by more than this are put on one scale before the span is
+# found: a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
 ALIKE = 2.0**20
 
 Axis = Literal["pred", "true"]
@@ -49,7 +49,7 @@ AXIS_WORDS: dict[str, Axis] = {
 
 
 class MatrixLoss(Loss):
-    """A loss over listed predictions and truths. Required: `_columns`, `_prediction_set`, `truths`.
+    """A loss over listed labels. Required: `_columns`, `_prediction_set`, `true_labels`.
 
     `_columns` is L built independently of `_value` wherever there is a formula.
     """
@@ -57,7 +57,7 @@ class MatrixLoss(Loss):
     @property
     @abstractmethod
     def _columns(self) -> FloatArray:
-        """L, (n predictions, n truths), read-only."""
+        """L, (n predictions, n true labels), read-only."""
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class MatrixLoss(Loss):
 
     @property
     @abstractmethod
-    def truths(self) -> LabelSet: ...
+    def true_labels(self) -> LabelSet: ...
 
     @cached_property
     def _span(self) -> tuple[Structure, FloatArray, float]:
@@ -89,7 +89,7 @@ class MatrixLoss(Loss):
         return float(self._columns.max())
 
     def target(self, true: ArrayLike) -> Target:
-        return self._span[1][self.truths.check(true, "true")]
+        return self._span[1][self.true_labels.check(true, "true")]
 
 
 def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, FloatArray, float]:
@@ -153,9 +153,9 @@ class CostMatrix(MatrixLoss):
         Finite, non-negative costs. The attribute `M` has predictions as rows, whichever was given.
     rows : "pred" or "true"
         What the rows of `M` stand for. May be omitted only if `M` is symmetric, where it does not
-        matter. scikit-learn's confusion matrices have truths as rows.
+        matter. scikit-learn's confusion matrices have true labels as rows.
     pred_names, true_names : sequence of str, optional
-        Names of the predictions and of the truths.
+        Names of the predictions and of the true labels.
 
     Examples
     --------
@@ -222,29 +222,29 @@ class CostMatrix(MatrixLoss):
         return Classes(self.M.shape[0], self.pred_names)
 
     @cached_property
-    def truths(self) -> Classes:
+    def true_labels(self) -> Classes:
         return Classes(self.M.shape[1], self.true_names)
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return lookup(self.M, pred, true)
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
         if self.pred_names is None or self.true_names is None:
-            return super().truth_as_prediction(true)
+            return super().true_label_as_prediction(true)
         missing = [name for name in self.true_names if name not in self.pred_names]
         if missing:
             raise CapabilityError(
                 self,
-                "truth_as_prediction",
+                "true_label_as_prediction",
                 "a surrogate that scores the true label",
-                f"truth {missing[0]!r} is not a prediction; use the quadratic surrogate",
+                f"true label {missing[0]!r} is not a prediction; use the quadratic surrogate",
             )
         positions = np.array([self.pred_names.index(name) for name in self.true_names])
-        return positions[self.truths.check(true, "true")]
+        return positions[self.true_labels.check(true, "true")]
 
 
 def _refuse_named_axes(table: Any) -> None:
-    """A table with names must not lose them: its rows may be in any order, or be the truths."""
+    """A table with names must not lose them: its rows may be in any order, or be the true ones."""
     if not hasattr(table, "columns"):
         return
     axes = (getattr(table, "index", range(table.shape[0])), table.columns)
@@ -273,7 +273,8 @@ def rows_as_predictions(
         fault = "is not symmetric" if interchangeable else "has other names in rows than in columns"
         raise ValueError(
             f"the {what} of shape {costs.shape} {fault} and does not say whether its rows are "
-            "predictions or truths; pass rows='pred' or rows='true' (--rows on the command line), "
+            "predictions or true labels; pass rows='pred' or rows='true' (--rows on the command "
+            "line), "
             "or name the index of a DataFrame 'pred' or 'true'"
         )
     return np.swapaxes(costs, -1, -2) if rows == "true" else costs
@@ -297,7 +298,7 @@ def orient(
     column_axis: object,
     rows: Axis | None,
 ) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
-    """Turn a named table into rows = predictions, columns = truths.
+    """Turn a named table into rows = predictions, columns = true labels.
 
     Raises ValueError where what the axes are called and `rows` disagree, and where nothing tells
     and it would matter. If both axes hold the same names, columns are put in the order of the rows.

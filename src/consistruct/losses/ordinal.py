@@ -79,7 +79,7 @@ class Ordinal(MatrixLoss):
         return Classes(self.k, self.names)
 
     @property
-    def truths(self) -> Classes:
+    def true_labels(self) -> Classes:
         return self._prediction_set
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Truths that are sets of candidates: one of them is right, which one is not known."""
+"""True labels that are sets of candidates: one of them is right, which one is not known."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LISTED_CANDIDATES = 12  # all 2^12 candidate sets are listed to find the smalles
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialLabels(Loss):
-    """A base loss against a set of candidate truths: the best, the mean or the worst of them.
+    """A base loss against a set of candidate labels: the best, the mean or the worst of them.
 
     Formula: L(ŷ, A) = min, mean or max over y ∈ A of base(ŷ, y); A is never empty. Scores:
     "average" keeps those of the base (the mean target expresses it) and its decoder, for any base
     loss. "infimum" and "supremum" need listed predictions: the span of all candidate sets up to 12
-    truths, full scores above; decoder argmax over predictions.
+    true labels, full scores above; decoder argmax over predictions.
 
     Choose "infimum" where any candidate is acceptable (ambiguous labels), "average" where each is
     equally likely, "supremum" to be safe against the worst.
@@ -38,13 +38,14 @@ class PartialLabels(Loss):
     Parameters
     ----------
     loss : Loss
-        The base loss, with finitely many truths.
+        The base loss, with finitely many true labels.
     reduce : "infimum", "average" or "supremum"
 
     Notes
     -----
-    A truth is a 0/1 mask over the base's truths in index order, where these can be listed; or, for
-    any base, a packed list of candidates: ``Ragged`` with one sequence of base truths per example.
+    A true label is a 0/1 mask over the base's true labels in index order, where these can be
+    listed; or, for any base, a packed list of candidates: ``Ragged`` with one sequence of base true
+    labels per example.
 
     Examples
     --------
@@ -69,9 +70,10 @@ class PartialLabels(Loss):
             raise ValueError(
                 f"reduce must be 'infimum', 'average' or 'supremum', got {self.reduce!r}"
             )
-        if self.loss.truths.size is None:
+        if self.loss.true_labels.size is None:
             raise ValueError(
-                f"candidate sets need a base loss with finitely many truths, which {self.loss!r} "
+                f"candidate sets need a base loss with finitely many true labels, which "
+                f"{self.loss!r} "
                 f"does not have; choose a member of a family with .at(size)"
             )
 
@@ -82,34 +84,34 @@ class PartialLabels(Loss):
         return self.loss.predictions
 
     @cached_property
-    def truths(self) -> Subsets:
-        m = self.loss.truths.size
+    def true_labels(self) -> Subsets:
+        m = self.loss.true_labels.size
         assert m is not None
         if m > ENUMERATION_LIMIT:
             raise TooManyLabelsError(
                 m,
                 ENUMERATION_LIMIT,
-                f"a mask over the truths of {self.loss!r}",
+                f"a mask over the true labels of {self.loss!r}",
                 "pass the candidates of each example as a packed list, Ragged",
             )
         return Subsets(m, tuple(range(1, m + 1)))
 
     @cached_property
-    def _every_truth(self) -> LabelArray:
-        return self.loss.truths.enumerate(limit=self.truths.n_items)
+    def _every_true_label(self) -> LabelArray:
+        return self.loss.true_labels.enumerate(limit=self.true_labels.n_items)
 
     def _candidates(self, true: ArrayLike | Ragged) -> tuple[LabelArray, IntArray]:
         """All candidates one after the other, and where those of each example start."""
         if not isinstance(true, Ragged):
-            masks = self.truths.check(true, "true")
+            masks = self.true_labels.check(true, "true")
             rows, columns = np.nonzero(masks)
-            return self._every_truth[columns], np.searchsorted(rows, np.arange(len(masks)))
+            return self._every_true_label[columns], np.searchsorted(rows, np.arange(len(masks)))
         if (true.lengths == 0).any():
             empty = int(np.argmax(true.lengths == 0))
             raise ValueError(
                 f"example {empty} has no candidates; leave it out, or list its candidates"
             )
-        return self.loss.truths.check(true.values, "true"), true.offsets[:-1]
+        return self.loss.true_labels.check(true.values, "true"), true.offsets[:-1]
 
     # --- the direct formula ---
 
@@ -142,8 +144,8 @@ class PartialLabels(Loss):
         self._require_listed()
         base = self.loss.matrix()
         space: Structure = Full(self.loss.predictions)
-        if self.truths.n_items <= LISTED_CANDIDATES:
-            columns = self._columns(base, self.truths.enumerate())
+        if self.true_labels.n_items <= LISTED_CANDIDATES:
+            columns = self._columns(base, self.true_labels.enumerate())
             space = span_of(columns, self.loss.predictions)[0]
         return space, base
 
@@ -193,10 +195,10 @@ class PartialLabels(Loss):
 
     def _masks(self, true: ArrayLike | Ragged) -> LabelArray:
         if not isinstance(true, Ragged):
-            return self.truths.check(true, "true")
+            return self.true_labels.check(true, "true")
         candidates, _ = self._candidates(true)
-        masks = np.zeros((len(true), self.truths.n_items), dtype=np.int64)
-        masks[true.rows, self.loss.truths.index(candidates)] = 1
+        masks = np.zeros((len(true), self.true_labels.n_items), dtype=np.int64)
+        masks[true.rows, self.loss.true_labels.index(candidates)] = 1
         return masks
 
     def _means(self, starts: IntArray, n_candidates: int) -> scipy.sparse.csr_array:
@@ -208,10 +210,10 @@ class PartialLabels(Loss):
             (weights, np.arange(n_candidates), ends), shape=(len(starts), n_candidates)
         )
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
         raise CapabilityError(
             self,
-            "truth_as_prediction",
+            "true_label_as_prediction",
             "a surrogate that scores the true label",
             "use the quadratic surrogate, which takes candidate sets",
         )
@@ -219,15 +221,15 @@ class PartialLabels(Loss):
     def target_groups(self) -> tuple[IntArray, ...] | None:
         if self.reduce != "average":
             return None
-        if self.loss.truths.shape == ():
+        if self.loss.true_labels.shape == ():
             return (np.arange(self.score_space.width),)  # which class it is settles everything
         return self.loss.target_groups()
 
-    def single_truths(
+    def single_true_labels(
         self, true: ArrayLike | Ragged
     ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:
         if self.reduce != "average":
-            return super().single_truths(true)
+            return super().single_true_labels(true)
         candidates, starts = self._candidates(true)
         counts = np.diff(np.append(starts, len(candidates)))
         rows = np.repeat(np.arange(len(counts)), counts)

@@ -93,7 +93,7 @@ class LossEntry:
         A member in a few words, as reports say it; its `repr` if None.
     offer : Offer or None
         How the explorer offers it; sizes to start with are answered in a moment. None where files
-        would have to be read, or truths are not finite.
+        would have to be read, or true labels are not finite.
     """
 
     cls: type[Loss]

@@ -24,7 +24,7 @@ __all__ = ["Tree"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree(MatrixLoss):
-    """Distance in a tree of labels; truths are its leaves.
+    """Distance in a tree of labels; true labels are its leaves.
 
     Formula: ``kind="path"``: Σ_v w_v [exactly one of ŷ, y lies below v], the length of the path
     between them with w_v the length of the edge above v. ``kind="level"``: Σ_t w_t [the ancestors
@@ -140,7 +140,7 @@ class Tree(MatrixLoss):
         return self._named(self._prediction_nodes)
 
     @cached_property
-    def truths(self) -> Classes:
+    def true_labels(self) -> Classes:
         return self._named(self.leaves)
 
     @cached_property
@@ -245,8 +245,8 @@ class Tree(MatrixLoss):
     def leaves_below(self) -> IntArray:
         return frozen_array(self._leaf_below.sum(axis=1), np.int64)
 
-    def truth_as_prediction(self, true: ArrayLike) -> LabelArray:
-        checked = self.truths.check(true, "true")
+    def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        checked = self.true_labels.check(true, "true")
         return checked if self.predict == "leaves" else self.leaves[checked]
 
     @classmethod

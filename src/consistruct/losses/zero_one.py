@@ -49,7 +49,7 @@ class ZeroOne(Loss):
         return Full(Classes(self.k))
 
     @property
-    def truths(self) -> LabelSet:
+    def true_labels(self) -> LabelSet:
         return self.score_space.predictions
 
     @property
@@ -65,10 +65,10 @@ class ZeroOne(Loss):
 
     def target(self, true: ArrayLike) -> Target:
         self.score_space.require_arrays("target")
-        return minus_one_hot(self.truths.check(true, "true"), self.k)
+        return minus_one_hot(self.true_labels.check(true, "true"), self.k)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

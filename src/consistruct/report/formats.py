@@ -135,11 +135,11 @@ def scores_title(space: Any) -> str:
 
 
 def _costs(loss: Any) -> str:
-    names = loss.truths.names
+    names = loss.true_labels.names
     listed = "" if names is None else f": {_listed(names)}"
-    if loss.truths.size == loss.n_labels:
+    if loss.true_labels.size == loss.n_labels:
         return f"costs of mistakes between {loss.n_labels} classes{listed}"
-    return f"costs of {loss.n_labels} decisions for {loss.truths.size} classes{listed}"
+    return f"costs of {loss.n_labels} decisions for {loss.true_labels.size} classes{listed}"
 
 
 def _listed(names: Any) -> str:
@@ -150,7 +150,7 @@ def _listed(names: Any) -> str:
 # losses around others, and names that are cut one by one
 _LOSSES: dict[str, Callable[[Any], str]] = {
     "CostMatrix": _costs,
-    "PartialLabels": lambda loss: f"{loss_title(loss.loss)}; truths are sets of candidates",
+    "PartialLabels": lambda loss: f"{loss_title(loss.loss)}; true labels are sets of candidates",
     "Combination": lambda loss: " + ".join(
         f"{weight:g} · ({loss_title(part)})" for weight, part in loss.terms
     ),

@@ -28,8 +28,8 @@ __all__ = [
 Kind = Literal["calibration", "learning"]
 
 SCHEMA_VERSION = "1.1"  # of plans and advice; 1.1: gap and eps_reason
-CALIBRATION_SCHEMA = "3.0"  # 3.0: distribution; 2.2: titles; 2.1: at_reason, gaps, restriction
-LEARNING_SCHEMA = "2.2"  # 2.2: forecast, titles, columns, measures; 2.1: intervals, selective
+CALIBRATION_SCHEMA = "3.0"  # 3.0: distribution, true_label; 2.2: titles; 2.1: at_reason, gaps
+LEARNING_SCHEMA = "3.0"  # 3.0: true_labels; 2.2: forecast, titles, columns, measures
 
 VERSIONS: dict[str, str] = {"calibration": CALIBRATION_SCHEMA, "learning": LEARNING_SCHEMA}
 COMMANDS = {"calibration": "consistruct analyze", "learning": "consistruct report"}

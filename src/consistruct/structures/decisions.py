@@ -6,8 +6,8 @@ for the costs −θ. They have no order and mostly no size, so all that is asked
 the oracle. The ready-made ones stand in `paths`, `trees` and `selections`; here are the base class
 and any function of your own (`Custom`).
 
-The truth of such a loss is a vector of costs, one per entry; of a loss with a cost per prediction
-it is one too (`CostVectorSet`).
+The true label of such a loss is a vector of costs, one per entry; of a loss with a cost per
+prediction it is one too (`CostVectorSet`).
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ def are_binary(decisions: FloatArray) -> np.ndarray:
 class CostVectorSet(InfiniteLabels):
     """Take all vectors of n_costs costs: an infinite set, without index or enumeration.
 
-    Truths of losses that know no label: the cost of every prediction is given, or of every entry of
-    a decision.
+    True labels of losses that know no label: the cost of every prediction is given, or of every
+    entry of a decision.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class CostVectorSet(InfiniteLabels):
         array = (
             _signed(labels, name)
             if self.signed
-            else check_loss_matrix(labels, name, copy=False, truths="row")
+            else check_loss_matrix(labels, name, copy=False, true_labels="row")
         )
         if array.shape[1] != self.n_costs:
             raise ValueError(

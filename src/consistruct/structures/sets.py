@@ -1,9 +1,9 @@
 """Label sets scored by their members and their size: the F-measure.
 
-A set ŷ of T labels is a 0/1 vector. What F_β of ŷ against a truth y depends on besides |ŷ ∩ y| are
-the two sizes: F_β = (1+β²)|ŷ ∩ y| / (β²|y| + |ŷ|). So scores are linear in the members of ŷ, with
-weights that depend on |ŷ| and on the size of the truth (`SetSizes`), and decoding visits sizes, not
-sets. `Subsets` measures sets by "uniform over sizes, then over sets".
+A set ŷ of T labels is a 0/1 vector. What F_β of ŷ against a true label y depends on besides |ŷ ∩ y|
+are the two sizes: F_β = (1+β²)|ŷ ∩ y| / (β²|y| + |ŷ|). So scores are linear in the members of ŷ,
+with weights that depend on |ŷ| and on the size of the true label (`SetSizes`), and decoding visits
+sizes, not sets. `Subsets` measures sets by "uniform over sizes, then over sets".
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ CHUNK_BYTES = 16 * 2**20
 
 
 def member_weights(n_items: int, beta: float, sizes: tuple[int, ...]) -> FloatArray:
-    """Return (1 + β²)/(β²s + m), set sizes m = 1..n_items in rows, truth sizes s in columns."""
+    """Return (1 + β²)/(β²s + m), set sizes m = 1..n_items in rows, true sizes s in columns."""
     m = np.arange(1, n_items + 1)[:, None]
     return np.asarray((1 + beta**2) / (beta**2 * np.array(sizes, dtype=np.float64)[None, :] + m))
 
@@ -218,7 +218,7 @@ def _decode_by_bounds(
     """Decode one example after the other, visiting set sizes in the order of an upper bound.
 
     Of the m best items by Σ_s w_ms θ_s· only the sum is needed to compare sizes, and a bound on it
-    needs sorted scores of each truth size alone. A size is scored only while its bound can still
+    needs sorted scores of each true size alone. A size is scored only while its bound can still
     win, so that most of the T sizes cost one comparison.
     """
     n = len(theta)
@@ -229,7 +229,7 @@ def _decode_by_bounds(
         if has_full:
             for m in range(T):
                 common[m] = theta[row, n_sizes * T] * full[m]
-        # The m best items of each truth size, chosen apart, bound the m best items of their sum.
+        # The m best items of each true size, chosen apart, bound the m best items of their sum.
         # −inf times a positive weight stays −inf; there is no +inf, hence no NaN.
         bounds[:] = common
         for s in range(n_sizes):
@@ -273,12 +273,12 @@ def _decode_by_bounds(
 class SetSizes(Structure):
     """Score label sets for F_β: F_ŷ = (ŷ_t (1+β²)/(β²s + |ŷ|) for sizes s, labels t; …; 1).
 
-    The expected F_β of ŷ depends on P(y_t = 1, |y| = s) only: one column per truth size s and label
-    t. A column [ŷ=∅] is added if ∅ can be the truth, since F_β(∅, ∅) = 1, and the constant.
+    The expected F_β of ŷ depends on P(y_t = 1, |y| = s) only: one column per true size s and label
+    t. A column [ŷ=∅] is added if ∅ can be the true label, since F_β(∅, ∅) = 1, and the constant.
 
-    The one truth of size T has one column, the sum over its labels; so with S sizes in 1..T−1 the
-    width is S·T + 1, and one more for each of 0 and T among the sizes. With S' = S, or S + 1 if T
-    is among the sizes, the rank is (T−1)·S + 1 + S' without [ŷ=∅] and (T−1)·S + 1 + min(S'+1, T)
+    The one true label of size T has one column, the sum over its labels; so with S sizes in 1..T−1
+    the width is S·T + 1, and one more for each of 0 and T among the sizes. With S' = S, or S + 1 if
+    T is among the sizes, the rank is (T−1)·S + 1 + S' without [ŷ=∅] and (T−1)·S + 1 + min(S'+1, T)
     with it: T² − T + 2 with all sizes, where scores are free in every (predicted size, label).
 
     Parameters
@@ -288,8 +288,8 @@ class SetSizes(Structure):
     beta : float
         Weight of recall over precision: β > 1 punishes missed labels more.
     sizes : sequence of int, optional
-        Truth sizes; all of 0..T if not given. Fewer sizes make a smaller space: choose those that
-        occur in the training data.
+        True label sizes; all of 0..T if not given. Fewer sizes make a smaller space: choose those
+        that occur in the training data.
 
     Notes
     -----
@@ -332,24 +332,24 @@ class SetSizes(Structure):
         self._set(T=T, beta=beta, sizes=sizes)
 
     @cached_property
-    def _truth_sizes(self) -> tuple[int, ...]:
-        """Truth sizes, increasing."""
+    def _true_sizes(self) -> tuple[int, ...]:
+        """True label sizes, increasing."""
         return tuple(range(self.T + 1)) if self.sizes is None else self.sizes
 
     @cached_property
     def block_sizes(self) -> tuple[int, ...]:
-        """Truth sizes in 1..T−1: one column per label each."""
-        return tuple(s for s in self._truth_sizes if 0 < s < self.T)
+        """True label sizes in 1..T−1: one column per label each."""
+        return tuple(s for s in self._true_sizes if 0 < s < self.T)
 
     @property
     def has_full(self) -> bool:
         """Whether the full set has a column, the first after the blocks."""
-        return self._truth_sizes[-1] == self.T
+        return self._true_sizes[-1] == self.T
 
     @property
     def has_empty(self) -> bool:
         """Whether [ŷ=∅] is a column, the last but one."""
-        return self._truth_sizes[0] == 0
+        return self._true_sizes[0] == 0
 
     @cached_property
     def predictions(self) -> Subsets:

@@ -26,8 +26,8 @@ __all__ = ["BaseSurrogate", "EnumeratedSurrogate", "ExcessForm"]
 
 # What the excess risk of a surrogate looks like, and with it how its calibration function is found:
 # a square in the metric of the scores, a Bregman divergence per label, a divergence between the
-# distribution of the truth and an estimated one, one of two polyhedral forms, or a square plus the
-# excess of a mixed decision.
+# distribution of the true label and an estimated one, one of two polyhedral forms, or a square plus
+# the excess of a mixed decision.
 ExcessForm = Literal["square", "bregman", "distribution", "hinge", "max-min", "mixed-decision"]
 
 
@@ -51,7 +51,8 @@ class BaseSurrogate(Member, ABC):
 
     name: ClassVar[str]
     smooth: ClassVar[bool] = True  # whether the gradient is continuous, as L-BFGS needs
-    # D(q, p), the excess risk under q, where the surrogate estimates a distribution p of truths
+    # D(q, p), the excess risk under q, where the surrogate estimates a distribution p of true
+    # labels
     divergence: ClassVar[Literal["KL", "squares"] | None] = None
     excess: ClassVar[ExcessForm | None] = None  # None: not analysed
 
@@ -141,11 +142,11 @@ class BaseSurrogate(Member, ABC):
 
     @cached_property
     def _constant_offset(self) -> float:
-        truths = self.loss.truths.sample(256, np.random.default_rng(0))
-        offsets = self.loss.offset(truths)
+        true_labels = self.loss.true_labels.sample(256, np.random.default_rng(0))
+        offsets = self.loss.offset(true_labels)
         if np.ptp(offsets) > 0:
             raise ConsistructError(
-                f"the offset of {self.loss!r} depends on the truth, so scores alone do not "
+                f"the offset of {self.loss!r} depends on the true label, so scores alone do not "
                 "determine its expected loss; compare predictions by score_parameters instead"
             )
         return float(offsets[0])
@@ -182,12 +183,12 @@ class EnumeratedSurrogate(BaseSurrogate):
         return values + self.loss.offset(true)[:, None]
 
     @cached_property
-    def _truths(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Prediction index (m,), target (m, width) and offset (m,) of every truth."""
-        every = self.loss.truths.enumerate()
-        named = self.score_space.predictions.index(self.loss.truth_as_prediction(every))
+    def _all_true_labels(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Prediction index (m,), target (m, width) and offset (m,) of every true label."""
+        every = self.loss.true_labels.enumerate()
+        named = self.score_space.predictions.index(self.loss.true_label_as_prediction(every))
         return named, dense_target(self.loss.target(every)), self.loss.offset(every)
 
     def _true_labels(self, true: ArrayLike) -> IntArray:
-        """Index of the prediction that names each truth, (n,)."""
-        return self.score_space.predictions.index(self.loss.truth_as_prediction(true))
+        """Index of the prediction that names each true label, (n,)."""
+        return self.score_space.predictions.index(self.loss.true_label_as_prediction(true))

@@ -2,7 +2,7 @@
 
 Both are written for decisions by optimisation oracles, and hold for any loss with a decoder: scores
 θ stand for minus the predicted costs, u_y for the costs that came true, and y* for the best
-prediction of a truth.
+prediction of a true label.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["PerturbedFenchelYoungSurrogate", "SPOPlusSurrogate"]
 
 
 class _DecodingSurrogate(BaseSurrogate):
-    """Scores of the loss's own space, and the best prediction of each truth."""
+    """Scores of the loss's own space, and the best prediction of each true label."""
 
     def _target(self, true: ArrayLike) -> FloatArray:
         """u_y, (n, width), in the coordinates of the scores."""
@@ -32,7 +32,7 @@ class _DecodingSurrogate(BaseSurrogate):
         return target if space == own else space.coordinates(own)(target)
 
     def _best(self, target: FloatArray) -> FloatArray:
-        """F of the best prediction of each truth, (n, width)."""
+        """F of the best prediction of each true label, (n, width)."""
         space = self.score_space
         return space.embed(space.decode(-target))
 
@@ -78,8 +78,8 @@ class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
 
     The expectation is a mean over `n_samples` draws of Z, the same ones in every call, so that
     values and gradients belong to one convex function; the decoder is called for each. It imitates
-    the best prediction of each truth and does not look at the costs themselves: no bound on the
-    regret is known for it.
+    the best prediction of each true label and does not look at the costs themselves: no bound on
+    the regret is known for it.
 
     Reference: Berthet, Blondel, Teboul, Cuturi, Vert, Bach, "Learning with differentiable perturbed
     optimizers", 2020.

@@ -1,4 +1,4 @@
-"""Surrogates that estimate the distribution of the truth, one score per label."""
+"""Surrogates that estimate the distribution of the true label, one score per label."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["DistributionSurrogate"]
 class DistributionSurrogate(EnumeratedSurrogate):
     """Φ(θ, y) = Ω*(f) − f_y with f = Fθ: the gradient of Ω* is a probability distribution.
 
-    Required: `value_and_gradient`, `link`. The distribution p = ∇Ω*(f) estimates that of the truth,
-    so ``decoding="bayes"``, argmin_c (Lp)_c, is consistent for every loss under full scores;
-    ``"argmax"`` predicts the most probable label whatever the loss. Truths must be predictions too
-    (capability ``truth_as_prediction``).
+    Required: `value_and_gradient`, `link`. The distribution p = ∇Ω*(f) estimates that of the true
+    label, so ``decoding="bayes"``, argmin_c (Lp)_c, is consistent for every loss under full scores;
+    ``"argmax"`` predicts the most probable label whatever the loss. True labels must be predictions
+    too (capability ``true_label_as_prediction``).
     """
 
     excess: ClassVar[ExcessForm | None] = "distribution"
@@ -37,11 +37,11 @@ class DistributionSurrogate(EnumeratedSurrogate):
         """∇Ω* of the scores, (n, m) -> (n, m): each row a probability distribution."""
 
     def probabilities(self, theta: FloatArray) -> FloatArray:
-        """p(y | x) of every truth, (n, m); predictions that are no truth are left out."""
-        return self.link((theta @ self._embedding.T)[:, self._truths[0]])
+        """p(y | x) of every true label, (n, m); predictions that are no true label are left out."""
+        return self.link((theta @ self._embedding.T)[:, self._all_true_labels[0]])
 
     def expected_target(self, theta: FloatArray) -> FloatArray:
-        return self.probabilities(theta) @ self._truths[1]
+        return self.probabilities(theta) @ self._all_true_labels[1]
 
     def expected_offset(self, theta: FloatArray) -> FloatArray:
-        return np.asarray(self.probabilities(theta) @ self._truths[2])
+        return np.asarray(self.probabilities(theta) @ self._all_true_labels[2])

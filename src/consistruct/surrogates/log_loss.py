@@ -37,7 +37,7 @@ class LogSurrogate(DistributionSurrogate):
         self, theta: FloatArray, true: ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
         scores = theta @ self._embedding.T
-        own = self.score_space.embed(self.loss.truth_as_prediction(true))
+        own = self.score_space.embed(self.loss.true_label_as_prediction(true))
         values = scipy.special.logsumexp(scores, axis=1) - np.einsum("nw,nw->n", own, theta)
         return values, self.link(scores) @ self._embedding - own
 

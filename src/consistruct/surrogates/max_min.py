@@ -1,4 +1,4 @@
-"""Max-min margin: the hinge of an adversary who chooses the distribution of the truth."""
+"""Max-min margin: the hinge of an adversary who chooses the distribution of the true label."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         self, theta: FloatArray, true: ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
         own = self._embedding[self._true_labels(true)]
-        named = self._truths[0]
+        named = self._all_true_labels[0]
         scores = (theta @ self._embedding.T)[:, named]
         values, distributions = np.empty(len(theta)), np.empty_like(scores)
         for start in range(0, len(theta), ROWS_AT_ONCE):

@@ -52,7 +52,7 @@ class SparsemaxSurrogate(DistributionSurrogate):
         self, theta: FloatArray, true: ArrayLike
     ) -> tuple[FloatArray, FloatArray]:
         scores = theta @ self._embedding.T
-        own = self.score_space.embed(self.loss.truth_as_prediction(true))
+        own = self.score_space.embed(self.loss.true_label_as_prediction(true))
         p = self.link(scores)
         best = np.einsum("nk,nk->n", scores, p) - 0.5 * np.einsum("nk,nk->n", p, p)
         values = 0.5 + best - np.einsum("nw,nw->n", own, theta)

@@ -12,23 +12,23 @@ from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
 
-__all__ = ["flat", "frozen", "other_truth", "table_examples", "take_rows"]
+__all__ = ["flat", "frozen", "other_code", "table_examples", "take_rows"]
 
 
 def table_examples(loss: Loss, n: int = 60, *, random_state: int = 0) -> Examples:
-    """Rows of three numbers with truths that depend on them, ready for a model.
+    """Rows of three numbers with true labels that depend on them, ready for a model.
 
     Parameters
     ----------
     loss : Loss
-        Over a finite set of truths.
+        Over a finite set of true labels.
     n : int
     random_state : int
     """
     rng = np.random.default_rng(random_state)
     X = rng.standard_normal((n, 3))
-    candidates = loss.truths.sample(6, rng)
-    # the nearer to one of six places, the likelier its truth: neither pure noise nor none
+    candidates = loss.true_labels.sample(6, rng)
+    # the nearer to one of six places, the likelier its true label: neither pure noise nor none
     nearness = X @ rng.standard_normal((3, 6)) + rng.gumbel(size=(n, 6))
     return Examples(Rows(loss, None), X, candidates[nearness.argmax(axis=1)], np.ones(n))  # type: ignore[arg-type]
 
@@ -56,15 +56,15 @@ def frozen(examples: Examples) -> Examples:
     return replace(
         examples,
         inputs=fixed(examples.inputs),
-        truths=fixed(examples.truths),
+        codes=fixed(examples.codes),
         weight=fixed(examples.weight),
     )
 
 
-def other_truth(truths: Any, row: int) -> int | None:
-    """Number of an example with another truth of the same length, whose truth can stand in."""
-    for other in range(len(truths)):
-        one, two = np.asarray(truths[row]), np.asarray(truths[other])
+def other_code(codes: Any, row: int) -> int | None:
+    """Number of an example with another label of the same length, which can stand in."""
+    for other in range(len(codes)):
+        one, two = np.asarray(codes[row]), np.asarray(codes[other])
         if one.shape == two.shape and not np.array_equal(one, two):
             return other
     return None

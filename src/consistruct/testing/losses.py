@@ -27,7 +27,7 @@ from consistruct.testing.structures import HUGE, N_SAMPLES, check_huge_structure
 
 __all__ = ["check_huge_loss", "check_loss"]
 
-N_SAMPLED_TRUTHS = 40  # of an infinite set of truths
+N_SAMPLED_TRUE_LABELS = 40  # of an infinite set of true labels
 N_DISTRIBUTIONS = 10
 SMALL_WIDTH = 10**5  # widths of which a few vectors are held
 
@@ -39,7 +39,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
     Parameters
     ----------
     loss : Loss
-        A member with few predictions and truths; all pairs are listed.
+        A member with few predictions and true labels; all pairs are listed.
     random_state : int
         Seed of the random scores, distributions and samples.
     """
@@ -50,52 +50,55 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
         return
     ensure(loss.predictions.size is not None, loss, "check_loss takes a member of fixed size")
     predictions = loss.predictions.enumerate(limit=loss.predictions.size or 0)
-    if loss.truths.size is None:
-        truths = loss.truths.sample(N_SAMPLED_TRUTHS, rng)
+    if loss.true_labels.size is None:
+        true_labels = loss.true_labels.sample(N_SAMPLED_TRUE_LABELS, rng)
     else:
-        truths = loss.truths.enumerate(limit=loss.truths.size)
-    check_label_set(loss.truths, random_state=random_state)
-    L = _check_values(loss, predictions, truths)
-    _check_factorisation(loss, predictions, truths, L)
+        true_labels = loss.true_labels.enumerate(limit=loss.true_labels.size)
+    check_label_set(loss.true_labels, random_state=random_state)
+    L = _check_values(loss, predictions, true_labels)
+    _check_factorisation(loss, predictions, true_labels, L)
     check_structure(loss.score_space, random_state=random_state)
     _check_span(loss, L)
-    _check_questions(loss, truths)
-    _check_bayes(loss, truths, L, rng)
-    if loss.truths.size is not None:
-        _check_worst_truth(loss, truths, rng)
-    _check_input(loss, predictions, truths, L)
-    _check_claims(loss, predictions, truths, L)
+    _check_questions(loss, true_labels)
+    _check_bayes(loss, true_labels, L, rng)
+    if loss.true_labels.size is not None:
+        _check_worst_true_label(loss, true_labels, rng)
+    _check_input(loss, predictions, true_labels, L)
+    _check_claims(loss, predictions, true_labels, L)
 
 
 def _check_decisions(loss: Decision, rng: np.random.Generator) -> None:
     """Decisions have no order and no list: sampled ones against the direct formula."""
-    check_label_set(loss.truths)
+    check_label_set(loss.true_labels)
     check_label_set(loss.predictions)
-    truths = loss.truths.sample(N_SAMPLED_TRUTHS, rng)
-    sampled = loss.predictions.sample(N_SAMPLED_TRUTHS, rng)
-    direct = loss(sampled, truths)
+    true_labels = loss.true_labels.sample(N_SAMPLED_TRUE_LABELS, rng)
+    sampled = loss.predictions.sample(N_SAMPLED_TRUE_LABELS, rng)
+    direct = loss(sampled, true_labels)
     if loss.is_exact:
         ensure(bool((direct >= 0).all()), loss, "regrets of exact oracles are not negative")
-    inner = (loss.score_space.embed(sampled) * dense_target(loss.target(truths))).sum(axis=1)
+    inner = (loss.score_space.embed(sampled) * dense_target(loss.target(true_labels))).sum(axis=1)
     ensure_close(
-        loss.offset(truths) + inner, direct, loss, "offset + ⟨embed, target⟩ is the direct formula"
+        loss.offset(true_labels) + inner,
+        direct,
+        loss,
+        "offset + ⟨embed, target⟩ is the direct formula",
     )
-    distributions = rng.dirichlet(np.full(len(truths), 0.5), size=N_DISTRIBUTIONS)
-    mean = distributions @ dense_target(loss.target(truths))
+    distributions = rng.dirichlet(np.full(len(true_labels), 0.5), size=N_DISTRIBUTIONS)
+    mean = distributions @ dense_target(loss.target(true_labels))
     decided = loss.score_space.decode(-mean)
     if loss.is_exact:
         attained, others = (decided * mean).sum(axis=1), mean @ sampled.T
         ensure(
             bool((attained[:, None] <= others + 1e-9).all()), loss, "no sampled decision beats it"
         )
-    _check_input(loss, sampled, truths, np.diag(direct))
+    _check_input(loss, sampled, true_labels, np.diag(direct))
 
 
-def _check_values(loss: Loss, predictions: LabelArray, truths: LabelArray) -> FloatArray:
-    """L by one call per truth."""
+def _check_values(loss: Loss, predictions: LabelArray, true_labels: LabelArray) -> FloatArray:
+    """L by one call per true label."""
     columns = []
-    for position in range(len(truths)):
-        true = np.repeat(truths[position : position + 1], len(predictions), axis=0)
+    for position in range(len(true_labels)):
+        true = np.repeat(true_labels[position : position + 1], len(predictions), axis=0)
         column = loss(predictions, true)
         ensure(
             column.shape == (len(predictions),) and column.dtype == np.float64,
@@ -109,26 +112,26 @@ def _check_values(loss: Loss, predictions: LabelArray, truths: LabelArray) -> Fl
         bool(np.isfinite(L).all() and (L >= 0).all()), loss, "losses are finite and non-negative"
     )
     ensure(loss.n_labels == len(predictions), loss, "n_labels is the number of predictions")
-    if loss.truths.size is not None:
-        largest = max(len(predictions), len(truths))
+    if loss.true_labels.size is not None:
+        largest = max(len(predictions), len(true_labels))
         ensure_close(loss.matrix(limit=largest), L, loss, "matrix lists the direct formula")
         ensure_close(loss.max_value, L.max(), loss, "max_value is the largest loss")
     return L
 
 
 def _check_factorisation(
-    loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray
+    loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
 ) -> None:
-    given, offset = loss.target(truths), loss.offset(truths)
+    given, offset = loss.target(true_labels), loss.offset(true_labels)
     width = loss.score_space.width
     ensure(
-        isinstance(given, np.ndarray | sp.csr_array) and given.shape == (len(truths), width),
+        isinstance(given, np.ndarray | sp.csr_array) and given.shape == (len(true_labels), width),
         loss,
         "target gives an array or csr_array of shape (n, width)",
         f"got {type(given).__name__} of shape {getattr(given, 'shape', None)}",
     )
     ensure(given.dtype == np.float64, loss, "target is float64", f"got {given.dtype}")
-    ensure(offset.shape == (len(truths),), loss, "offset gives one number per truth")
+    ensure(offset.shape == (len(true_labels),), loss, "offset gives one number per true label")
     ensure(
         loss.predictions.size == loss.score_space.n_labels,
         loss,
@@ -139,15 +142,15 @@ def _check_factorisation(
     ensure_close(offset + F @ U.T, L, loss, "offset + ⟨embed, target⟩ equals the direct formula")
     for n in (0, 1):
         ensure_close(
-            dense_target(loss.target(truths[:n])), U[:n], loss, f"target takes a batch of {n}"
+            dense_target(loss.target(true_labels[:n])), U[:n], loss, f"target takes a batch of {n}"
         )
-        ensure_close(loss.offset(truths[:n]), offset[:n], loss, f"offset takes a batch of {n}")
+        ensure_close(loss.offset(true_labels[:n]), offset[:n], loss, f"offset takes a batch of {n}")
 
 
-def _check_questions(loss: Loss, truths: LabelArray) -> None:
-    """Groups of target columns, and truths that are means of single ones."""
+def _check_questions(loss: Loss, true_labels: LabelArray) -> None:
+    """Groups of target columns, and true labels that are means of single ones."""
     groups = loss.target_groups()
-    target = dense_target(loss.target(truths))
+    target = dense_target(loss.target(true_labels))
     if groups is not None:
         columns = np.concatenate([np.asarray(group) for group in groups])
         ensure(
@@ -157,17 +160,19 @@ def _check_questions(loss: Loss, truths: LabelArray) -> None:
             "target_groups are disjoint columns of the target",
         )
         rest = np.setdiff1d(np.arange(target.shape[1]), columns)
-        constant = np.ptp(target[:, rest], axis=0) == 0 if len(truths) else np.ones(0)
-        ensure(bool(constant.all()), loss, "columns in no group are the same for every truth")
-    single, rows, share = loss.single_truths(truths)
+        constant = np.ptp(target[:, rest], axis=0) == 0 if len(true_labels) else np.ones(0)
+        ensure(bool(constant.all()), loss, "columns in no group are the same for every true label")
+    single, rows, share = loss.single_true_labels(true_labels)
     if rows is None:
         return
     assert share is not None
-    for name, values in (("target", target), ("offset", loss.offset(truths)[:, None])):
+    for name, values in (("target", target), ("offset", loss.offset(true_labels)[:, None])):
         parts = dense_target(getattr(loss, name)(single)).reshape(len(rows), -1)
         total = np.zeros_like(values)
         np.add.at(total, rows, share[:, None] * parts)
-        ensure_close(total, values, loss, f"the {name} is the weighted mean over single_truths")
+        ensure_close(
+            total, values, loss, f"the {name} is the weighted mean over single_true_labels"
+        )
 
 
 def _check_span(loss: Loss, L: FloatArray) -> None:
@@ -184,15 +189,17 @@ def _check_span(loss: Loss, L: FloatArray) -> None:
     )
 
 
-def _check_claims(loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray) -> None:
+def _check_claims(
+    loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
+) -> None:
     """Formulas are chosen by what a loss says of its structure: it must be so."""
     wrong = 1.0 - np.eye(*L.shape)
     if loss.wrong_parts is not None:
         T, n_states = loss.wrong_parts
-        shapes = loss.predictions.shape == loss.truths.shape == (T,)
+        shapes = loss.predictions.shape == loss.true_labels.shape == (T,)
         named = shapes and len(L) == n_states ** (T or 0)
         ensure(named, loss, "wrong_parts names all parts and states")
-        share = (predictions[:, None] != truths[None]).mean(axis=2)
+        share = (predictions[:, None] != true_labels[None]).mean(axis=2)
         ensure_close(L, share, loss, "wrong_parts: the loss is the share of wrong parts")
     if loss.block_mixture is not None:
         partition, eta = loss.block_mixture
@@ -202,15 +209,19 @@ def _check_claims(loss: Loss, predictions: LabelArray, truths: LabelArray, L: Fl
     if loss.mistakes_cost_one:
         ensure_close(L, wrong, loss, "mistakes_cost_one: the loss is the 0-1 loss")
     if loss.truths_are_costs:
-        ensure_close(L, truths.T, loss, "truths_are_costs: a truth is the column of its losses")
+        ensure_close(
+            L, true_labels.T, loss, "truths_are_costs: a true label is the column of its losses"
+        )
     if loss.no_answer is not None:
         ensure(0 <= loss.no_answer < len(L), loss, "no_answer is a prediction")
 
 
-def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.Generator) -> None:
-    """decode(−E_q u_y) minimises the expected loss under any distribution q of the truths."""
-    distributions = rng.dirichlet(np.full(len(truths), 0.5), size=N_DISTRIBUTIONS)
-    decision = loss.score_space.decode(-distributions @ dense_target(loss.target(truths)))
+def _check_bayes(
+    loss: Loss, true_labels: LabelArray, L: FloatArray, rng: np.random.Generator
+) -> None:
+    """decode(−E_q u_y) minimises the expected loss under any distribution q of the true labels."""
+    distributions = rng.dirichlet(np.full(len(true_labels), 0.5), size=N_DISTRIBUTIONS)
+    decision = loss.score_space.decode(-distributions @ dense_target(loss.target(true_labels)))
     risks = distributions @ L.T
     attained = risks[np.arange(N_DISTRIBUTIONS), loss.predictions.index(decision).astype(np.int64)]
     ensure_close(
@@ -218,37 +229,39 @@ def _check_bayes(loss: Loss, truths: LabelArray, L: FloatArray, rng: np.random.G
     )
 
 
-def _check_worst_truth(loss: Loss, truths: LabelArray, rng: np.random.Generator) -> None:
+def _check_worst_true_label(loss: Loss, true_labels: LabelArray, rng: np.random.Generator) -> None:
     direction = rng.standard_normal((6, loss.score_space.width))
-    U, offset = dense_target(loss.target(truths)), loss.offset(truths)
+    U, offset = dense_target(loss.target(true_labels)), loss.offset(true_labels)
     for offset_weight in (0.0, -0.7):
         every = direction @ U.T + offset_weight * offset
-        values, worst = loss.worst_truth(direction, offset_weight)
-        ensure_close(values, every.max(axis=1), loss, "worst_truth gives the largest value")
-        index = loss.truths.index(worst).astype(np.int64)
+        values, worst = loss.worst_true_label(direction, offset_weight)
+        ensure_close(values, every.max(axis=1), loss, "worst_true_label gives the largest value")
+        index = loss.true_labels.index(worst).astype(np.int64)
         ensure_close(
             every[np.arange(len(every)), index],
             values,
             loss,
-            "worst_truth names a truth that attains it",
+            "worst_true_label names a true label that attains it",
         )
     try:
-        named = loss.truth_as_prediction(truths)
+        named = loss.true_label_as_prediction(true_labels)
     except CapabilityError:
         return
     ensure(
-        len(loss.predictions.check(named)) == len(truths),
+        len(loss.predictions.check(named)) == len(true_labels),
         loss,
-        "truth_as_prediction is a prediction",
+        "true_label_as_prediction is a prediction",
     )
 
 
-def _check_input(loss: Loss, predictions: LabelArray, truths: LabelArray, L: FloatArray) -> None:
-    n = min(len(predictions), len(truths))
+def _check_input(
+    loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
+) -> None:
+    n = min(len(predictions), len(true_labels))
     diagonal = L[np.arange(n), np.arange(n)]
     # float32 for cost vectors, small integers for labels
-    narrow: Any = np.int32 if truths.dtype.kind == "i" else np.float32
-    pred, true = read_only(predictions[:n], np.int32), read_only(truths[:n], narrow)
+    narrow: Any = np.int32 if true_labels.dtype.kind == "i" else np.float32
+    pred, true = read_only(predictions[:n], np.int32), read_only(true_labels[:n], narrow)
     kept = true.copy()
     ensure_close(
         loss(pred, true), diagonal, loss, "read-only narrow labels are accepted", tolerance=1e-6
@@ -257,11 +270,14 @@ def _check_input(loss: Loss, predictions: LabelArray, truths: LabelArray, L: Flo
     ensure(np.array_equal(true, kept), loss, "calls leave their input alone")
     for m in (0, 1):
         ensure_close(
-            loss(predictions[:m], truths[:m]), diagonal[:m], loss, f"a batch of {m} is accepted"
+            loss(predictions[:m], true_labels[:m]),
+            diagonal[:m],
+            loss,
+            f"a batch of {m} is accepted",
         )
     ensure_raises(
         ValueError,
-        lambda: loss(np.repeat(predictions[:1], 2, axis=0), truths[:1]),
+        lambda: loss(np.repeat(predictions[:1], 2, axis=0), true_labels[:1]),
         loss,
         "pred and true of different lengths raise ValueError",
     )
@@ -288,9 +304,9 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
     if not small:
         _check_refusals(loss, space, pred)
         return
-    true = loss.truths.sample(N_SAMPLES, rng)
-    with suppress(CapabilityError):  # truths may be of another kind than predictions
-        pred[0] = loss.truth_as_prediction(true[:1])[0]
+    true = loss.true_labels.sample(N_SAMPLES, rng)
+    with suppress(CapabilityError):  # true labels may be of another kind than predictions
+        pred[0] = loss.true_label_as_prediction(true[:1])[0]
     direct = loss(pred, true)
     ensure(bool(np.isfinite(direct).all()), loss, "losses of huge labels are finite")
     ensure(bool((direct <= loss.max_value).all()), loss, "max_value bounds the loss")
@@ -301,16 +317,17 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
         loss,
         "offset + ⟨embed, target⟩ equals the direct formula",
     )
-    # one truth at a time the Bayes decision is the truth's best prediction, no worse than a sample
+    # one true label at a time the Bayes decision is the true label's best prediction, no worse than
+    # a sample
     decided = space.decode(-dense_target(loss.target(true)))
     ensure(
         bool((loss(decided, true) <= direct + 1e-9).all()),
         loss,
         "decoding minus the target is optimal",
     )
-    values, worst = loss.worst_truth(space.embed(pred), 1.0)
-    ensure_close(loss(pred, worst), values, loss, "worst_truth attains its value")
-    ensure(bool((values >= direct - 1e-9).all()), loss, "worst_truth costs at least a sample")
+    values, worst = loss.worst_true_label(space.embed(pred), 1.0)
+    ensure_close(loss(pred, worst), values, loss, "worst_true_label attains its value")
+    ensure(bool((values >= direct - 1e-9).all()), loss, "worst_true_label costs at least a sample")
     check_huge_structure(space, random_state=random_state)
 
 
@@ -321,7 +338,7 @@ def _check_refusals(loss: Loss, space: Structure, pred: np.ndarray) -> None:
         ("gram", space.gram),
         ("decoder", lambda: space.decode(theta)),
         ("matrix", space.matrix),
-        ("target", lambda: loss.target(loss.truths.sample(2, np.random.default_rng(0)))),
+        ("target", lambda: loss.target(loss.true_labels.sample(2, np.random.default_rng(0)))),
         ("loss matrix", loss.matrix),
     ):
         ensure_raises(

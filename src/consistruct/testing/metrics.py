@@ -21,7 +21,7 @@ def check_metric(metric: Metric, *, seed: int = 0) -> None:
 
     Its gradient is the slope of its value; counts and shares give the same value; values lie in
     the range, with the top for perfect predictions; what `kind` says of mixtures of two rules
-    holds; and costs are non-negative with a least one of 0 for every truth.
+    holds; and costs are non-negative with a least one of 0 for every true label.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def _check_at(metric: Metric, confusion: FloatArray, rng: np.random.Generator) -
     ensure(
         bool((costs >= 0).all() and (costs.min(axis=-2) == 0).all()),
         metric,
-        "costs are negative, or the least of a truth is not 0",
+        "costs are negative, or the least of a true label is not 0",
     )
     _check_kind(metric, confusion, rng)
 
@@ -84,8 +84,8 @@ def _check_at(metric: Metric, confusion: FloatArray, rng: np.random.Generator) -
 def _check_kind(metric: Metric, confusion: FloatArray, rng: np.random.Generator) -> None:
     """Against another rule on the same rows, and mixtures of both."""
     share = rng.dirichlet(np.ones(confusion.shape[-1]), size=confusion.sum(axis=-2).shape)
-    truths = confusion.sum(axis=-2)[..., None, :]
-    other = np.swapaxes(share, -1, -2) * truths
+    true_labels = confusion.sum(axis=-2)[..., None, :]
+    other = np.swapaxes(share, -1, -2) * true_labels
     ends = metric.value(confusion), metric.value(other)
     for part in (0.2, 0.5, 0.8):
         between = metric.value((1 - part) * confusion + part * other)

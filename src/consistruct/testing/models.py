@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.structures import Ragged
 from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
-from consistruct.testing.examples import flat, frozen, other_truth, take_rows
+from consistruct.testing.examples import flat, frozen, other_code, take_rows
 
 __all__ = ["check_target_model"]
 
@@ -123,7 +123,7 @@ class _ModelChecks:
         unfitted = clone(self.model if model is None else model).set_params(**changes)
         return unfitted.fit(
             examples.inputs,
-            examples.truths,
+            examples.codes,
             self.statistic,
             sample_weight=examples.weight,
             groups=examples.groups,
@@ -163,7 +163,7 @@ class _ModelChecks:
         examples = frozen(self.examples)
         fitted = unfitted.fit(
             examples.inputs,
-            examples.truths,
+            examples.codes,
             self.statistic,
             sample_weight=examples.weight,
             groups=examples.groups,
@@ -267,7 +267,7 @@ class _ModelChecks:
         fresh = self.fit(half)
         model.fit(
             half.inputs,
-            half.truths,
+            half.codes,
             self.statistic,
             sample_weight=half.weight,
             groups=half.groups,
@@ -312,15 +312,15 @@ class _ModelChecks:
 
     def _really_left_out(self, left: LeftOut) -> None:
         """Another label of a row must not reach its own estimate, and must reach others'."""
-        truths = self.examples.truths
+        codes = self.examples.codes
         reached = False
         for row in self.rng.permutation(left.rows)[:N_TRIED]:
-            other = other_truth(truths, int(row))
+            other = other_code(codes, int(row))
             if other is None:
                 continue
             order = np.arange(len(self.examples))
             order[row] = other
-            changed = self.fit(replace(self.examples, truths=take_truths(truths, order)))
+            changed = self.fit(replace(self.examples, codes=take_codes(codes, order)))
             found = changed.left_out()
             self.ensure(np.array_equal(found.rows, left.rows), "labels do not move the folds")
             at = int(np.searchsorted(left.rows, row))

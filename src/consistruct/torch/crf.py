@@ -16,7 +16,7 @@ from consistruct.torch.chain import (
 )
 from consistruct.torch.constants import autocast_off, can_check, ensure, working
 from consistruct.torch.criteria import REDUCTIONS
-from consistruct.torch.truths import one_hot
+from consistruct.torch.true_labels import one_hot
 
 __all__ = ["ChainCRF"]
 

@@ -113,7 +113,7 @@ class TaskLoss(nn.Module):
         mask: Tensor | None = None,
         weight: Tensor | None = None,
     ) -> Tensor:
-        """The surrogate at scores and truths.
+        """The surrogate at scores and true labels.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class TaskLoss(nn.Module):
         n, width = theta.shape if theta.ndim == 2 else (-1, -1)
         if width != body.width:
             raise ValueError(
-                f"input must have shape (B, {body.width}) for {body.truths.text}, "
+                f"input must have shape (B, {body.width}) for {body.true_labels.text}, "
                 f"got {tuple(theta.shape)}"
             )
         if true.ndim == 0 or true.shape[0] != n:
@@ -160,7 +160,7 @@ class TaskLoss(nn.Module):
         if mask is not None:
             _check_mask(mask, (n,))
             theta = torch.where(mask[:, None], theta, 0.0)
-        body.truths.check(true, mask)
+        body.true_labels.check(true, mask)
         if mask is not None:
             true = _first_where_absent(true, mask)
         elif weight is None and self.reduction == "mean":

@@ -9,14 +9,14 @@ from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
 from consistruct.torch.constants import Constants, can_check, ensure
 from consistruct.torch.rankings import Gains, n_present
-from consistruct.torch.truths import one_hot, truths_of
+from consistruct.torch.true_labels import one_hot, true_labels_of
 from consistruct.torch.values import MARGINS
 
 __all__ = ["ItemFamily", "PartFamily", "family_of"]
 
 
 class PartFamily(Constants):
-    """Hamming loss of sequences of any length: scores (B, T, s), truths and mask (B, T)."""
+    """Hamming loss of sequences of any length: scores (B, T, s), true labels and mask (B, T)."""
 
     def __init__(self, loss: Loss, surrogate: str) -> None:
         super().__init__()
@@ -65,21 +65,21 @@ class PartFamily(Constants):
 
 
 class ItemFamily(Constants):
-    """Rankings of queries of any length: one score per item, truths and mask (B, n)."""
+    """Rankings of queries of any length: one score per item, true labels and mask (B, n)."""
 
     def __init__(self, loss: Loss, surrogate: str) -> None:
         super().__init__()
         if surrogate != "quadratic":
             raise _not_here(loss, surrogate, ("quadratic",))
-        truths = truths_of(loss)
-        if not truths.by_item:
+        true_labels = true_labels_of(loss)
+        if not true_labels.by_item:
             raise CapabilityError(
                 loss,
                 "one score per item",
                 "a padded batch of queries",
                 "pass members of one size, for example loss.at(10)",
             )
-        self.loss, self.truths, self.text = loss, truths, repr(loss)
+        self.loss, self.true_labels, self.text = loss, true_labels, repr(loss)
         self.has_link = True
 
     @property
@@ -95,19 +95,19 @@ class ItemFamily(Constants):
             )
         if not can_check(true):
             return
-        truths: Gains = self.truths  # type: ignore[assignment]
+        true_labels: Gains = self.true_labels  # type: ignore[assignment]
         ensure(
-            truths.valid(true, mask).all(),
-            f"target must contain truths of {self.text} where the mask is set",
+            true_labels.valid(true, mask).all(),
+            f"target must contain true labels of {self.text} where the mask is set",
         )
 
     def values(self, theta: Tensor, true: Tensor, mask: Tensor) -> Tensor:
         dtype, size = theta.dtype, theta.shape[1]
-        truths: Gains = self.truths  # type: ignore[assignment]
-        wanted = truths.wanted(true, dtype, mask)
+        true_labels: Gains = self.true_labels  # type: ignore[assignment]
+        wanted = true_labels.wanted(true, dtype, mask)
         residual = torch.where(mask, theta - wanted, 0.0)
         n = n_present(true, mask)
-        discount = truths.discount(n, size, dtype)
+        discount = true_labels.discount(n, size, dtype)
         count = n.clamp(min=1).to(dtype)
         mean = discount.sum(1) / count
         variance = (torch.where(_first(n, size), discount - mean[:, None], 0.0)).square().sum(1)

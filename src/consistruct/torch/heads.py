@@ -62,12 +62,12 @@ class Head(nn.Module):
 
 
 def _units(task: TaskLoss, target: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Mean and spread of the scores that truths ask for; 0 and 1 where scores are logarithms."""
+    """Mean and spread of the scores that labels ask for; 0 and 1 where scores are logarithms."""
     body = task.body
     if not isinstance(body, Quadratic) or body.loss.predictions.size is None:
         return torch.zeros(task.width), torch.ones(())
     if target is None:
-        drawn = body.loss.truths.sample(512, np.random.default_rng(0))
+        drawn = body.loss.true_labels.sample(512, np.random.default_rng(0))
         target = torch.as_tensor(drawn)
     wanted = body.wanted(target.cpu(), torch.float64)
     spread = wanted.var(0, correction=0).max().sqrt()

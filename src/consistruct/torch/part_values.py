@@ -16,7 +16,7 @@ from consistruct.losses.base import Loss
 from consistruct.losses.fbeta import FBeta
 from consistruct.structures import Structure
 from consistruct.torch.chain import chain_log_partition, chain_marginals, chain_score, chain_viterbi
-from consistruct.torch.truths import SetsBySize, one_hot
+from consistruct.torch.true_labels import SetsBySize, one_hot
 from consistruct.torch.values import Values, half_mean_square
 
 __all__ = ["Linked", "Logits", "MemberLog", "Separate"]
@@ -76,7 +76,7 @@ class Logits(Values):
         if self.surrogate == "log":
             share = torch.sigmoid(theta)
             return -torch.stack([1.0 - share, share], 2).flatten(1) / self.T
-        # minus the scores, with the mean over the states of each part that every truth has
+        # minus the scores, with the mean over the states of each part that every true label has
         return -self.expand(theta) - 0.5 / self.T
 
 
@@ -145,7 +145,7 @@ class MemberLog(Values):
     """
 
     loss: FBeta
-    truths: SetsBySize
+    true_labels: SetsBySize
 
     def __init__(self, loss: FBeta) -> None:
         super().__init__(loss, loss.score_space)
@@ -168,7 +168,7 @@ class MemberLog(Values):
 
     def values(self, theta: Tensor, true: Tensor) -> Tensor:
         size = true.sum(1).long().clamp(0, self.T)
-        block = self.truths.block_of(size)
+        block = self.true_labels.block_of(size)
         if self.has_full:
             block = torch.where(size == self.T, self.n_blocks, block)
         outcome = torch.where(true != 0, block[:, None] + 1, 0)

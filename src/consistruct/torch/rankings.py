@@ -1,4 +1,4 @@
-"""Truths of rankings on the device: grades of items, orders, matchings.
+"""True labels of rankings on the device: grades of items, orders, matchings.
 
 Losses judged by gains (NDCG, precision, expected rank utility), by binary pairs and by Spearman's
 rho have one score per item, and their families (``n=None``) take padded batches with a mask.
@@ -19,9 +19,9 @@ from consistruct.losses.rankings.permutation_distances import (
     SpearmanFootrule,
     SpearmanRho,
 )
-from consistruct.torch.truths import Truths, no_truths, one_hot, truths_of
+from consistruct.torch.true_labels import TrueLabels, no_true_labels, one_hot, true_labels_of
 
-__all__ = ["Gains", "PairTruths", "positions_of"]
+__all__ = ["Gains", "PairTrueLabels", "positions_of"]
 
 
 def positions_of(orders: Tensor) -> Tensor:
@@ -29,8 +29,8 @@ def positions_of(orders: Tensor) -> Tensor:
     return torch.argsort(orders, 1)
 
 
-class _Grades(Truths):
-    """Relevance grades of items as truths."""
+class _Grades(TrueLabels):
+    """Relevance grades of items as true labels."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -149,8 +149,8 @@ class BinaryPairs(_Grades):
         return torch.where(scale > 0, half, self.loss.empty)
 
 
-class _Orders(Truths):
-    """Orders of items, or partners, as truths."""
+class _Orders(TrueLabels):
+    """Orders of items, or partners, as true labels."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -222,7 +222,7 @@ class Partners(_Orders):
         return torch.ones(len(true), dtype=dtype, device=true.device)
 
 
-class PairTruths(Truths):
+class PairTrueLabels(TrueLabels):
     """Orders and grades judged pair by pair: which item of each pair should come first."""
 
     nothing = 0.0  # the loss where no pair counts
@@ -258,7 +258,7 @@ class PairTruths(Truths):
         return torch.where(counted > 0, 0.5, self.nothing).to(dtype)
 
 
-class GradedPairs(PairTruths, _Grades):
+class GradedPairs(PairTrueLabels, _Grades):
     """Grades: pairs that differ in them count."""
 
     def __init__(self, loss: PairwiseDisagreement) -> None:
@@ -266,7 +266,7 @@ class GradedPairs(PairTruths, _Grades):
         self.nothing = loss.empty
 
 
-class RankedPairs(PairTruths, _Orders):
+class RankedPairs(PairTrueLabels, _Orders):
     """Orders, or ranks with ties: all pairs count, unless ties are excluded."""
 
     loss: Kendall
@@ -308,24 +308,24 @@ class RelevantPairs(_Grades):
         return torch.where((true > 0).any(1), 1.0, self.loss.empty).to(dtype)
 
 
-@truths_of.register(OrderLoss)
-def _(loss: OrderLoss) -> Truths:
-    raise no_truths(loss)
+@true_labels_of.register(OrderLoss)
+def _(loss: OrderLoss) -> TrueLabels:
+    raise no_true_labels(loss)
 
 
-@truths_of.register(PairwiseDisagreement)
-def _(loss: PairwiseDisagreement) -> Truths:
+@true_labels_of.register(PairwiseDisagreement)
+def _(loss: PairwiseDisagreement) -> TrueLabels:
     return BinaryPairs(loss) if loss.n_grades == 2 else GradedPairs(loss)
 
 
-truths_of.register(PrecisionAt, PrecisionGains)
-truths_of.register(ExpectedRankUtility, UtilityGains)
-truths_of.register(NDCG, DiscountedGains)
-truths_of.register(Kendall, RankedPairs)
-truths_of.register(SpearmanRho, Rho)
-truths_of.register(SpearmanFootrule, Footrule)
-truths_of.register(Matching, Partners)
-truths_of.register(MeanAveragePrecision, RelevantPairs)
+true_labels_of.register(PrecisionAt, PrecisionGains)
+true_labels_of.register(ExpectedRankUtility, UtilityGains)
+true_labels_of.register(NDCG, DiscountedGains)
+true_labels_of.register(Kendall, RankedPairs)
+true_labels_of.register(SpearmanRho, Rho)
+true_labels_of.register(SpearmanFootrule, Footrule)
+true_labels_of.register(Matching, Partners)
+true_labels_of.register(MeanAveragePrecision, RelevantPairs)
 
 
 def n_present(true: Tensor, present: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Surrogates on the device: values of scores (B, width) at truths, and what scores tell.
+"""Surrogates on the device: values of scores (B, width) at true labels, and what scores tell.
 
 Each class is one way to write Φ(θ, y), the same functions as in `consistruct.surrogates`:
 
@@ -23,7 +23,7 @@ from consistruct.surrogates import BaseSurrogate
 from consistruct.surrogates.linear_regret import TIE_BREAK
 from consistruct.torch.constants import Constants
 from consistruct.torch.forms import form_of
-from consistruct.torch.truths import Truths, truths_of
+from consistruct.torch.true_labels import TrueLabels, true_labels_of
 
 __all__ = ["BY_MEMBER", "LISTED", "MARGINS", "Listed", "Quadratic", "Values", "half_mean_square"]
 
@@ -35,7 +35,7 @@ LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MA
 class Values(Constants):
     """Required: `width`, `space`, `values`; `expected_target` where the minimiser tells it."""
 
-    truths: Truths
+    true_labels: TrueLabels
 
     @property
     def has_link(self) -> bool:
@@ -50,7 +50,7 @@ class Values(Constants):
     def __init__(self, loss: Loss, space: Structure) -> None:
         super().__init__()
         self.loss, self.space = loss, space
-        self.truths = truths_of(loss)
+        self.true_labels = true_labels_of(loss)
         self._constant_offset: float | None = _constant_offset(loss)
         self._identity = loss.score_space.one_per_label
         if not self._identity and (loss.n_labels or 2**62) <= ENUMERATION_LIMIT:
@@ -97,7 +97,7 @@ class Values(Constants):
                 self.loss,
                 "a constant offset",
                 "an expected loss from scores",
-                "its offset depends on the truth; compare predictions by their scores",
+                "its offset depends on the true label; compare predictions by their scores",
             )
         return torch.full_like(theta[:, 0], self._constant_offset)
 
@@ -132,14 +132,14 @@ class Quadratic(Values):
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         """−u_y in the coordinates of the score space, (B, width)."""
-        wanted = self.truths.wanted(true, dtype)
+        wanted = self.true_labels.wanted(true, dtype)
         if self.padded:
             return torch.nn.functional.pad(wanted, (0, self.padded))
         if not self.other:
             return wanted
         mapped = wanted @ self.held("into", dtype)
         if hasattr(self, "constant_64"):
-            offset = self.truths.offset(true, dtype)[:, None]
+            offset = self.true_labels.offset(true, dtype)[:, None]
             mapped = mapped - offset * self.held("constant", dtype)
         return mapped
 
@@ -180,13 +180,13 @@ class Listed(Values):
         self.hold("measure", measure)
         # E[u] from expected losses: the closest in L²(μ)
         self.hold("solve", loss.score_space.gram().solve(measure[:, None] * own))
-        self.by_truth = self.name in ("sparsemax", *MARGINS)
-        if self.by_truth:
-            every = loss.truths.enumerate()
-            named = space.predictions.index(loss.truth_as_prediction(every))
+        self.by_true_label = self.name in ("sparsemax", *MARGINS)
+        if self.by_true_label:
+            every = loss.true_labels.enumerate()
+            named = space.predictions.index(loss.true_label_as_prediction(every))
             self.index = _Index(every)
             self.hold_index("named", named)
-            self.hold("targets", -_rows(self.truths, every))
+            self.hold("targets", -_rows(self.true_labels, every))
             self.hold("offsets", loss.offset(every))
 
     @property
@@ -203,12 +203,12 @@ class Listed(Values):
 
     def losses(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         """L(c, y) of every prediction, (B, k)."""
-        wanted = self.listed(self.truths.wanted(true, dtype))
-        return self.truths.offset(true, dtype)[:, None] - wanted
+        wanted = self.listed(self.true_labels.wanted(true, dtype))
+        return self.true_labels.offset(true, dtype)[:, None] - wanted
 
     def values(self, theta: Tensor, true: Tensor) -> Tensor:
         f = self.scores(theta)
-        if self.by_truth:
+        if self.by_true_label:
             named: Tensor = self.named  # type: ignore[assignment]
             label = named.index_select(0, self.index(true))
             own = f.gather(1, label[:, None])[:, 0]
@@ -242,7 +242,7 @@ class Listed(Values):
         return torch.softmax(f, 1) if self.name == "log" else _projected(f)
 
     def expected_target(self, theta: Tensor) -> Tensor:
-        if self.by_truth:
+        if self.by_true_label:
             return self._probabilities(theta) @ self.held("targets", theta.dtype)
         f = self.scores(theta)
         if self.name == "linear-regret":
@@ -258,7 +258,7 @@ class Listed(Values):
         return (losses - offset) @ self.held("solve", theta.dtype)
 
     def expected_offset(self, theta: Tensor) -> Tensor:
-        if self.by_truth:
+        if self.by_true_label:
             return self._probabilities(theta) @ self.held("offsets", theta.dtype)
         return super().expected_offset(theta)
 
@@ -307,14 +307,14 @@ def _projected(f: Tensor) -> Tensor:
     return (f - threshold).clamp(min=0.0)
 
 
-def _rows(truths: Truths, labels: np.ndarray) -> np.ndarray:
-    return truths.wanted(torch.as_tensor(labels), torch.float64).numpy()
+def _rows(true_labels: TrueLabels, labels: np.ndarray) -> np.ndarray:
+    return true_labels.wanted(torch.as_tensor(labels), torch.float64).numpy()
 
 
 def _constant_offset(loss: Loss) -> float | None:
-    """The offset where it is the same for every truth, else None."""
-    if loss.truths.size is None:
+    """The offset where it is the same for every true label, else None."""
+    if loss.true_labels.size is None:
         return 0.0  # cost vectors have none
-    offsets = loss.offset(loss.truths.sample(256, np.random.default_rng(0)))
+    offsets = loss.offset(loss.true_labels.sample(256, np.random.default_rng(0)))
     same = np.ptp(offsets) <= 1e-12 * np.abs(offsets).max(initial=0.0)
     return float(offsets[0]) if same else None

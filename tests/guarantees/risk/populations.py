@@ -34,16 +34,16 @@ def loss_of(name: str) -> Any:
     return max(examples, key=lambda loss: (loss.n_labels or 0, repr(loss)))
 
 
-def _truths(loss: Any, X: np.ndarray, rng: np.random.Generator) -> Any:
-    """Truths that the inputs tell most of the time: the one of their cell, or any."""
+def _true_labels(loss: Any, X: np.ndarray, rng: np.random.Generator) -> Any:
+    """True labels that the inputs tell most of the time: the one of their cell, or any."""
     n = len(X)
     cells = (X @ rng.normal(size=(X.shape[1], 6))).argmax(axis=1)
-    if loss.truths.size is None:  # cost vectors
-        typical = loss.truths.sample(6, rng) * getattr(loss, "max_cost", 1.0)
+    if loss.true_labels.size is None:  # cost vectors
+        typical = loss.true_labels.sample(6, rng) * getattr(loss, "max_cost", 1.0)
         return typical[cells] * rng.random((n, typical.shape[1]))
-    typical = loss.truths.sample(6, rng)
+    typical = loss.true_labels.sample(6, rng)
     noise = rng.random(n) < 0.25
-    drawn = loss.truths.sample(n, rng)
+    drawn = loss.true_labels.sample(n, rng)
     return np.where(noise.reshape((n,) + (1,) * (drawn.ndim - 1)), drawn, typical[cells])
 
 
@@ -52,13 +52,13 @@ def model_and_rows(name: str) -> tuple[Any, np.ndarray, Any]:
     """A fitted estimator for the loss, and the rows of the population."""
     loss, rng = loss_of(name), np.random.default_rng(7)
     X = rng.normal(size=(ROWS + TRAINING, 4))
-    y = _truths(loss, X, rng)
+    y = _true_labels(loss, X, rng)
     ridge = cs.models.Ridge(features="linear", alpha=0.01)
     train, rest = slice(None, TRAINING), slice(TRAINING, None)
     if name == "cost-vectors":
         estimator = cs.TaskLossClassifier("zero_one", ridge)
         estimator.fit(X[train], costs=y[train])
-    elif name == "fbeta" or loss.truths.shape == ():
+    elif name == "fbeta" or loss.true_labels.shape == ():
         estimator = cs.TaskLossClassifier(loss, ridge).fit(X[train], y[train])
     else:
         estimator = cs.StructuredPredictor(loss, ridge).fit(X[train], y[train])

@@ -36,7 +36,7 @@ def test_what_is_predicted_counts_what_was_promised(model):
     safe = RiskControl(model, 0.3).fit(X, y)
     sets = safe.predict(X)
     least = [
-        min(COSTS.matrix()[list(members), truth]) for members, truth in zip(sets, y, strict=True)
+        min(COSTS.matrix()[list(members), y_true]) for members, y_true in zip(sets, y, strict=True)
     ]
     np.testing.assert_allclose(safe.task_losses(X, y), least)
     report = safe.evaluate(X, y)
@@ -120,9 +120,9 @@ def test_segments_have_promises_of_their_own(model):
 def test_weights_keep_the_promise_where_rows_shift(model):
     X, y = rows(4000)
     weights = np.exp(1.2 * X[:, 0])  # other rows come more often
-    shifted, truths = rows(40000, seed=9)
+    shifted, y_true = rows(40000, seed=9)
     shifted[:, 0] += 1.2  # the normal density times exp(1.2 x), normalised
-    truths = (shifted[:, 0] + 0.8 * np.random.default_rng(9).normal(size=40000) > 0).astype(int) + (
+    y_true = (shifted[:, 0] + 0.8 * np.random.default_rng(9).normal(size=40000) > 0).astype(int) + (
         shifted[:, 1] > 0.5
     )
     own = np.exp(1.2 * shifted[:, 0])
@@ -130,7 +130,7 @@ def test_weights_keep_the_promise_where_rows_shift(model):
         safe = RiskControl(model, 0.3, policy="abstain", confidence=confidence)
         safe.fit(X, y, weights=weights)
         # the mean over calibration sets, here of one: a little room
-        assert safe.task_losses(shifted, truths, weights=own).mean() <= 0.33
+        assert safe.task_losses(shifted, y_true, weights=own).mean() <= 0.33
     with pytest.raises(ValueError, match="pass those of the new rows"):
         safe.predict(shifted)
     with pytest.raises(ValueError, match="finite and not negative"):
@@ -217,8 +217,8 @@ def test_another_loss_may_be_promised_for_label_sets():
     safe = RiskControl(model, 0.1, loss=recall).fit(X[200:], Y[200:])
     sets = safe.predict(X)
     missed = [
-        1 - (found & truth).sum() / truth.sum() if truth.any() else 0.0
-        for found, truth in zip(sets, Y, strict=True)
+        1 - (found & y_true).sum() / y_true.sum() if y_true.any() else 0.0
+        for found, y_true in zip(sets, Y, strict=True)
     ]
     np.testing.assert_allclose(safe.task_losses(X, Y), missed, atol=1e-9)
     with pytest.raises(ValueError, match="another number of labels"):
@@ -282,7 +282,7 @@ def test_too_few_rows_and_levels_out_of_reach(model):
         RiskLevelError, match=r"too few rows for level 0\.01: it takes at least 399"
     ):
         RiskControl(model, 0.01).fit(X, y)
-    with pytest.raises(ValueError, match="y must contain one truth for each of 300 rows"):
+    with pytest.raises(ValueError, match="y must contain one true label for each of 300 rows"):
         RiskControl(model, 0.5).fit(X, y[:10])
     costs = np.random.default_rng(0).random((300, 3))
     priced = cs.TaskLossClassifier("zero_one", RIDGE).fit(X, costs=costs)

@@ -74,8 +74,8 @@ def test_sets_count_the_least_loss_of_their_classes():
             for row, members in enumerate(sets):
                 assert len(members) == rung + 1 == len(set(members))
                 least = min(
-                    float(estimator.loss_([member], [truth])[0])
-                    for member, truth in itertools.product(members, [y[row]])
+                    float(estimator.loss_([member], [y_true])[0])
+                    for member, y_true in itertools.product(members, [y[row]])
                 )
                 assert losses[row, rung] == pytest.approx(least)
 
@@ -131,24 +131,24 @@ def test_label_sets_count_the_best_set_that_they_stand_for(loss, policy):
                 allowed = every[(every >= members).all(axis=1)]
             else:
                 allowed = members[None]
-            truth = np.repeat(Y[[row]], len(allowed), axis=0)
-            assert losses[row, rung] == pytest.approx(loss(allowed, truth).min())
+            y_true = np.repeat(Y[[row]], len(allowed), axis=0)
+            assert losses[row, rung] == pytest.approx(loss(allowed, y_true).min())
 
 
-def test_probabilities_of_labels_are_those_of_the_truths():
-    # of exact targets: their mean over truths is the share of truths with the label
+def test_probabilities_of_labels_are_those_of_the_true_labels():
+    # of exact targets: their mean over true labels is the share of true labels with the label
     for loss in (cs.losses.Hamming(3), cs.losses.FBeta(3), cs.losses.FBeta(3, empty=0.0)):
-        truths = loss.truths.enumerate()
-        target = loss.target(truths)
+        y_true = loss.true_labels.enumerate()
+        target = loss.target(y_true)
         mean = np.asarray(target.mean(axis=0)).reshape(1, -1)
-        np.testing.assert_allclose(loss.label_probabilities(mean)[0], truths.mean(axis=0))
+        np.testing.assert_allclose(loss.label_probabilities(mean)[0], y_true.mean(axis=0))
 
 
 @pytest.mark.parametrize("name", ["ndcg", "precision-at", "eru", "map"])
 def test_lists_count_only_the_items_that_are_shown(name):
     for loss in LOSSES[name].examples:
         rng = np.random.default_rng(2)
-        orders, grades = loss.predictions.sample(30, rng), loss.truths.sample(30, rng)
+        orders, grades = loss.predictions.sample(30, rng), loss.true_labels.sample(30, rng)
         prefixes = loss.prefix_losses(orders, grades)
         np.testing.assert_allclose(prefixes[:, -1], loss(orders, grades))
         assert np.diff(prefixes, axis=1).max(initial=0.0) <= 1e-12

@@ -24,17 +24,17 @@ def cells(n=200, seed=0):
     return np.column_stack([cell, np.zeros(n)]).astype(np.float64)
 
 
-def truths_of(loss, n=200, seed=1):
-    """Truths at random, as codes."""
+def codes_of(loss, n=200, seed=1):
+    """True labels at random, as codes."""
     rng = np.random.default_rng(seed)
-    if loss.truths.size is None:
-        return loss.truths.sample(n, rng) * getattr(loss, "max_cost", 1.0)
-    return loss.truths.sample(n, rng)
+    if loss.true_labels.size is None:
+        return loss.true_labels.sample(n, rng) * getattr(loss, "max_cost", 1.0)
+    return loss.true_labels.sample(n, rng)
 
 
-def cell_means(statistic, X, truths, weight=None):
+def cell_means(statistic, X, codes, weight=None):
     """Weighted mean of the statistic over the rows of the same cell, (n, width)."""
-    values = dense_target(statistic.values(truths))
+    values = dense_target(statistic.values(codes))
     weight = np.ones(len(X)) if weight is None else weight
     means = np.empty_like(values)
     for cell in np.unique(X[:, 0]):

@@ -154,12 +154,12 @@ def test_gradients_are_those_of_the_log_loss(k: int) -> None:
 def test_one_tree_of_squares_is_the_mean_of_its_leaf() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(200, 3)).astype(float)
-    truths = X[:, :2].astype(np.int64)
+    codes = X[:, :2].astype(np.int64)
     statistic = TargetValues(cs.losses.Hamming(2))
     settings = {"learning_rate": 1.0, "depth": 2, "l2": 1e-9, "row_share": 1.0}
     model = Boosting(1, column_share=1.0, validation_fraction=0.0, **settings)
-    model.fit(X, truths, statistic, rng=rng)
-    assert np.allclose(model.expected(X), dense_target(statistic.values(truths)), atol=1e-6)
+    model.fit(X, codes, statistic, rng=rng)
+    assert np.allclose(model.expected(X), dense_target(statistic.values(codes)), atol=1e-6)
     assert sorted(model.trees_.columns[0].tolist()) == [0, 1]  # the third column says nothing
 
 
@@ -369,9 +369,9 @@ def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> Non
 def test_coordinates_lead_back_to_the_target(loss: Any) -> None:
     """F-beta has directions of next to no weight, by which an inverse once multiplied noise."""
     rng = rng_of(0)
-    truths = (rng.random((50, loss.truths.shape[0])) < 0.3).astype(np.int64)
+    codes = (rng.random((50, loss.true_labels.shape[0])) < 0.3).astype(np.int64)
     statistic = TargetValues(loss)
-    values = statistic.values(truths)
+    values = statistic.values(codes)
     found = coordinates_of(statistic, values)
     back = found.back(found.forward(values) + 1e-6)
     assert np.abs(statistic.target(back - dense_target(values))).max() < 1e-3

@@ -51,7 +51,7 @@ def test_the_log_loss_is_logistic_regression(alpha: float, sparse: bool) -> None
 def cells(loss: Any, n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """One column per cell: linear scores can then be anything in each of three cells."""
     generator = np.random.default_rng(seed)
-    return np.eye(3)[np.arange(n) % 3], loss.truths.sample(n, generator)
+    return np.eye(3)[np.arange(n) % 3], loss.true_labels.sample(n, generator)
 
 
 @pytest.mark.parametrize("name", [n for n in TRAINABLE if SURROGATES[n].cls(COSTS).has_link])
@@ -220,7 +220,7 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
         fitted(**settings)
 
 
-def test_an_offset_that_depends_on_the_truth_needs_a_distribution_of_truths() -> None:
+def test_an_offset_that_depends_on_the_true_label_needs_a_distribution_of_true_labels() -> None:
     loss = NDCG(2)
     inputs, true = cells(loss)
     with pytest.raises(ValueError, match=r"for NDCG\(2\), 'quadratic' only ranks"):

@@ -40,20 +40,20 @@ from consistruct.losses import (
 )
 from consistruct.losses.base import dense_target
 from consistruct.structures import Ragged
-from tests.learning.models.cells import MEMBERS, cell_means, cells, short, truths_of
+from tests.learning.models.cells import MEMBERS, cell_means, cells, codes_of, short
 
 
-def fitted(estimator, X, truths, loss, seed=0, n_jobs=None, **options):
+def fitted(estimator, X, codes, loss, seed=0, n_jobs=None, **options):
     model = Probabilities(estimator, n_jobs=n_jobs)
     statistic = finest_statistic(loss)
-    return model.fit(X, truths, statistic, rng=np.random.default_rng(seed), **options)
+    return model.fit(X, codes, statistic, rng=np.random.default_rng(seed), **options)
 
 
 def has_questions(loss):
-    return loss.truths.shape == () or loss.target_groups() is not None
+    return loss.true_labels.shape == () or loss.target_groups() is not None
 
 
-TAKEN = [loss for loss in MEMBERS if loss.truths.size is not None and has_questions(loss)]
+TAKEN = [loss for loss in MEMBERS if loss.true_labels.size is not None and has_questions(loss)]
 REFUSED = [loss for loss in MEMBERS if loss not in TAKEN]
 
 
@@ -69,21 +69,21 @@ def test_what_is_taken_and_what_is_not():
 @pytest.mark.parametrize("joint", [True, False])
 @pytest.mark.parametrize("loss", TAKEN, ids=short)
 def test_a_full_tree_finds_the_mean_of_every_cell(loss, joint):
-    X, truths = cells(), truths_of(loss)
+    X, codes = cells(), codes_of(loss)
     estimator = DecisionTreeClassifier()
     if not joint:
         estimator = GridSearchCV(estimator, {"max_depth": [None]}, cv=2)
         X = X[:, [0]]
     weight = np.random.default_rng(3).random(len(X)) + 0.5
-    model = fitted(estimator, X, truths, loss, sample_weight=weight)
-    means = cell_means(model.statistic_, X, truths, weight)
+    model = fitted(estimator, X, codes, loss, sample_weight=weight)
+    means = cell_means(model.statistic_, X, codes, weight)
     np.testing.assert_allclose(model.expected(X), means, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", REFUSED, ids=short)
 def test_what_cannot_be_asked_names_regressor(loss):
     with pytest.raises(CapabilityError, match=r"Probabilities needs .*; use Regressor") as error:
-        fitted(DecisionTreeClassifier(), cells(40), truths_of(loss, 40), loss)
+        fitted(DecisionTreeClassifier(), cells(40), codes_of(loss, 40), loss)
     assert "\n" not in str(error.value)
 
 
@@ -94,12 +94,12 @@ def test_groups_settle_the_target_with_few_answers(loss):
         return
     columns = np.concatenate(groups)
     assert len(set(columns.tolist())) == len(columns)  # a column belongs to one question
-    truths = loss.truths.enumerate() if loss.truths.size < 5000 else truths_of(loss)
-    values = dense_target(loss.target(truths))
+    codes = loss.true_labels.enumerate() if loss.true_labels.size < 5000 else codes_of(loss)
+    values = dense_target(loss.target(codes))
     rest = np.setdiff1d(np.arange(values.shape[1]), columns)
     assert (np.ptp(values[:, rest], axis=0) == 0).all()
-    if not isinstance(loss, PartialLabels):  # its single truths are asked, checked above
-        limit = max(loss.truths.shape[0] + 1, getattr(loss, "n_states", 2))
+    if not isinstance(loss, PartialLabels):  # its single true labels are asked, checked above
+        limit = max(loss.true_labels.shape[0] + 1, getattr(loss, "n_states", 2))
         for group in groups:
             assert len(np.unique(values[:, group], axis=0)) <= limit
 
@@ -108,11 +108,11 @@ def test_groups_settle_the_target_with_few_answers(loss):
 
 
 def test_classes_absent_in_training_have_probability_zero():
-    X, truths = cells(40), np.random.default_rng(0).choice([1, 4], 40)
-    model = fitted(LogisticRegression(), X, truths, ZeroOne(6))
+    X, codes = cells(40), np.random.default_rng(0).choice([1, 4], 40)
+    model = fitted(LogisticRegression(), X, codes, ZeroOne(6))
     expected = model.expected(X)
     np.testing.assert_array_equal(expected[:, [0, 2, 3, 5]], 0.0)
-    by_hand = LogisticRegression().fit(X, truths).predict_proba(X)
+    by_hand = LogisticRegression().fit(X, codes).predict_proba(X)
     np.testing.assert_array_equal(expected[:, [1, 4]], by_hand)
 
 
@@ -132,9 +132,9 @@ def test_a_single_class_needs_no_classifier():
 )
 def test_decisions_are_those_of_least_expected_cost(loss):
     X = np.random.default_rng(0).random((80, 2))
-    truths = loss.truths.sample(80, np.random.default_rng(1))
-    model = fitted(LogisticRegression(), X, truths, loss)
-    probabilities = LogisticRegression().fit(X, truths).predict_proba(X)
+    codes = loss.true_labels.sample(80, np.random.default_rng(1))
+    model = fitted(LogisticRegression(), X, codes, loss)
+    probabilities = LogisticRegression().fit(X, codes).predict_proba(X)
     costs = probabilities @ loss.matrix().T  # rows of the matrix are predictions
     chosen = model.statistic_.decode(model.expected(X))
     np.testing.assert_allclose(
@@ -156,11 +156,11 @@ def test_decisions_are_those_of_least_expected_cost(loss):
 )
 @pytest.mark.parametrize("loss", [ZeroOne(3), Hamming(2), Hamming(2, 3), FBeta(3)], ids=short)
 def test_classifiers_of_many_kinds(estimator, loss):
-    X, truths = np.random.default_rng(0).random((120, 3)), truths_of(loss, 120)
+    X, codes = np.random.default_rng(0).random((120, 3)), codes_of(loss, 120)
     if isinstance(loss, FBeta) and isinstance(estimator, CalibratedClassifierCV):
-        truths = truths[np.isin(truths.sum(axis=1), [1, 2])]  # sizes with three examples each
-        X = X[: len(truths)]
-    model = fitted(estimator, X, truths, loss)
+        codes = codes[np.isin(codes.sum(axis=1), [1, 2])]  # sizes with three examples each
+        X = X[: len(codes)]
+    model = fitted(estimator, X, codes, loss)
     expected = model.expected(X)
     assert expected.shape == (len(X), model.statistic_.width)
     assert np.isfinite(expected).all()
@@ -177,30 +177,30 @@ def test_classifiers_of_many_kinds(estimator, loss):
     ids=lambda e: type(e).__name__,
 )
 def test_several_questions_are_asked_at_once_where_possible(estimator):
-    X, truths = np.random.default_rng(0).random((60, 3)), truths_of(Hamming(3, 4), 60)
-    truths[:, 1] = 2  # nothing to ask
-    model = fitted(estimator, X, truths, Hamming(3, 4))
+    X, codes = np.random.default_rng(0).random((60, 3)), codes_of(Hamming(3, 4), 60)
+    codes[:, 1] = 2  # nothing to ask
+    model = fitted(estimator, X, codes, Hamming(3, 4))
     assert len(model.estimators_) == 1
     expected = model.expected(X).reshape(60, 3, 4)
     np.testing.assert_allclose(expected.sum(axis=2), -1 / 3)
     np.testing.assert_allclose(expected[:, 1, 2], -1 / 3)
-    only = fitted(estimator, X, truths[:, :2], Hamming(2, 4))  # a single question is left
+    only = fitted(estimator, X, codes[:, :2], Hamming(2, 4))  # a single question is left
     assert only.expected(X).shape == (60, 8)
 
 
 def test_one_classifier_per_part_is_the_same_as_by_hand():
-    X, truths = np.random.default_rng(0).random((60, 3)), truths_of(Hamming(3), 60)
-    model = fitted(LogisticRegression(), X, truths, Hamming(3), n_jobs=2)
-    by_hand = [LogisticRegression().fit(X, part).predict_proba(X) for part in truths.T]
+    X, codes = np.random.default_rng(0).random((60, 3)), codes_of(Hamming(3), 60)
+    model = fitted(LogisticRegression(), X, codes, Hamming(3), n_jobs=2)
+    by_hand = [LogisticRegression().fit(X, part).predict_proba(X) for part in codes.T]
     np.testing.assert_allclose(model.expected(X), -np.hstack(by_hand) / 3, atol=1e-15)
 
 
 def test_fbeta_asks_for_member_and_size():
     loss = FBeta(3)
-    X, truths = cells(), truths_of(loss)
-    model = fitted(DecisionTreeClassifier(), X, truths, loss)
+    X, codes = cells(), codes_of(loss)
+    model = fitted(DecisionTreeClassifier(), X, codes, loss)
     expected = model.expected(X[:1])[0]
-    same = truths[X[:, 0] == X[0, 0]]
+    same = codes[X[:, 0] == X[0, 0]]
     # P(label t belongs to the set, the set has size s), counted
     for s in (1, 2):
         counted = (same * (same.sum(axis=1) == s)[:, None]).mean(axis=0)
@@ -211,11 +211,11 @@ def test_fbeta_asks_for_member_and_size():
 
 def test_fbeta_decisions_are_optimal_for_the_distribution_of_a_cell():
     loss = FBeta(4)
-    X, truths = cells(400), truths_of(loss, 400)
-    model = fitted(ExtraTreesClassifier(5), X, truths, loss)
+    X, codes = cells(400), codes_of(loss, 400)
+    model = fitted(ExtraTreesClassifier(5), X, codes, loss)
     every = loss.predictions.enumerate()
     for cell in range(4):
-        same = truths[X[:, 0] == cell]
+        same = codes[X[:, 0] == cell]
         best = min(loss(np.tile(candidate, (len(same), 1)), same).mean() for candidate in every)
         decided = model.statistic_.decode(model.expected(np.array([[float(cell), 0.0]])))
         assert loss(np.repeat(decided, len(same), 0), same).mean() == pytest.approx(best)
@@ -227,11 +227,11 @@ def test_fbeta_decisions_are_optimal_for_the_distribution_of_a_cell():
 @pytest.mark.parametrize("base", [ZeroOne(4), Hamming(2), FBeta(2)], ids=short)
 def test_candidates_are_rows_with_their_share(base):
     loss = PartialLabels(base, "average")
-    X, masks = np.random.default_rng(0).random((60, 2)), truths_of(loss, 60)
-    listed = Ragged.pack([base.truths.enumerate()[mask == 1] for mask in masks])
+    X, masks = np.random.default_rng(0).random((60, 2)), codes_of(loss, 60)
+    listed = Ragged.pack([base.true_labels.enumerate()[mask == 1] for mask in masks])
     weight = np.random.default_rng(1).random(60) + 0.5
     one, other = (
-        fitted(GaussianNB(), X, truths, loss, sample_weight=weight) for truths in (masks, listed)
+        fitted(GaussianNB(), X, codes, loss, sample_weight=weight) for codes in (masks, listed)
     )
     np.testing.assert_allclose(one.expected(X), other.expected(X), atol=1e-12)
     # the same by hand: every candidate a row
@@ -253,7 +253,7 @@ def test_means_of_equal_offsets_are_no_column():
 
 def test_candidates_through_the_estimator():
     rng = np.random.default_rng(0)
-    X, masks = rng.random((80, 2)), truths_of(PartialLabels(ZeroOne(3), "average"), 80)
+    X, masks = rng.random((80, 2)), codes_of(PartialLabels(ZeroOne(3), "average"), 80)
     model = StructuredPredictor(
         PartialLabels(ZeroOne(3), "average"), Probabilities(GaussianNB()), cv=3, random_state=0
     ).fit(X, masks)
@@ -278,23 +278,23 @@ def test_candidates_through_the_estimator():
 @pytest.mark.parametrize("loss", [ZeroOne(3), Hamming(2)], ids=short)
 def test_weights_are_repetitions(estimator, loss):
     rng = np.random.default_rng(0)
-    X, truths, weight = rng.random((40, 2)), truths_of(loss, 40), rng.integers(1, 4, 40)
-    found = fitted(estimator, X, truths, loss, sample_weight=weight.astype(float))
-    repeated = fitted(estimator, X.repeat(weight, 0), truths.repeat(weight, 0), loss)
+    X, codes, weight = rng.random((40, 2)), codes_of(loss, 40), rng.integers(1, 4, 40)
+    found = fitted(estimator, X, codes, loss, sample_weight=weight.astype(float))
+    repeated = fitted(estimator, X.repeat(weight, 0), codes.repeat(weight, 0), loss)
     np.testing.assert_allclose(found.expected(X), repeated.expected(X), atol=1e-6)
 
 
 def test_weights_where_none_are_taken():
-    X, truths = cells(30), truths_of(ZeroOne(3), 30)
+    X, codes = cells(30), codes_of(ZeroOne(3), 30)
     with pytest.raises(CapabilityError, match="KNeighborsClassifier"):
-        fitted(KNeighborsClassifier(), X, truths, ZeroOne(3), sample_weight=np.arange(1.0, 31.0))
+        fitted(KNeighborsClassifier(), X, codes, ZeroOne(3), sample_weight=np.arange(1.0, 31.0))
 
 
 def test_same_seed_same_answer_whatever_the_workers():
-    X, truths = np.random.default_rng(0).random((60, 3)), truths_of(Hamming(3), 60)
+    X, codes = np.random.default_rng(0).random((60, 3)), codes_of(Hamming(3), 60)
     for forest in (ExtraTreesClassifier(4), CalibratedClassifierCV(ExtraTreesClassifier(4), cv=2)):
         one, same, other = (
-            fitted(forest, X[:50], truths[:50], Hamming(3), seed, n_jobs).expected(X)
+            fitted(forest, X[:50], codes[:50], Hamming(3), seed, n_jobs).expected(X)
             for seed, n_jobs in ((0, None), (0, 2), (1, None))
         )
         np.testing.assert_array_equal(one, same)
@@ -305,21 +305,21 @@ def test_frames_reach_the_classifier():
     rng = np.random.default_rng(0)
     kind = pd.Categorical.from_codes(rng.integers(0, 3, 200), ["a", "b", "c"])
     frame = pd.DataFrame({"kind": kind, "x": np.where(rng.random(200) < 0.3, np.nan, 1.0)})
-    truths = np.where(frame["x"].isna(), 3, np.asarray(kind.codes))
+    codes = np.where(frame["x"].isna(), 3, np.asarray(kind.codes))
     boosting = HistGradientBoostingClassifier(max_iter=30, categorical_features="from_dtype")
-    model = fitted(boosting, frame, truths, ZeroOne(4))
+    model = fitted(boosting, frame, codes, ZeroOne(4))
     assert model.takes_missing
-    np.testing.assert_array_equal(model.statistic_.decode(model.expected(frame)), truths)
+    np.testing.assert_array_equal(model.statistic_.decode(model.expected(frame)), codes)
 
 
 @pytest.mark.parametrize("estimator", [LinearSVC(), LinearRegression()])
 def test_without_probabilities(estimator):
     with pytest.raises(TypeError, match=r"predict_proba, got Linear.*CalibratedClassifierCV"):
-        fitted(estimator, cells(20), truths_of(ZeroOne(2), 20), ZeroOne(2))
+        fitted(estimator, cells(20), codes_of(ZeroOne(2), 20), ZeroOne(2))
 
 
 class Careless(Hamming):
-    """Names questions that leave out what depends on the truth."""
+    """Names questions that leave out what depends on the true label."""
 
     def target_groups(self):
         return (np.array([0, 1]),)
@@ -327,7 +327,7 @@ class Careless(Hamming):
 
 def test_groups_that_leave_out_a_column_are_found():
     with pytest.raises(ConsistructError, match="leave out column 2"):
-        fitted(GaussianNB(), cells(20), truths_of(Hamming(2), 20), Careless(2))
+        fitted(GaussianNB(), cells(20), codes_of(Hamming(2), 20), Careless(2))
 
 
 def test_sums_of_losses_ask_the_questions_of_their_terms():
@@ -355,6 +355,6 @@ def test_boosters_of_other_packages(name, loss):
             20, thread_count=1, verbose=False, allow_writing_files=False
         )
     X = cells(300)
-    truths = loss.truths.unindex(X[:, 0].astype(np.int64) % loss.truths.size)
-    model = fitted(estimator, X, truths, loss, sample_weight=np.linspace(0.5, 2.0, 300))
-    np.testing.assert_array_equal(model.statistic_.decode(model.expected(X)), truths)
+    codes = loss.true_labels.unindex(X[:, 0].astype(np.int64) % loss.true_labels.size)
+    model = fitted(estimator, X, codes, loss, sample_weight=np.linspace(0.5, 2.0, 300))
+    np.testing.assert_array_equal(model.statistic_.decode(model.expected(X)), codes)

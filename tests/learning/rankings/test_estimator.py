@@ -34,7 +34,7 @@ WORTH = X[:, 0] - X[:, 1] + 0.2 * rng.normal(size=N)
 Y = np.clip(np.round(WORTH + 1), 0, 4).astype(int)
 X[:, 2] = OFFSET[IDS]
 QUERIES = [X[query == IDS] for query in range(len(LENGTHS))]
-TRUTHS = [Y[query == IDS] for query in range(len(LENGTHS))]
+GRADES = [Y[query == IDS] for query in range(len(LENGTHS))]
 
 
 def predictor(loss="ndcg", **settings):
@@ -77,10 +77,12 @@ def test_order_is_learnt_by_several_models(model):
 
 def check_order_is_learnt(model):
     model.fit(X, Y, groups=IDS)
-    shuffled = [model.loss_.at(len(truth))([np.arange(len(truth))], [truth])[0] for truth in TRUTHS]
+    shuffled = [
+        model.loss_.at(len(y_true))([np.arange(len(y_true))], [y_true])[0] for y_true in GRADES
+    ]
     fitted = model.task_losses(X, Y, groups=IDS)
     # precision leaves relevant items out where a query has more than fit on the page
-    ideal = [model.loss_.at(len(t))([np.argsort(-t, kind="stable")], [t])[0] for t in TRUTHS]
+    ideal = [model.loss_.at(len(t))([np.argsort(-t, kind="stable")], [t])[0] for t in GRADES]
     assert (fitted - ideal).mean() < 0.35 * (np.array(shuffled) - ideal).mean()
     assert model.score(X, Y, groups=IDS) == pytest.approx(-fitted.mean())
 
@@ -89,9 +91,9 @@ def test_score_is_scikit_learns_ndcg():
     model = predictor(NDCG(None, gain="linear")).fit(X, Y, groups=IDS)
     scores = model.decision_function(QUERIES)
     several = [query for query in range(len(QUERIES)) if LENGTHS[query] > 1]
-    expected = [ndcg_score([TRUTHS[q]], [scores[q]], ignore_ties=True) for q in several]
-    losses = model.task_losses(QUERIES, TRUTHS)[several]
-    relevant = [TRUTHS[q].any() for q in several]  # scikit-learn gives 0, we lose nothing
+    expected = [ndcg_score([GRADES[q]], [scores[q]], ignore_ties=True) for q in several]
+    losses = model.task_losses(QUERIES, GRADES)[several]
+    relevant = [GRADES[q].any() for q in several]  # scikit-learn gives 0, we lose nothing
     np.testing.assert_allclose(1 - losses[relevant], np.array(expected)[relevant])
 
 
@@ -108,9 +110,9 @@ def test_all_ways_to_give_queries_agree():
     for fitted in (
         predictor().fit(X, Y, groups=LENGTHS),
         predictor().fit(X, Y, groups=names),
-        predictor().fit(QUERIES, TRUTHS),
+        predictor().fit(QUERIES, GRADES),
         predictor().fit(QUERIES, Y),
-        predictor().fit([sp.csr_array(query) for query in QUERIES], TRUTHS),
+        predictor().fit([sp.csr_array(query) for query in QUERIES], GRADES),
         predictor().fit(sp.csr_array(X), Y.astype(float)[:, None], groups=IDS),
         predictor().fit(X[shuffle], Y[shuffle], groups=IDS[shuffle]),
     ):
@@ -119,11 +121,11 @@ def test_all_ways_to_give_queries_agree():
         assert other.alpha == pytest.approx(mine.alpha)
     np.testing.assert_array_equal(np.concatenate(model.predict(QUERIES)), ranks)
     np.testing.assert_array_equal(model.predict(X[shuffle], groups=IDS[shuffle]), ranks[shuffle])
-    assert model.score(QUERIES, TRUTHS) == model.score(X, Y, groups=LENGTHS)
+    assert model.score(QUERIES, GRADES) == model.score(X, Y, groups=LENGTHS)
 
 
 def test_ranks_follow_scores():
-    model = predictor().fit(QUERIES, TRUTHS)
+    model = predictor().fit(QUERIES, GRADES)
     ranks, scores = model.predict(QUERIES[2]), model.decision_function(QUERIES[2])  # one query
     assert sorted(ranks) == list(range(1, 8))
     np.testing.assert_array_equal(np.argsort(ranks), np.argsort(-scores))
@@ -167,10 +169,10 @@ def test_penalty_is_chosen_by_leaving_out_queries():
 
 def test_weights_count_queries():
     weight = np.random.default_rng(4).integers(0, 3, size=len(LENGTHS))
-    weighted = predictor(alpha=0.1).fit(QUERIES, TRUTHS, sample_weight=weight)
+    weighted = predictor(alpha=0.1).fit(QUERIES, GRADES, sample_weight=weight)
     repeated = predictor(alpha=0.1).fit(
         [QUERIES[q] for q in range(len(QUERIES)) for _ in range(weight[q])],
-        [TRUTHS[q] for q in range(len(QUERIES)) for _ in range(weight[q])],
+        [GRADES[q] for q in range(len(QUERIES)) for _ in range(weight[q])],
     )
     one, other = ridge_of(weighted).weights, ridge_of(repeated).weights
     np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-15)
@@ -197,9 +199,9 @@ def test_grades_that_training_never_saw_are_scored():
 
 
 def test_grid_search_over_lists_of_queries():
-    search = GridSearchCV(predictor(), {"model__alpha": [1e-3, 1e3]}, cv=3).fit(QUERIES, TRUTHS)
+    search = GridSearchCV(predictor(), {"model__alpha": [1e-3, 1e3]}, cv=3).fit(QUERIES, GRADES)
     assert search.best_score_ > -0.1
-    scores = cross_val_score(predictor(), QUERIES, TRUTHS, scoring=TaskLossScorer("ndcg"), cv=3)
+    scores = cross_val_score(predictor(), QUERIES, GRADES, scoring=TaskLossScorer("ndcg"), cv=3)
     assert scores.mean() > -0.1
 
 
@@ -217,21 +219,21 @@ def test_scorer_sorts_by_what_other_rankers_predict():
     value = scorer(regression, X, Y, groups=IDS)
     losses = [
         NDCG(len(t), n_grades=5)([np.argsort(-regression.predict(q), kind="stable")], [t])[0]
-        for q, t in zip(QUERIES, TRUTHS, strict=True)
+        for q, t in zip(QUERIES, GRADES, strict=True)
     ]
     assert value == pytest.approx(-np.mean(losses))
     model = predictor().fit(X, Y, groups=IDS)
     assert scorer(model, X, Y, groups=IDS) == pytest.approx(model.score(X, Y, groups=IDS))
-    one = scorer(model, QUERIES[2], TRUTHS[2])  # one query
-    assert one == pytest.approx(model.score(QUERIES[2:3], TRUTHS[2:3]))
+    one = scorer(model, QUERIES[2], GRADES[2])  # one query
+    assert one == pytest.approx(model.score(QUERIES[2:3], GRADES[2:3]))
 
 
 def test_metrics_of_lists_and_groups_agree():
-    model = predictor().fit(QUERIES, TRUTHS)
-    listed = task_losses(TRUTHS, model.predict(QUERIES), loss="ndcg")
+    model = predictor().fit(QUERIES, GRADES)
+    listed = task_losses(GRADES, model.predict(QUERIES), loss="ndcg")
     flat = task_losses(Y, model.predict(X, groups=IDS), loss="ndcg", groups=LENGTHS)
     np.testing.assert_array_equal(listed, flat)
-    np.testing.assert_array_equal(listed, model.task_losses(QUERIES, TRUTHS))
+    np.testing.assert_array_equal(listed, model.task_losses(QUERIES, GRADES))
 
 
 @pytest.mark.parametrize("features", ["linear", "rbf", "nystroem", "random"])
@@ -278,16 +280,16 @@ def test_fitting_again_forgets_the_queries():
         ((X, Y, LENGTHS[:-1]), "which add up to 258; got shape (47,) (which add up to 252)"),
         ((X, Y, np.append(LENGTHS, 0)), "query 48 is empty; leave out queries without items"),
         ((X, Y, np.where(IDS == 3, np.nan, IDS)), "got NaN for item 11"),
-        (([*QUERIES, np.zeros((0, 3))], [*TRUTHS, []]), "query 48 is empty"),
-        ((QUERIES, TRUTHS[:-1]), "relevance of the items of 48 queries, got 47 lists"),
-        ((QUERIES, [*TRUTHS[:-1], [1]]), "query 47 has 6 items, but its y has shape (1,)"),
+        (([*QUERIES, np.zeros((0, 3))], [*GRADES, []]), "query 48 is empty"),
+        ((QUERIES, GRADES[:-1]), "relevance of the items of 48 queries, got 47 lists"),
+        ((QUERIES, [*GRADES[:-1], [1]]), "query 47 has 6 items, but its y has shape (1,)"),
         ((X, Y[:-1], IDS), "y must contain one relevance per item, shape (258,), got (257,)"),
         ((X, Y - 1, IDS), "y must contain relevance grades 0, 1, 2, …, got -1 for item"),
         ((X, Y + 0.5, IDS), "y must contain relevance grades 0, 1, 2, …, got"),
         ((X, Y + 60, IDS), "relevance grades must be at most 62"),
         ((X, np.full(N, "good"), IDS), "y must contain relevance grades 0, 1, 2, …, got dtype <U4"),
         ((X, None, IDS), "rankings require y to be passed"),
-        ((QUERIES, TRUTHS, IDS), "omit them for a list of queries"),
+        ((QUERIES, GRADES, IDS), "omit them for a list of queries"),
         (([X[:2], X[:3, :2]], [[0, 1], [0, 1, 2]]), "equally many features, got [2, 3]"),
         ((X[:2], Y[:2], [0, 1]), "no query is informative"),
     ],

@@ -92,18 +92,18 @@ def packed(n_queries, n, n_grades, seed=0):
 
 @pytest.mark.parametrize("loss", [loss for loss in ITEM_LOSSES if not loss.needs_pairs], ids=repr)
 def test_decoding_the_mean_target_is_the_bayes_decision(loss):
-    """The order of least mean loss over a few truths, by enumeration."""
+    """The order of least mean loss over a few true labels, by enumeration."""
     n = 4
     statistic, member = ItemTargets(loss), loss.at(n)
-    truths = packed(5, n, loss.n_grades, seed=3)
+    codes = packed(5, n, loss.n_grades, seed=3)
     chances = np.array([0.3, 0.1, 0.25, 0.15, 0.2])
-    values = statistic.values(truths).values.reshape(5, n)
+    values = statistic.values(codes).values.reshape(5, n)
     decided = statistic.decode(Ragged(chances @ values, np.array([0, n])))
     every = member.predictions.enumerate()
     costs = [
-        chances @ member(np.tile(order, (5, 1)), truths.values.reshape(5, n)) for order in every
+        chances @ member(np.tile(order, (5, 1)), codes.values.reshape(5, n)) for order in every
     ]
-    mine = chances @ member(np.tile(decided.values, (5, 1)), truths.values.reshape(5, n))
+    mine = chances @ member(np.tile(decided.values, (5, 1)), codes.values.reshape(5, n))
     assert mine == pytest.approx(min(costs), abs=1e-12)
 
 
@@ -111,14 +111,14 @@ def test_decoding_the_mean_target_is_the_bayes_decision(loss):
 def test_squared_error_is_the_excess_of_the_surrogate(loss):
     n = 4
     space = item_space(loss, n)
-    statistic, truths = ItemTargets(loss), packed(6, n, loss.n_grades)
-    error = truths.with_values(np.random.default_rng(1).normal(size=6 * n))
+    statistic, codes = ItemTargets(loss), packed(6, n, loss.n_grades)
+    error = codes.with_values(np.random.default_rng(1).normal(size=6 * n))
     gaps = error.values.reshape(6, n)
     gaps = gaps - gaps.mean(axis=1, keepdims=True)
     expected = 0.5 * np.einsum("ni,ij,nj->n", gaps, space.gram().dense(), gaps)
     np.testing.assert_allclose(statistic.squared_error(error), expected, atol=1e-12)
-    _, weight = item_targets(loss, truths)
-    np.testing.assert_array_equal(contrast_weights(loss, truths.lengths), weight)
+    _, weight = item_targets(loss, codes)
+    np.testing.assert_array_equal(contrast_weights(loss, codes.lengths), weight)
 
 
 def test_estimates_are_centred_in_each_query_by_projection():

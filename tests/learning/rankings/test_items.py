@@ -111,9 +111,9 @@ def test_trees_find_thresholds_and_ridge_does_not():
         pack_queries(inputs[ids < 90], ids[ids < 90]),
         pack_queries(inputs[ids >= 90], ids[ids >= 90]),
     )
-    truths, new = train.pack(grades[ids < 90]), test.pack(grades[ids >= 90])
+    codes, new = train.pack(grades[ids < 90]), test.pack(grades[ids >= 90])
     found = {
-        name: task_loss(fitted(model, train, truths), test, new)
+        name: task_loss(fitted(model, train, codes), test, new)
         for name, model in {
             "linear": Items("ridge", features="linear"),
             "trees": Items("trees"),

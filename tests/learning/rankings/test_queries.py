@@ -83,7 +83,7 @@ def test_reading_queries():
     assert len(examples) == 4
     assert examples.kind.loss == NDCG(None, n_grades=int(GRADES.max()) + 1)
     part = examples.take(np.array([1, 3]))
-    assert part.truths == examples.truths.take([1, 3])
+    assert part.codes == examples.codes.take([1, 3])
     assert len(part.inputs) == 2
     np.testing.assert_array_equal(part.weight, [0.0, 1.0])
     missing = X.copy()

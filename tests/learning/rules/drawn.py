@@ -8,13 +8,13 @@ from consistruct.learning.rules.counts import Counts
 
 
 def drawn_classes(n: int, k: int, seed: int, *, spread: float = 1.5) -> Counts:
-    """Rows with right probabilities, truths drawn from them."""
+    """Rows with right probabilities, true labels drawn from them."""
     rng = np.random.default_rng(seed)
     logits = spread * rng.normal(size=(n, k)) + np.log(rng.dirichlet(np.full(k, 2.0)))
     chances = np.exp(logits - logits.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
-    truths = (chances.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    return Counts(chances, truths, np.full(n, 1.0 / n))
+    codes = (chances.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return Counts(chances, codes, np.full(n, 1.0 / n))
 
 
 def drawn_labels(n: int, n_labels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

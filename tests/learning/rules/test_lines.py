@@ -17,7 +17,7 @@ def coarse(n: int, k: int, seed: int, levels: float = 6.0) -> Counts:
     """Rows of few sorts: probabilities in steps, many of them alike."""
     rows = drawn_classes(n, k, seed, spread=1.0)
     steps = np.rint(levels * rows.probabilities) + 0.5
-    return Counts(steps / steps.sum(axis=1, keepdims=True), rows.truths, rows.weight)
+    return Counts(steps / steps.sum(axis=1, keepdims=True), rows.codes, rows.weight)
 
 
 def key(rows: Counts, place: _Place) -> float:
@@ -70,9 +70,9 @@ def test_one_rule_comes_near_the_bound_where_rows_tie(levels, seed):
 
 def test_classes_without_rows_do_not_count():
     rows = coarse(300, 4, 3)
-    kept = rows.truths != 2
+    kept = rows.codes != 2
     chances = rows.probabilities[kept].copy()
     chances[:, 2] = 0.0
-    part = Counts(chances, rows.truths[kept], np.full(kept.sum(), 1.0 / kept.sum()))
+    part = Counts(chances, rows.codes[kept], np.full(kept.sum(), 1.0 / kept.sum()))
     steps = list(exact_steps(part, np.array([1.0, 1.0, 0.01, 1.0]), 1.0, np.random.default_rng(0)))
     assert parse_metric("min-recall").value(part.confusion(part.decide(steps[-1]))[0]) > 0.2

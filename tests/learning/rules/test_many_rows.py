@@ -66,10 +66,10 @@ def test_counts_of_groups_by_labels_alone():
     rng = np.random.default_rng(0)
     rows = drawn_classes(200, 3, 0)
     weight, groups = rng.dirichlet(np.ones(200)), rng.integers(2, size=200)
-    rows = Counts(rows.probabilities, rows.truths, weight, groups, 2)
+    rows = Counts(rows.probabilities, rows.codes, weight, groups, 2)
     costs = rng.random((2, 3, 3))
     slow = np.zeros((2, 3, 3))
-    for p, y, w, g in zip(rows.probabilities, rows.truths, weight, groups, strict=True):
+    for p, y, w, g in zip(rows.probabilities, rows.codes, weight, groups, strict=True):
         slow[g, int((costs[g] @ p).argmin()), y] += w
     np.testing.assert_allclose(rows.judged(rows.decide(costs)), slow, atol=1e-15)
 
@@ -87,12 +87,12 @@ def test_offsets_have_the_least_penalised_log_loss():
     rows, weight = drawn_classes(400, 3, 2), rng.uniform(0.5, 1.5, 400)
     wrong = rows.probabilities**1.6 * [3.0, 1.0, 1.0]
     wrong /= wrong.sum(axis=1, keepdims=True)
-    found = fit_offsets(wrong, rows.truths, weight)
+    found = fit_offsets(wrong, rows.codes, weight)
     logs, share = np.log(wrong + found.floor), weight * 400 / weight.sum()
 
     def lost(free):
         chosen = log_softmax(np.exp(free[0]) * logs + free[1:], axis=1)
-        return -share @ chosen[np.arange(400), rows.truths] + 0.5 * PENALTY * free @ free
+        return -share @ chosen[np.arange(400), rows.codes] + 0.5 * PENALTY * free @ free
 
     slow = minimize(lost, np.zeros(4), method="Nelder-Mead", options={"fatol": 1e-10}).x
     assert found.power == pytest.approx(np.exp(slow[0]), abs=2e-3)
@@ -122,7 +122,7 @@ def test_a_rule_of_a_sample_is_as_good_on_new_rows(monkeypatch, spec):
     for most in (20_000, 10**9):
         monkeypatch.setattr(rules, "MANY", most)
         monkeypatch.setattr(rules, "MORE", most)
-        again, part = searched_rows(metric, rows.probabilities, rows.truths, rows.weight)
+        again, part = searched_rows(metric, rows.probabilities, rows.codes, rows.weight)
         assert len(part) == len(rows) or len(part) < 70_000
         found = search(metric, part, np.random.default_rng(0))
         values.append(true_value(metric, found.costs[0], again, fresh))
@@ -137,13 +137,13 @@ def test_what_is_told_of_a_rule_of_a_sample(monkeypatch, spec):
     metric = parse_metric(spec)
     rows, fresh = halves(drawn_classes(140_000, 4, 5), 40_000)
     weight = np.ones(len(rows))
-    rule, again = class_rule(metric, rows.probabilities, rows.truths, weight)
+    rule, again = class_rule(metric, rows.probabilities, rows.codes, weight)
     told = true_value(metric, np.asarray(rule.costs)[0], again, fresh)
     assert rule.estimate == pytest.approx(told, abs=0.012)
     assert rule.gap is None or rule.gap < 0.002
     assert rule.after.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(rule.after.sum(axis=0), np.bincount(rows.truths) / 40_000)
-    second, _ = class_rule(metric, rows.probabilities, rows.truths, weight)
+    np.testing.assert_allclose(rule.after.sum(axis=0), np.bincount(rows.codes) / 40_000)
+    second, _ = class_rule(metric, rows.probabilities, rows.codes, weight)
     np.testing.assert_array_equal(rule.costs, second.costs)
 
 
@@ -151,21 +151,21 @@ def test_conditions_of_a_sample_have_the_margin_of_its_size(monkeypatch):
     rng = np.random.default_rng(6)
     groups = rng.integers(2, size=60_000)
     chance = 1 / (1 + np.exp(1.0 - np.where(groups == 1, 1.0, 2.5) * rng.normal(size=len(groups))))
-    truths = (rng.random(len(groups)) < chance).astype(int)
+    codes = (rng.random(len(groups)) < chance).astype(int)
     both = np.column_stack([1 - chance, chance])
     metric, weight = Constrained(FScore(), EqualRecall(0.1, 0)), np.ones(len(groups))
-    _, every = searched_rows(metric, both, truths, weight, groups, 2)
+    _, every = searched_rows(metric, both, codes, weight, groups, 2)
     monkeypatch.setattr(rules, "MANY", 20_000)
-    _, part = searched_rows(metric, both, truths, weight, groups, 2)
+    _, part = searched_rows(metric, both, codes, weight, groups, 2)
     assert every.effective > 40_000
     assert 15_000 < len(part) < 25_000
     assert part.effective <= len(part)
     found = search(metric, part, np.random.default_rng(0))
     decisions = (np.asarray(found.costs)[groups] * both[:, None]).sum(axis=2).argmin(axis=1)
-    recalls = [decisions[(groups == g) & (truths == 1)].mean() for g in range(2)]
+    recalls = [decisions[(groups == g) & (codes == 1)].mean() for g in range(2)]
     assert abs(recalls[0] - recalls[1]) <= 0.1
     # one threshold takes one sort: all rows, and their margin
-    _, rows = searched_rows(parse_metric("precision-at-recall:0.9"), both, truths, weight)
+    _, rows = searched_rows(parse_metric("precision-at-recall:0.9"), both, codes, weight)
     assert len(rows) == 60_000
 
 

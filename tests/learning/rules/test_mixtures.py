@@ -30,9 +30,9 @@ TENTHS = np.array([[5, 3, 2], [2, 6, 2], [4, 4, 2], [1, 2, 7], [8, 1, 1], [3, 3,
 
 def tied() -> Counts:
     """Six sorts of rows, twenty of each, with classes exactly as often as the probabilities say."""
-    truths = np.concatenate([np.repeat(np.arange(3), 2 * row) for row in TENTHS])
+    codes = np.concatenate([np.repeat(np.arange(3), 2 * row) for row in TENTHS])
     chances = np.repeat(TENTHS / 10.0, 20, axis=0)
-    return Counts(chances, truths, np.full(120, 1.0 / 120))
+    return Counts(chances, codes, np.full(120, 1.0 / 120))
 
 
 def every_rule() -> np.ndarray:
@@ -74,8 +74,8 @@ def test_the_bound_holds_for_every_rule(power):
     metric, rows = RecallMean(power), tied()
     found = search(metric, rows, np.random.default_rng(0))
     mixed = best_mixture(metric, rows, found.costs)
-    truths = TENTHS.sum(axis=0) / 60.0
-    values = [metric.value(np.diag(r * truths) + np.roll(np.diag((1 - r) * truths), 1, axis=0))
+    codes = TENTHS.sum(axis=0) / 60.0
+    values = [metric.value(np.diag(r * codes) + np.roll(np.diag((1 - r) * codes), 1, axis=0))
               for r in every_rule()]  # fmt: skip
     assert max(values) <= mixed.bound + 1e-9
     assert found.value <= metric.value(mixed.confusion) + 1e-9 <= mixed.bound + 2e-9

@@ -1,4 +1,4 @@
-"""The search against slow truths: grids of cost matrices, every threshold, bounds."""
+"""The search against slow references: grids of cost matrices, every threshold, bounds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_counts_are_half_of_the_model_and_half_of_labels():
     slow = np.zeros((3, 3))
     for i, d in enumerate(decisions):
         slow[d] += 0.5 * rows.probabilities[i] / 50
-        slow[d, rows.truths[i]] += 0.5 / 50
+        slow[d, rows.codes[i]] += 0.5 / 50
     np.testing.assert_allclose(rows.confusion(decisions)[0], slow, atol=1e-12)
     np.testing.assert_array_equal(decisions, rows.probabilities.argmax(axis=1))
 
@@ -129,8 +129,8 @@ def two_groups(n: int, seed: int) -> Counts:
     rng = np.random.default_rng(seed)
     groups = rng.integers(2, size=n)
     chance = 1.0 / (1.0 + np.exp(1.0 - np.where(groups == 1, 1.0, 2.5) * rng.normal(size=n)))
-    truths = (rng.random(n) < chance).astype(int)
-    return Counts(np.column_stack([1 - chance, chance]), truths, np.full(n, 1 / n), groups, 2)
+    codes = (rng.random(n) < chance).astype(int)
+    return Counts(np.column_stack([1 - chance, chance]), codes, np.full(n, 1 / n), groups, 2)
 
 
 def spare(metric, rows, found):
@@ -170,7 +170,7 @@ def test_recalls_of_groups_are_brought_together():
     rows = two_groups(6000, 7)
     metric = Constrained(FScore(), EqualRecall(0.1, 0))
     free = search(
-        FScore(), Counts(rows.probabilities, rows.truths, rows.weight), np.random.default_rng(0)
+        FScore(), Counts(rows.probabilities, rows.codes, rows.weight), np.random.default_rng(0)
     )
     blind = rows.confusion(rows.decide(np.repeat(free.costs, 2, axis=0)))
     assert metric.slack(blind).min() < 0
@@ -203,19 +203,19 @@ def test_offsets_undo_a_shift_and_a_power():
     rows = drawn_classes(20_000, 3, 10)
     wrong = rows.probabilities**2.0 * np.array([4.0, 1.0, 0.5])
     wrong /= wrong.sum(axis=1, keepdims=True)
-    found = fit_offsets(wrong, rows.truths, rows.weight)
+    found = fit_offsets(wrong, rows.codes, rows.weight)
     assert found.power == pytest.approx(0.5, abs=0.05)
     assert np.abs(found.for_decisions(wrong) - rows.probabilities).mean() < 0.02
 
 
 def test_offsets_leave_right_probabilities_and_shrink_small_classes():
     rows = drawn_classes(5000, 3, 11)
-    found = fit_offsets(rows.probabilities, rows.truths, rows.weight)
+    found = fit_offsets(rows.probabilities, rows.codes, rows.weight)
     assert np.abs(found.for_decisions(rows.probabilities) - rows.probabilities).mean() < 0.02
     few = drawn_classes(25, 3, 12)
     shifted = few.probabilities * np.array([1.0, 1.0, 20.0])
     shifted /= shifted.sum(axis=1, keepdims=True)
-    assert np.ptp(fit_offsets(shifted, few.truths, few.weight).offsets) < 0.7 * np.log(20.0)
+    assert np.ptp(fit_offsets(shifted, few.codes, few.weight).offsets) < 0.7 * np.log(20.0)
 
 
 def test_recall_mean_stages_lead_to_the_least_recall():

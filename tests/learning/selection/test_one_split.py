@@ -14,9 +14,9 @@ from consistruct.learning.statistics import ClassProbabilities
 
 
 def split_of(n, width=3, groups=None):
-    truths = np.arange(n) % 3
+    codes = np.arange(n) % 3
     examples = Examples(
-        Rows(cs.losses.ZeroOne(3), None), np.zeros((n, 1)), truths, np.ones(n), groups
+        Rows(cs.losses.ZeroOne(3), None), np.zeros((n, 1)), codes, np.ones(n), groups
     )
     sample, (fitted, judged) = one_split(examples, width, np.random.default_rng(0))
     assert not np.intersect1d(fitted, judged).size
@@ -51,7 +51,7 @@ def test_wide_estimates_are_judged_on_fewer_rows():
 def test_classes_are_spread_evenly():
     sample, fit, left = split_of(20_000)
     for part in (fit, left):
-        shares = np.bincount(sample.examples.truths[part]) / len(part)
+        shares = np.bincount(sample.examples.codes[part]) / len(part)
         np.testing.assert_allclose(shares, 1 / 3, atol=0.005)
 
 

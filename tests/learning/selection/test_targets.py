@@ -51,9 +51,9 @@ def test_a_weak_model_with_errors_of_its_own_gets_a_small_share(share):
     """Half of it would do harm; the best share by the quadratic risk is what it gets."""
     rng = np.random.default_rng(2)
     loss = cs.losses.Hamming(3)
-    truths = rng.integers(0, 2, (4000, 3))
+    codes = rng.integers(0, 2, (4000, 3))
     statistic = TargetValues(loss)
-    criterion = QuadraticRisk(statistic, truths, np.ones(len(truths)))
+    criterion = QuadraticRisk(statistic, codes, np.ones(len(codes)))
     target = criterion.target
     strong = target + 0.3 * rng.normal(size=target.shape)
     weak = target + 0.3 * np.sqrt((1 - share) / share) * rng.normal(size=target.shape)

@@ -243,9 +243,9 @@ def test_forbidden_transitions_do_not_appear() -> None:
 
 def test_a_tag_scheme_is_kept() -> None:
     rng = np.random.default_rng(0)
-    truth = [["B-X", "I-X", "O"], ["O", "B-X", "O"], ["O", "O", "O"]] * 20
-    rows = [rng.normal(size=(3, 4)) for _ in truth]  # noise: scores alone would break the scheme
-    model = predictor(tag_scheme="bio").fit(rows, truth)
+    y_true = [["B-X", "I-X", "O"], ["O", "B-X", "O"], ["O", "O", "O"]] * 20
+    rows = [rng.normal(size=(3, 4)) for _ in y_true]  # noise: scores alone would break the scheme
+    model = predictor(tag_scheme="bio").fit(rows, y_true)
     for tags in model.predict([rng.normal(size=(8, 4)) * 5 for _ in range(50)]):
         assert tags[0] != "I-X"
         assert "O I-X" not in " ".join(tags)
@@ -255,9 +255,9 @@ def test_a_tag_scheme_is_kept() -> None:
 
 def test_boundaries_learn_first_and_last_tags() -> None:
     rows = [np.ones((4, 1)) for _ in range(50)]
-    truth = [["first", "mid", "mid", "last"]] * 50
-    model = predictor().fit(rows, truth)
-    assert sequence_error(truth, model.predict(rows)) == 0.0
+    y_true = [["first", "mid", "mid", "last"]] * 50
+    model = predictor().fit(rows, y_true)
+    assert sequence_error(y_true, model.predict(rows)) == 0.0
     assert model.model_.start_.argmax() == 0
     assert model.model_.end_.argmax() == 1
 
@@ -292,7 +292,7 @@ def test_weights_reach_stochastic_training() -> None:
 
 def test_partial_fit_continues_like_fit() -> None:
     examples = read_sequences(predictor(), None, X, Y)
-    given = (examples.inputs, examples.truths, examples.kind.statistic())
+    given = (examples.inputs, examples.codes, examples.kind.statistic())
     whole = Chain(max_epochs=3, alpha=0.0).fit(*given, rng=np.random.default_rng(0))
     steps, rng = Chain(), np.random.default_rng(0)
     for _ in range(3):
@@ -359,9 +359,9 @@ def test_a_checkpoint_that_fails_to_be_written_leaves_the_old_one(
 def test_early_stopping_keeps_the_best_average() -> None:
     noise = np.random.default_rng(0)
     rows = [noise.normal(size=(4, 30)) for _ in range(60)]  # nothing to learn
-    truth = [noise.choice(TAGS, size=4) for _ in rows]
+    y_true = [noise.choice(TAGS, size=4) for _ in rows]
     model = predictor(max_epochs=50, early_stopping=True, patience=2, random_state=0).fit(
-        rows, truth
+        rows, y_true
     )
     assert model.model_.n_iter_ < 50
     with pytest.raises(ValueError, match="holding sequences out needs at least two"):
@@ -405,12 +405,12 @@ def test_grid_search_over_lists_with_two_scorers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "truth"), [("bio", ["B-X", "I-X", "O"]), ("iobes", ["B-X", "E-X", "O"])]
+    ("scheme", "y_true"), [("bio", ["B-X", "I-X", "O"]), ("iobes", ["B-X", "E-X", "O"])]
 )
-def test_chunk_scorers(scheme: str, truth: list[str]) -> None:
+def test_chunk_scorers(scheme: str, y_true: list[str]) -> None:
     rows = [np.eye(3)] * 20
-    model = predictor().fit(rows, [truth] * 20)
-    assert SEQUENCE_SCORERS[f"chunk_f1_{scheme}"](model, rows, [truth] * 20) == 1.0
+    model = predictor().fit(rows, [y_true] * 20)
+    assert SEQUENCE_SCORERS[f"chunk_f1_{scheme}"](model, rows, [y_true] * 20) == 1.0
     assert SEQUENCE_SCORERS[f"chunk_f1_{scheme}"](model, rows, [["O", "O", "O"]] * 20) == 0.0
 
 
@@ -614,5 +614,5 @@ def test_cross_fitting_keeps_sequences_whole() -> None:
         cv=3,
         rng=np.random.default_rng(0),
     )
-    assert left.expected.same_lengths(examples.truths)
+    assert left.expected.same_lengths(examples.codes)
     np.testing.assert_allclose(left.expected.values.sum(axis=1), 1.0)

@@ -141,7 +141,7 @@ def test_partial_fit_goes_on_after_loading(X: Any, tmp_path) -> None:
     for fitted in (model, again):
         rng = np.random.default_rng(5)
         for _ in range(2):
-            fitted.model_.partial_fit(examples.inputs, examples.truths, fitted.statistic_, rng=rng)
+            fitted.model_.partial_fit(examples.inputs, examples.codes, fitted.statistic_, rng=rng)
     assert_same(model, again, X)
     assert again.model_.state_.history == model.model_.state_.history
 

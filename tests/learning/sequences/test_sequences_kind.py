@@ -121,16 +121,16 @@ def test_states_of_tokens_lead_to_the_targets_of_the_members() -> None:
     np.testing.assert_array_equal(statistic.offset(distribution), np.ones(3))
 
 
-def test_expected_losses_of_sequences_are_sums_over_all_truths() -> None:
+def test_expected_losses_of_sequences_are_sums_over_all_true_labels() -> None:
     statistic, distribution = TokenStates(Hamming(None, 3)), packed_distribution()
     rng = np.random.default_rng(1)
     for pred in (statistic.decode(distribution), distribution.with_values(rng.integers(3, size=9))):
         priced = statistic.expected_loss(distribution, pred)
         for row, (probabilities, codes) in enumerate(zip(distribution, pred, strict=True)):
             loss = Hamming(len(codes), 3)
-            truths = loss.truths.enumerate()
-            weights = np.prod(probabilities[np.arange(len(codes)), truths], axis=1)
-            direct = weights @ loss(np.tile(codes, (len(truths), 1)), truths)
+            true_codes = loss.true_labels.enumerate()
+            weights = np.prod(probabilities[np.arange(len(codes)), true_codes], axis=1)
+            direct = weights @ loss(np.tile(codes, (len(true_codes), 1)), true_codes)
             assert priced[row] == pytest.approx(direct)
 
 

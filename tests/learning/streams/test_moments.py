@@ -18,7 +18,7 @@ Y = np.eye(K)[RNG.integers(K, size=N)]
 WEIGHT = RNG.uniform(0.5, 3.0, size=N)
 
 
-def truth(rows):
+def by_hand(rows):
     """The sums by their definition, in long doubles."""
     x, y, w = X[rows].astype(np.longdouble), Y[rows].astype(np.longdouble), WEIGHT[rows]
     total = w.sum()
@@ -39,7 +39,7 @@ def of(rows):
 
 
 def assert_same(found, rows, digits=1e-11):
-    expected = truth(rows)
+    expected = by_hand(rows)
     deviation = np.sqrt(np.diag(expected["second_moment"]).astype(float))
     scale = {"second_moment": np.outer(deviation, deviation), "cross_moment": deviation[:, None]}
     for name, value in expected.items():

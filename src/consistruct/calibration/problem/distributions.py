@@ -1,9 +1,9 @@
-"""Which distributions of the truth a calibration function covers, where not all of them.
+"""Which distributions of the true label a calibration function covers, where not all of them.
 
 The worst distribution of a loss is often a close call that the data at hand never are. If P(y|x) is
 known to lie in a polytope, or in a union of polytopes, the calibration function may be taken over
 those alone. All that counts of a distribution q is the vector Lq of expected losses, so a polytope
-with vertices q_1 … q_n is a loss with n truths, the columns of L·[q_1 … q_n]: the same problem
+with vertices q_1 … q_n is a loss with n true labels, the columns of L·[q_1 … q_n]: the same problem
 again, with the same certificates.
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 
 VERTEX_LIMIT = 2048  # extreme distributions of one polytope
 
-Vertex = tuple[Fraction, ...]  # probabilities of all truths
+Vertex = tuple[Fraction, ...]  # probabilities of all true labels
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Polytope:
 
 
 class Distributions(ABC):
-    """A union of polytopes of distributions over the truths."""
+    """A union of polytopes of distributions over the true labels."""
 
     @abstractmethod
-    def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
+    def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         """The polytopes, by their vertices."""
 
     def document(self) -> dict[str, Any]:
@@ -89,11 +89,11 @@ class Distributions(ABC):
 
 @dataclass(frozen=True)
 class Capped(Distributions):
-    """No truth is surer than 1 − delta: P(y|x) ≤ 1 − delta for every y.
+    """No true label is surer than 1 − delta: P(y|x) ≤ 1 − delta for every y.
 
     Examples
     --------
-    >>> [len(p.vertices) for p in Capped(0.25).polytopes(4)]   # ¾ on one truth, ¼ on another
+    >>> [len(p.vertices) for p in Capped(0.25).polytopes(4)]   # ¾ on one label, ¼ on another
     [12]
     """
 
@@ -102,7 +102,7 @@ class Capped(Distributions):
     def __post_init__(self) -> None:
         check_number(self.delta, "delta", low=0.0, high=1.0)
         if self.delta == 1:
-            raise ValueError("delta must be below 1: no truth may have probability 0")
+            raise ValueError("delta must be below 1: no true label may have probability 0")
 
     @property
     def spec(self) -> str:
@@ -110,26 +110,30 @@ class Capped(Distributions):
 
     @property
     def meaning(self) -> str:
-        return f"no truth has a probability above 1 − {self.delta!r}"
+        return f"no true label has a probability above 1 − {self.delta!r}"
 
     @property
     def exact_meaning(self) -> str:
-        return f"no truth has a probability above {exact_text(1 - Fraction(self.delta))}"
+        return f"no true label has a probability above {exact_text(1 - Fraction(self.delta))}"
 
-    def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
+    def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         cap = 1 - Fraction(self.delta)
-        if cap * n_truths < 1:
+        if cap * n_true_labels < 1:
             raise ConsistructError(
-                f"no distribution over {n_truths} truths keeps them all at or below "
+                f"no distribution over {n_true_labels} true labels keeps them all at or below "
                 f"{float(cap)!r}; choose a smaller delta"
             )
         full = math.floor(1 / cap)
         rest = 1 - full * cap
-        _check_count(math.comb(n_truths, full) * (n_truths - full if rest else 1), self, n_truths)
+        _check_count(
+            math.comb(n_true_labels, full) * (n_true_labels - full if rest else 1),
+            self,
+            n_true_labels,
+        )
         vertices = []
-        for top in combinations(range(n_truths), full):
-            for last in (t for t in range(n_truths) if t not in top) if rest else (None,):
-                vertex = [cap if t in top else Fraction(0) for t in range(n_truths)]
+        for top in combinations(range(n_true_labels), full):
+            for last in (t for t in range(n_true_labels) if t not in top) if rest else (None,):
+                vertex = [cap if t in top else Fraction(0) for t in range(n_true_labels)]
                 if last is not None:
                     vertex[last] = rest
                 vertices.append(tuple(vertex))
@@ -138,10 +142,10 @@ class Capped(Distributions):
 
 @dataclass(frozen=True)
 class WithMargin(Distributions):
-    """One truth is likelier than every other by gamma: P(best) − P(second) ≥ gamma.
+    """One true label is likelier than every other by gamma: P(best) − P(second) ≥ gamma.
 
-    One polytope for each truth that may be the best; its vertices are the sets of truths that share
-    the second place.
+    One polytope for each true label that may be the best; its vertices are the sets of true labels
+    that share the second place.
 
     Examples
     --------
@@ -160,24 +164,26 @@ class WithMargin(Distributions):
 
     @property
     def meaning(self) -> str:
-        return f"the most probable truth leads the second by at least {self.gamma!r}"
+        return f"the most probable true label leads the second by at least {self.gamma!r}"
 
     @property
     def exact_meaning(self) -> str:
         lead = exact_text(Fraction(self.gamma))
-        return f"the most probable truth leads the second by at least {lead}"
+        return f"the most probable true label leads the second by at least {lead}"
 
-    def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
+    def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         gamma = Fraction(self.gamma)
-        _check_count(2 ** (n_truths - 1) if gamma < 1 else 1, self, n_truths)
+        _check_count(2 ** (n_true_labels - 1) if gamma < 1 else 1, self, n_true_labels)
         found = []
-        for best in range(n_truths):
-            others = [t for t in range(n_truths) if t != best]
+        for best in range(n_true_labels):
+            others = [t for t in range(n_true_labels) if t != best]
             vertices = []
-            for size in range(n_truths if gamma < 1 else 1):
+            for size in range(n_true_labels if gamma < 1 else 1):
                 for second in combinations(others, size):
                     top = (1 + size * gamma) / (size + 1)
-                    vertex = [top - gamma if t in second else Fraction(0) for t in range(n_truths)]
+                    vertex = [
+                        top - gamma if t in second else Fraction(0) for t in range(n_true_labels)
+                    ]
                     vertex[best] = top
                     vertices.append(tuple(vertex))
             found.append(Polytope(f"best {best}", tuple(vertices)))
@@ -186,7 +192,7 @@ class WithMargin(Distributions):
 
 @dataclass(frozen=True)
 class Noisy(Distributions):
-    """Labels that are sure but for noise: q = (1 − eta)·(one truth) + eta·(anything).
+    """Labels that are sure but for noise: q = (1 − eta)·(one true label) + eta·(anything).
 
     Examples
     --------
@@ -211,9 +217,12 @@ class Noisy(Distributions):
     def exact_meaning(self) -> str:
         return f"every label is certain apart from noise at rate {exact_text(Fraction(self.eta))}"
 
-    def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
+    def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         eta = Fraction(self.eta)
-        unit = [tuple(Fraction(int(t == one)) for t in range(n_truths)) for one in range(n_truths)]
+        unit = [
+            tuple(Fraction(int(t == one)) for t in range(n_true_labels))
+            for one in range(n_true_labels)
+        ]
         if eta == 1:
             return (Polytope("all", tuple(unit)),)
         return tuple(
@@ -228,7 +237,7 @@ class Noisy(Distributions):
                     )
                 ),
             )
-            for best in range(n_truths)
+            for best in range(n_true_labels)
         )
 
 
@@ -271,11 +280,15 @@ class Constrained(Distributions):
     def exact_meaning(self) -> str:
         return f"{self.meaning} that the file lists"
 
-    def polytopes(self, n_truths: int) -> tuple[Polytope, ...]:
+    def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         for row in self.rows:
-            if len(row) != n_truths:
-                raise ValueError(f"each row needs one number per truth, {n_truths}, got {len(row)}")
-        zeros = [[Fraction(int(t == s)) for t in range(n_truths)] for s in range(n_truths)]
+            if len(row) != n_true_labels:
+                raise ValueError(
+                    f"each row needs one number per true label, {n_true_labels}, got {len(row)}"
+                )
+        zeros = [
+            [Fraction(int(t == s)) for t in range(n_true_labels)] for s in range(n_true_labels)
+        ]
         vertices: list[Vertex] = [tuple(row) for row in zeros]
         # constraints a·q ≤ b met so far, −q_t ≤ 0 first
         known = [([-x for x in row], Fraction(0)) for row in zeros]
@@ -283,7 +296,7 @@ class Constrained(Distributions):
             cut = [Fraction(x) for x in row], Fraction(bound)
             vertices = _cut(vertices, known, cut)
             known.append(cut)
-            _check_count(len(vertices), self, n_truths)
+            _check_count(len(vertices), self, n_true_labels)
         if not vertices:
             raise ConsistructError("no distribution satisfies all of these constraints")
         return (Polytope("all", tuple(vertices)),)
@@ -317,11 +330,12 @@ def _dot(a: Sequence[Fraction], b: Sequence[Fraction]) -> Fraction:
     return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
 
 
-def _check_count(count: int, which: Distributions, n_truths: int) -> None:
+def _check_count(count: int, which: Distributions, n_true_labels: int) -> None:
     if count > VERTEX_LIMIT:
         raise ConsistructError(
-            f"{which.spec} has {count} extreme distributions over {n_truths} truths, more than "
-            f"the {VERTEX_LIMIT} that are listed; noise:… has only {n_truths}, or use fewer labels"
+            f"{which.spec} has {count} extreme distributions over {n_true_labels} true labels, "
+            f"more than the {VERTEX_LIMIT} that are listed; noise:… has only {n_true_labels}, or "
+            "use fewer labels"
         )
 
 

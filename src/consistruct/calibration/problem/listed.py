@@ -1,10 +1,10 @@
 """The calibration problem as plain data.
 
-In a μ-orthonormal basis of the scores (rows F̃_c with E_c F̃_c F̃_cᵀ = I) the excess surrogate risk of
-score parameters θ under the distribution q of the truth is ½‖θ + Uq‖², U = E_c F̃_c L_c. Write v =
-θ + Uq and P = F̃U (the loss projected on the scores, equal to L up to constants where the scores
-express it). The pair (i, j) asks for the cheapest v for which j is predicted though i is better by
-ε:
+In a μ-orthonormal basis of the scores (rows F̃_c with E_c F̃_c F̃_cᵀ = I) the excess surrogate risk
+of score parameters θ under the distribution q of the true label is ½‖θ + Uq‖², U = E_c F̃_c L_c.
+Write v = θ + Uq and P = F̃U (the loss projected on the scores, equal to L up to constants where the
+scores express it). The pair (i, j) asks for the cheapest v for which j is predicted though i is
+better by ε:
 
     H_ij(ε) = min ½‖v‖²   s.t.   ⟨F̃_c − F̃_j, v⟩ ≤ (P_c − P_j) q  for every predictable c ≠ j,
                                  (L_j − L_i) q ≥ ε,   q in the simplex.
@@ -80,7 +80,7 @@ class ExplicitProblem:
 
     @cached_property
     def residual(self) -> float:
-        """How far (P_i − P_j)_y is from (L_i − L_j)_y at most, over pairs and truths."""
+        """How far (P_i − P_j)_y is from (L_i − L_j)_y at most, over pairs and true labels."""
         difference = self.loss - self.projected
         return float((difference.max(axis=0) - difference.min(axis=0)).max())
 
@@ -101,7 +101,7 @@ class PairProblem:
     """min ½‖v‖² s.t. order·v ≤ order_rhs·q, gap·q ≥ ε, q in the simplex.
 
     After a reduction by symmetry a constraint stands for a cell of predictions and a column for a
-    cell of truths; without one every cell has one member.
+    cell of true labels; without one every cell has one member.
     """
 
     order: FloatArray  # (c, r) F̃_c − F̃_j
@@ -126,7 +126,7 @@ class PairProblem:
 def explicit_problem(
     loss: Loss, space: Structure, *, limit: int = ENUMERATION_LIMIT
 ) -> ExplicitProblem:
-    """List predictions and truths; raises TooManyLabelsError above `limit`."""
+    """List predictions and true labels; raises TooManyLabelsError above `limit`."""
     size = loss.n_labels
     if size is None or size > limit:
         raise TooManyLabelsError(
@@ -169,7 +169,7 @@ def own_basis(loss: Loss, space: Structure) -> FloatArray:
     exact; the one that models are trained with is rounded, and expresses the loss not quite.
     """
     F = space.matrix()
-    if space != loss.score_space or loss.truths.size is None or F.size > MOST_OWN:
+    if space != loss.score_space or loss.true_labels.size is None or F.size > MOST_OWN:
         return F
     span = np.column_stack([np.ones(len(F)), loss.matrix()])
     if span.size > MOST_OWN:

@@ -1,9 +1,10 @@
 """Symmetry: equitable partitions shrink a pair problem, equal quotients identify pairs.
 
-A partition of predictions and truths is equitable for L, P and K = F̃F̃ᵀ if every row of a cell meets
-every cell with the same values. Averaging v and q over the cells then keeps them feasible and does
-not raise ½‖v‖², so one number per cell is enough. Colour refinement finds the coarsest such
-partition with i and j held apart. Two pairs with the same quotient have the same H_ij.
+A partition of predictions and true labels is equitable for L, P and K = F̃F̃ᵀ if every row of a
+cell meets every cell with the same values. Averaging v and q over the cells then keeps them
+feasible and does not raise ½‖v‖², so one number per cell is enough. Colour refinement finds the
+coarsest such partition with i and j held apart. Two pairs with the same quotient have the same
+H_ij.
 """
 
 from __future__ import annotations

@@ -55,17 +55,18 @@ REFUSALS = (
 
 @dataclass(frozen=True, eq=False)
 class WorstDistribution:
-    """The distribution of the truth that makes a loss hard.
+    """The distribution of the true label that makes a loss hard.
 
     Attributes
     ----------
     pair : (better, predicted), as labels
-    truths : the truths that have probability; or groups of them in words, {i} and {j} for the pair
+    true_labels : the true labels that have probability; or groups of them in words, {i} and {j} for
+    the pair
     distribution : (m,) their probabilities
     """
 
     pair: tuple[Any, Any]
-    truths: LabelArray | list[str]
+    true_labels: LabelArray | list[str]
     distribution: FloatArray
 
 
@@ -96,7 +97,7 @@ class Certificate(Protocol):
         """Recompute both bounds; raise CertificateError if they fail."""
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
-        """The distribution of the truth under which the upper end is attained."""
+        """The distribution of the true label under which the upper end is attained."""
 
 
 class PlainCertificate(ABC):
@@ -207,9 +208,10 @@ class PlainCertificate(ABC):
         return json.dumps(document, allow_nan=False)
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
-        """The distribution of the truth under which the upper end is attained."""
+        """The distribution of the true label under which the upper end is attained."""
         raise ConsistructError(
-            f"a {type(self).__name__} does not say under which distribution of the truth it holds"
+            f"a {type(self).__name__} does not state under which distribution of the true label it "
+            "holds"
         )
 
 
@@ -231,9 +233,9 @@ class DistributionCertificate(PlainCertificate):
 def distribution_of_numbers(
     loss: Loss, pair: tuple[int, int], distribution: FloatArray
 ) -> WorstDistribution:
-    """Where labels are listed: from the numbers of the pair and the probability of every truth."""
+    """Where labels are listed: from the numbers of the pair and the probability of every label."""
     better, predicted = loss.predictions.unindex(np.array(pair)).tolist()
-    return WorstDistribution((better, predicted), loss.truths.enumerate(), distribution)
+    return WorstDistribution((better, predicted), loss.true_labels.enumerate(), distribution)
 
 
 def encode(value: Any) -> Any:

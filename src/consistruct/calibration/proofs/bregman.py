@@ -34,7 +34,7 @@ class BregmanCertificate(DistributionCertificate):
     surrogate, loss : "logistic" or "square"; rows
     largest : losses of the logistic surrogate are between 0 and this
     pair : (i, j), j is predicted though i is better by ε
-    distribution : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the true label under which that happens at the least cost
     threshold : the expected loss that the score of j stands for, in units of `largest`
     pairs : {"pair", "labels", "points", "nu"}: a plane below the excess of a pair
     """

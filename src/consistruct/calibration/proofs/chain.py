@@ -29,7 +29,7 @@ from consistruct.structures import Structure
 
 __all__ = ["ChainCertificate"]
 
-Truth = tuple[int, ...]
+TrueLabel = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class ChainCertificate(PlainCertificate):
         return Fraction(self.fraction)
 
     @property
-    def pair(self) -> tuple[Truth, Truth]:
+    def pair(self) -> tuple[TrueLabel, TrueLabel]:
         """(i, j): j is all zeros, as labels of the loss, and i is one where they differ."""
         return tuple(int(differ) for differ in self.differs), (0,) * self.T
 
     @property
-    def distribution(self) -> tuple[tuple[Truth, float], ...]:
-        """Few truths with the marginals that the contrasts ask for, and their probabilities.
+    def distribution(self) -> tuple[tuple[TrueLabel, float], ...]:
+        """Few true labels with the marginals that the contrasts ask for, and their probabilities.
 
         One uniform number decides all parts: a part has the state of i below (1+y)/2.
         """
@@ -84,15 +84,15 @@ class ChainCertificate(PlainCertificate):
         share = [next(shares) if differ else 1.0 for differ in self.differs]
         cuts = sorted({0.0, 1.0, *share})
         i, j = self.pair
-        found: dict[Truth, float] = {}
+        found: dict[TrueLabel, float] = {}
         for low, high in pairwise(cuts):
-            truth = tuple(a if s >= high else b for a, b, s in zip(i, j, share, strict=True))
-            found[truth] = found.get(truth, 0.0) + high - low
+            true_label = tuple(a if s >= high else b for a, b, s in zip(i, j, share, strict=True))
+            found[true_label] = found.get(true_label, 0.0) + high - low
         return tuple(found.items())
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
-        truths, distribution = zip(*self.distribution, strict=True)
-        return WorstDistribution(self.pair, np.array(truths), np.array(distribution))
+        true_labels, distribution = zip(*self.distribution, strict=True)
+        return WorstDistribution(self.pair, np.array(true_labels), np.array(distribution))
 
     @property
     def statement(self) -> Statement:

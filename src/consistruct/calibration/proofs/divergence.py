@@ -29,7 +29,8 @@ class DivergenceCertificate(DistributionCertificate):
     ----------
     surrogate, decoding, loss : "log" or "sparsemax"; "argmax" or "bayes"; rows
     pair : (i, j), j is predicted though i is better by ε
-    distribution, estimate : distributions of the truth and of the scores under which that happens
+    distribution, estimate : distributions of the true label and of the scores under which that
+    happens
     inner : a distribution that predicts j with ties counted; Bayes decoding only, else empty
     pairs : {"pair", "nu", …}: multipliers of the pairs that need them
     excluded : {"label", "w"}: labels that no scores predict, and why
@@ -55,9 +56,9 @@ class DivergenceCertificate(DistributionCertificate):
         return Statement(
             loss=matrix_words(self.loss),
             scores=(
-                "one free score per truth, argmax decoding"
+                "one free score per true label, argmax decoding"
                 if self.decoding == "argmax"
-                else "one free score per truth, decoding by the least expected loss"
+                else "one free score per true label, decoding by the least expected loss"
             ),
             surrogate=f"{self.surrogate} loss",
             measure=NO_MEASURE,

@@ -56,7 +56,7 @@ class HammingCertificate(PlainCertificate):
 
     @property
     def distribution(self) -> tuple[float, float]:
-        """The probabilities of i and j as truths; no other label has any."""
+        """The probabilities of i and j as true labels; no other label has any."""
         delta = hamming.number(self.eps) * self.T / self.d
         return float((1 + delta) / 2), float((1 - delta) / 2)
 

@@ -53,7 +53,7 @@ class ListedCertificate(DistributionCertificate):
     ----------
     loss, scores, measure : rows; rows or None (one score per label); weights or None (uniform)
     pair : (i, j), j is predicted though i is better by ε
-    distribution : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the true label under which that happens at the least cost
     level : with full scores, the score of j; others have minus their expected loss if it is less
     theta : with other scores, their parameters
     points : {(i, j): [(w, ν)]} dual points of the pairs that w = e_i, ν = 1 does not settle

@@ -51,7 +51,7 @@ class MixedCertificate(PlainCertificate):
     ----------
     sizes, assignment, eta, scores : the loss, and "full" or "blocks" scores
     pair : (i, j), j is predicted though i is better by ε
-    distribution : mass of each cell of truths (see `cells`)
+    distribution : mass of each cell of true labels (see `cells`)
     level : the score of j; a cell has minus its expected loss if that is less
     points : {orbit: (w, ν)} dual points of the orbits of pairs
     """

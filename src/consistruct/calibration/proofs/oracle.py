@@ -1,4 +1,4 @@
-"""Certificates over labels that are never listed: few truths, and the best label found exactly.
+"""Certificates over labels never listed: few true labels, and the best label found exactly.
 
 Four kinds, each with a stand-alone checker: orders scored item by item or place by place, orders
 scored pair by pair, sequences with chain scores, label sets judged by F-beta.
@@ -50,7 +50,8 @@ class OracleCertificate(PlainCertificate):
     Attributes
     ----------
     pair : (i, j), j is predicted though i is better by ε
-    truths, distribution : the truths that have probability, and how much (divided by the sum)
+    true_labels, distribution : the true labels that have probability, and how much (divided by the
+    sum)
     theta : score parameters under which j wins
     """
 
@@ -58,7 +59,7 @@ class OracleCertificate(PlainCertificate):
     lower: Exact
     upper: Exact
     pair: tuple[tuple[int, ...], tuple[int, ...]]
-    truths: list[Any]
+    true_labels: list[Any]
     distribution: list[float]
     theta: list[float]
 
@@ -80,11 +81,11 @@ class OracleCertificate(PlainCertificate):
         return None if space == loss.score_space else f"its scores are its own, not {space!r}"
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
-        # column generation may hold a truth twice
-        truths, where = np.unique(np.array(self.truths), axis=0, return_inverse=True)
-        distribution = np.zeros(len(truths))
+        # column generation may hold a true label twice
+        true_labels, where = np.unique(np.array(self.true_labels), axis=0, return_inverse=True)
+        distribution = np.zeros(len(true_labels))
         np.add.at(distribution, where.ravel(), probabilities(self.distribution))
-        return WorstDistribution(self.pair, truths, distribution)
+        return WorstDistribution(self.pair, true_labels, distribution)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class PolyhedralCertificate(DistributionCertificate):
     ----------
     surrogate, loss : "hinge" or "max-min"; rows
     pair : (i, j), j is predicted though i is better by ε
-    distribution : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the true label under which that happens at the least cost
     scores : scores that predict j (max-min margin: the mixed predictions that they stand for)
     coupling : [c, y, share] that shows the least expected surrogate, rest independent; hinge only
     pairs : {"pair", "tree", "points"}: cuts of the polytope of a pair, values at its vertices

@@ -1,4 +1,4 @@
-"""Proof of H(ε) over some distributions of the truth: one listed certificate for each part."""
+"""Proof of H(ε) over some distributions of the true label: one listed certificate for each part."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RestrictedCertificate(DistributionCertificate):
 
     @property
     def distribution(self) -> list[float]:
-        """(m,) distribution of the truth under which j is wrongly predicted at the least cost."""
+        """(m,) distribution of the label under which j is wrongly predicted at the least cost."""
         polytope = self.distributions.polytopes(len(self.loss[0]))[self.winner]
         shares = np.array([float(number(x)) for x in self._won.distribution])
         found: list[float] = (polytope.matrix() @ (shares / shares.sum())).tolist()

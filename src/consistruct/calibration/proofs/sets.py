@@ -35,7 +35,7 @@ class SetCertificate(PlainCertificate):
     groups : (int, int, int, int)
         Sizes of i∩j, i∖j, j∖i and the rest.
     cells : tuple of (counts, probability)
-        The distribution of the truth: a set with these counts, uniformly.
+        The distribution of the true label: a set with these counts, uniformly.
     layers : (T+1, 5) nested tuple
         α_m and β_{m,g} of v = scores + expected losses.
     multipliers : tuple of (groups, ν, weights)

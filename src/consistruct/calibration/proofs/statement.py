@@ -93,7 +93,7 @@ def matrix_words(rows: Rows) -> str:
     """Return what a loss matrix is: how large, and between which numbers."""
     values = {number(x) for row in rows for x in row}
     return (
-        f"a matrix of {len(rows)} predictions × {len(rows[0])} truths, from "
+        f"a matrix of {len(rows)} predictions × {len(rows[0])} true labels, from "
         f"{exact_text(min(values))} to {exact_text(max(values))}"
     )
 
@@ -160,7 +160,7 @@ def _some(values: Sequence[Any]) -> str:
     return shown + (", …" if len(values) > 6 else "")
 
 
-ALL = "all distributions of the truth"
+ALL = "all distributions of the true label"
 NO_MEASURE = "none: this surrogate weighs no predictions"
 
 
@@ -170,11 +170,11 @@ NO_MEASURE = "none: this surrogate weighs no predictions"
 def different_matrix(rows: Rows, loss: Loss) -> str | None:
     """Return how a matrix differs from a loss, None if it does not."""
     size = len(rows), len(rows[0])
-    own = loss.n_labels, loss.truths.size
+    own = loss.n_labels, loss.true_labels.size
     if own != size:
         return (
             f"its loss is a matrix of {size[0]} × {size[1]}, {loss!r} has {own[0]} predictions and "
-            f"{'infinitely many' if own[1] is None else own[1]} truths"
+            f"{'infinitely many' if own[1] is None else own[1]} true labels"
         )
     for c, (given, row) in enumerate(zip(rows, loss.matrix().tolist(), strict=True)):
         for y, (a, b) in enumerate(zip(given, row, strict=True)):

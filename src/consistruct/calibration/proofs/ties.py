@@ -32,7 +32,7 @@ class TiesCertificate(DistributionCertificate):
     ----------
     kappa, loss : the weight of the square; rows
     pair : (i, j), j is predicted though i is better by ε
-    distribution : the distribution of the truth under which that happens at the least cost
+    distribution : the distribution of the true label under which that happens at the least cost
     tied, threshold : the labels whose estimated losses are the least, and that estimate
     pairs : {"pair", "boxes"}: bounds for all sets of tied labels
     """

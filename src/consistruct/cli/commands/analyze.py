@@ -64,7 +64,7 @@ def analyze(
     q_bound: QBound = 1.0,
     distributions: str = typer.Option(
         "",
-        help="Restrict the distributions of the truth: noise:0.05 (certain labels apart from "
+        help="Restrict the distributions of the true label: noise:0.05 (certain labels apart from "
         "noise), margin:0.3 (the best leads the second by that much), cap:0.1 (no probability "
         "above 0.9).",
     ),

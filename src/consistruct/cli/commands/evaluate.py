@@ -1,4 +1,4 @@
-"""The command evaluate: what a model loses on a data file with truths.
+"""The command evaluate: what a model loses on a data file with true labels.
 
 Exit codes: 0 done, 1 a check failed (``--at-most``, ``--at-least``), 2 bad usage or input.
 """
@@ -62,7 +62,7 @@ def evaluate(
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
 ) -> None:
-    """Measure the task loss of a model on a data file with truths.
+    """Measure the task loss of a model on a data file with true labels.
 
     Example: consistruct evaluate animals.safetensors test.csv --at-most 0.2
     """

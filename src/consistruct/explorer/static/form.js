@@ -8,7 +8,7 @@ const FULL_IS_QUICK = ["hamming", "block"]; // by symmetry, whatever their size
 const MOST_LABELS = 1000n; // of a 0-1 loss to compare with
 const WANTED = {
   [MATRIX]: "Cost matrix: choose a CSV file, or drop it here",
-  [METRIC]: "Confusion, counts of predictions and truths: choose a CSV file, or drop it here",
+  [METRIC]: "Confusion, counts of predictions and true labels: choose a CSV file, or drop it here",
 };
 const BAYES = ["log", "sparsemax"]; // surrogates that estimate a distribution
 

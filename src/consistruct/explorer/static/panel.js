@@ -123,7 +123,7 @@ export class Panel {
       ? "It is part of the address."
       : "It is too large to be part of the address, which works only while this server is running.";
     this.part("upload-note").textContent =
-      `${found.n_predictions} predictions × ${found.n_truths} truths` +
+      `${found.n_predictions} predictions × ${found.n_true_labels} true labels` +
       `${names ? `: ${names}${more}` : ""}. ${shared}`;
   }
 

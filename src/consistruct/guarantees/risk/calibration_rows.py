@@ -23,11 +23,11 @@ __all__ = ["Calibration", "calibration_rows"]
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Views of calibration rows with their truths.
+    """Views of calibration rows with their true labels.
 
     Attributes
     ----------
-    views : list of (View, truths)
+    views : list of (View, true labels)
         One, or one per fold, each by an estimator that did not see the rows.
     rows : (n,) int array or None
         Their numbers among the rows given; None for all in order.
@@ -47,7 +47,7 @@ class Calibration:
         """All rows, judged by one estimator."""
         n, y = len(view), labels_by_name(view.estimator, y)
         if view.estimator.kind_.name == "rows" and (y is None or len(y) != n):
-            raise ValueError(f"y must contain one truth for each of {n} rows")
+            raise ValueError(f"y must contain one true label for each of {n} rows")
         return cls([(view, y)], None, n, True)
 
     def ladder(self, policy: Policy, options: Options) -> Ladder:
@@ -56,12 +56,12 @@ class Calibration:
         for view, y in self.views:
             whole = view.estimator.kind_.name != "rows"
             for rows, part in view.parts():
-                truths = (
+                y_true = (
                     y
                     if whole or len(part) == len(view)
                     else take_labels(view.estimator, y, np.arange(rows.start, rows.stop))
                 )
-                parts.append(policy.family(part, options).ladder(truths))
+                parts.append(policy.family(part, options).ladder(y_true))
         return _joined(parts)
 
 
@@ -107,14 +107,14 @@ def calibration_rows(
             raise ValueError(f"cv={cv} leaves none of {units.n} rows to fit the estimator on")
         kept, rest = np.sort(order[:size]), np.sort(order[size:])
         fitted = units.fit(estimator, X, y, rest)
-        view, truths, rows = units.view(fitted, X, y, kept)
-        return fitted, Calibration([(view, truths)], rows, units.examples(fitted), True)
+        view, y_true, rows = units.view(fitted, X, y, kept)
+        return fitted, Calibration([(view, y_true)], rows, units.examples(fitted), True)
     views: list[tuple[View, Any]] = []
     numbers: list[IntArray] = []
     for fit, left in _splits(cv, units, y, rng):
         part = units.fit(clone(estimator), X, y, fit)
-        view, truths, rows = units.view(part, X, y, left)
-        views.append((view, truths))
+        view, y_true, rows = units.view(part, X, y, left)
+        views.append((view, y_true))
         numbers.append(rows)
     fitted = units.fit(estimator, X, y, np.arange(units.n))
     return fitted, Calibration(views, np.concatenate(numbers), units.examples(fitted), False)
@@ -155,7 +155,7 @@ class _Units:
         return self.groups is not None and fitted.kind_.name != "rows"
 
     def view(self, fitted: TargetEstimator, X: Any, y: Any, units: IntArray) -> Any:
-        """Some units as the estimator sees them, their truths, and the examples' numbers."""
+        """Some units as the estimator sees them, their true labels, and the examples' numbers."""
         rows = self._rows(units)
         grouped = self._grouped(fitted)
         view = View.of(fitted, _take(X, rows), self.groups[rows] if grouped else None)

@@ -44,10 +44,10 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Predictions whose expected task loss is at most a level, with safer ones where needed.
 
     An estimator says what it would decide and how sure it is. Rows that it was not fitted on, with
-    their truths, then say how cautious it must be: where it is unsure it abstains, names several
-    classes, stops at an inner node of a label tree, names more (or fewer) labels, shows a longer
-    list, or hands the row over. The promise holds for any model and any distribution, as long as
-    new rows are like the calibration rows; it is about the average row, not about each one.
+    their true labels, then say how cautious it must be: where it is unsure it abstains, names
+    several classes, stops at an inner node of a label tree, names more (or fewer) labels, shows a
+    longer list, or hands the row over. The promise holds for any model and any distribution, as
+    long as new rows are like the calibration rows; it is about the average row, not about each one.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def evaluate(
         self, X: Any, y: Any, weights: Any = None, segments: Any = None, groups: Any = None
     ) -> RiskReport:
-        """Risk, selective risk and coverage on rows with truths, beside the promise.
+        """Risk, selective risk and coverage on rows with true labels, beside the promise.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What is promised, in words; and what rows with truths show of it."""
+"""What is promised, in words; and what rows with true labels show of it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class RiskReport:
-    """Risk and coverage on rows with truths.
+    """Risk and coverage on rows with true labels.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct.learning.encoding.kinds import take_truths
+from consistruct.learning.encoding.kinds import take_codes
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
@@ -45,12 +45,12 @@ def fitted(estimator: TargetEstimator) -> bool:
 
 
 def take_labels(estimator: TargetEstimator, y: Any, rows: Any) -> Any:
-    """Truths of some examples, as the user wrote them."""
+    """True labels of some examples, as the user wrote them."""
     if estimator.kind_.name == "rows":
         if isinstance(y, list | tuple):
             return [y[row] for row in rows]
         return y.iloc[rows] if hasattr(y, "iloc") else np.asarray(y)[rows]
-    return take_truths(y, rows) if hasattr(y, "offsets") else [y[row] for row in rows]
+    return take_codes(y, rows) if hasattr(y, "offsets") else [y[row] for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,21 +130,22 @@ class View:
         """Expected targets ū, (n, width); `Ragged` scores of items for queries."""
         return self.estimator.statistic_.target(self._reported)
 
-    def truths(self, y: Any) -> Any:
-        """Codes of truths: an array, packed grades for queries."""
+    def true_codes(self, y: Any) -> Any:
+        """Codes of true labels: an array, packed grades for queries."""
         if self.estimator.kind_.name == "queries":
-            return self.inputs.truths(y)
+            return self.inputs.grades(y)
         return self.estimator.label_encoding_.encode(y, self.loss)
 
     def label_sets(self, y: Any) -> Any:
-        """Truths that are sets of labels, (n, T) of 0 and 1, of any size."""
-        truths = self.loss.truths
-        if isinstance(truths, Subsets):  # sizes restrict what is learnt from, not what is judged
-            return Subsets(truths.n_items).check(y, "y")
-        return self.truths(y)
+        """True labels that are sets of labels, (n, T) of 0 and 1, of any size."""
+        true_labels = self.loss.true_labels
+        # sizes restrict what is learnt from, not what is judged
+        if isinstance(true_labels, Subsets):
+            return Subsets(true_labels.n_items).check(y, "y")
+        return self.true_codes(y)
 
     def losses(self, codes: Any, y: Any) -> FloatArray:
-        """Task loss of predictions given as codes; a truth never seen counts as wrong."""
+        """Task loss of predictions given as codes; a true label never seen counts as wrong."""
         return self.estimator.kind_.losses(self.inputs, codes, y)
 
     def present(self, codes: Any) -> Any:

@@ -82,7 +82,7 @@ def distinct_candidates(y: Any) -> Any:
 
 
 class CandidateLabels:
-    """Candidate sets over the truths `classes` of the base loss; `predictions` name the answers."""
+    """Candidate sets over the labels `classes` of the base loss; `predictions` name the answers."""
 
     def __init__(self, classes: Any, predictions: Any) -> None:
         self.classes = classes  # (m,)
@@ -96,7 +96,7 @@ class CandidateLabels:
         """Masks (n, m)."""
         rows = candidate_sets(y)
         if isinstance(rows, np.ndarray):
-            return loss.truths.check(rows, "y")
+            return loss.true_labels.check(rows, "y")
         codes, examples = self._codes(rows)
         if (codes == UNSEEN).any():
             position = int(np.argmax(codes == UNSEEN))
@@ -140,7 +140,7 @@ def prepare_candidates(loss: Any, y: Any) -> tuple[Loss, LabelEncoding, LabelArr
     distinct = distinct_candidates(sets)
     if isinstance(loss, str):
         loss = parse_loss(loss, sizes=Sizes(n_classes=len(distinct)))
-    if written_as(loss.loss) != "classes":  # masks over structured truths
+    if written_as(loss.loss) != "classes":  # masks over structured true labels
         encoding: LabelEncoding = RawLabels()
         return loss, encoding, encoding.encode(sets, loss)
     named = class_labels(loss.loss, distinct)

@@ -59,7 +59,7 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
     if not table or not all(isinstance(row, dict) and row for row in table.values()):
         raise ValueError(
             "a dict of costs must contain a dict for each prediction (rows='pred') or for each "
-            f"truth (rows='true'), got {str(table)[:60]}"
+            f"true label (rows='true'), got {str(table)[:60]}"
         )
     columns = list(dict.fromkeys(label for row in table.values() for label in row))
     for label, row in table.items():
@@ -67,7 +67,7 @@ def cost_table(table: Any, rows: Any = None) -> CostMatrix:
         if missing:
             raise ValueError(
                 f"the costs of {label!r} lack {missing[0]!r}; pass the cost of every prediction "
-                "for every truth"
+                "for every true label"
             )
     labels, columns = _in_order(table), _in_order(columns)
     matrix, pred_names, true_names = orient(
@@ -147,7 +147,7 @@ def example_costs(costs: Any, y: Any, classes: Any = None) -> tuple[FloatArray, 
 
 
 def cost_tensor(costs: Any, n: int, n_classes: int, rows: Any) -> FloatArray:
-    """Costs (n, predictions, truths) of each example, checked; `rows` as of one cost matrix.
+    """Costs (n, predictions, true labels) of each example, checked; `rows` as of one cost matrix.
 
     >>> cost_tensor([[[0, 5], [1, 0]]], 1, 2, "true")
     array([[[0., 1.],
@@ -157,7 +157,7 @@ def cost_tensor(costs: Any, n: int, n_classes: int, rows: Any) -> FloatArray:
     if values.shape != (n, n_classes, n_classes):
         raise ValueError(
             f"costs per example must have shape ({n}, {n_classes}, {n_classes}): what each "
-            f"prediction costs for each truth; got {values.shape}"
+            f"prediction costs for each true label; got {values.shape}"
         )
     if not np.isfinite(values).all():
         raise ValueError("costs must be finite, got NaN or infinite entries")
@@ -180,7 +180,7 @@ class CostLabels:
                 "the model was fitted with a cost per example and class: pass costs of shape (n, "
                 f"{len(self.predictions)}), got {costs.shape}"
             )
-        return loss.truths.check(costs, "costs")
+        return loss.true_labels.check(costs, "costs")
 
     def decode(self, pred: LabelArray) -> Any:
         return self.predictions[pred]

@@ -53,15 +53,15 @@ def prediction_columns(encoding: Any) -> LabelArray | None:
 
 
 def loss_in_code_order(loss: Loss, encoding: Any) -> Loss:
-    """Return the loss with its truths in the order of the codes that a model was fitted for.
+    """Return the loss with its true labels in the order of the codes that a model was fitted for.
 
     Names of the loss are matched with the classes; a loss without names is over the sorted classes,
-    as in `fit`. A model estimates P(code | x), so that where the orders differ the truths of the
-    loss are put in the order of the codes, as a cost matrix with names.
+    as in `fit`. A model estimates P(code | x), so that where the orders differ the true labels of
+    the loss are put in the order of the codes, as a cost matrix with names.
     """
     if not isinstance(encoding, ClassLabels):
         return loss
-    classes, names = np.sort(encoding.classes), getattr(loss.truths, "names", None)
+    classes, names = np.sort(encoding.classes), getattr(loss.true_labels, "names", None)
     if names is None and loss.ordered_classes:
         classes = in_order(classes, None, loss)
     missing = names is not None and set(names) != {str(label) for label in classes}

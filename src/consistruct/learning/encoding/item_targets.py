@@ -99,7 +99,7 @@ class ItemTargets(Statistic):
             return self
         raise CapabilityError(
             self,
-            "a statistic of the truths",
+            "a statistic of the true labels",
             f"changing the loss to {loss!r} after fitting",
             f"the model was fitted on the targets of {self.loss!r}; fit again with the new loss",
         )
@@ -134,7 +134,7 @@ def item_targets(loss: RelevanceLoss, grades: Ragged) -> tuple[FloatArray, Float
             continue
         queries = np.flatnonzero(lengths == length)
         member = loss if loss.n is not None else loss.at(length)
-        rows = member.truths.check(rows_at(grades, queries), "y")
+        rows = member.true_labels.check(rows_at(grades, queries), "y")
         values, weight[queries] = _targets_at(member, rows), _contrast_weight_of(member, length)
         values = values - values.mean(axis=1, keepdims=True)
         places = grades.offsets[queries][:, None] + np.arange(length)

@@ -1,8 +1,8 @@
 """What an example is: a row of a table, a sequence of tokens, a query with its items.
 
-A kind turns what users hold (X, y, groups) into packed inputs and codes of truths, and codes of
-predictions back into what users expect. Estimators ask it; models never see raw labels. Inputs of
-any magnitude, weights, groups and random states are checked here too, as scikit-learn users give
+A kind turns what users hold (X, y, groups) into packed inputs and codes of true labels, and codes
+of predictions back into what users expect. Estimators ask it; models never see raw labels. Inputs
+of any magnitude, weights, groups and random states are checked here too, as scikit-learn users give
 them.
 """
 
@@ -48,12 +48,12 @@ __all__ = [
     "scale_for",
     "scaled_inputs",
     "table_inputs",
-    "take_truths",
+    "take_codes",
 ]
 
 
 class Kind(ABC):
-    """Required: `inputs`, `take`, `truths`, `losses`, `present`; `code_losses` but for rows."""
+    """Required: `inputs`, `take`, `codes`, `losses`, `present`; `code_losses` but for rows."""
 
     name: ClassVar[str]  # as models list it in `kinds`
     loss: Loss
@@ -68,20 +68,20 @@ class Kind(ABC):
         """The packed inputs of some examples, by number."""
 
     @abstractmethod
-    def truths(self, inputs: Any, y: Any) -> Any:
-        """Codes of the truths, (n, …) or `Ragged`; −1 for labels never seen in training."""
+    def codes(self, inputs: Any, y: Any) -> Any:
+        """Codes of the true labels, (n, …) or `Ragged`; −1 for labels never seen in training."""
 
     @abstractmethod
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
-        """Task loss of each example, (n,); a truth never seen in training counts as wrong."""
+        """Task loss of each example, (n,); a true label never seen in training counts as wrong."""
 
     @abstractmethod
     def present(self, inputs: Any, codes: Any) -> Any:
         """Predictions as users expect them."""
 
-    def code_losses(self, codes: Any, truths: Any) -> FloatArray:
-        """Task loss of predictions against truths that are codes too, (n,)."""
-        return np.asarray(self.loss(codes, truths))
+    def code_losses(self, codes: Any, true_codes: Any) -> FloatArray:
+        """Task loss of predictions against true labels that are codes too, (n,)."""
+        return np.asarray(self.loss(codes, true_codes))
 
     def statistic(self) -> Statistic:
         """What models average unless they say otherwise."""
@@ -103,7 +103,7 @@ class Examples:
     ----------
     kind : Kind
     inputs : packed inputs
-    truths : codes, (n, …) array or `Ragged`
+    codes : codes, (n, …) array or `Ragged`
     weight : (n,) array, positive
     groups : (n,) array or None
         Examples of one group are left out together.
@@ -111,7 +111,7 @@ class Examples:
 
     kind: Kind
     inputs: Any
-    truths: Any
+    codes: Any
     weight: FloatArray
     groups: Any = None
 
@@ -123,15 +123,15 @@ class Examples:
         return Examples(
             self.kind,
             self.kind.take(self.inputs, rows),
-            take_truths(self.truths, rows),
+            take_codes(self.codes, rows),
             self.weight[rows],
             None if self.groups is None else np.asarray(self.groups)[rows],
         )
 
 
-def take_truths(truths: Any, rows: Any) -> Any:
+def take_codes(codes: Any, rows: Any) -> Any:
     """Codes of some examples: rows of an array, or rows of a packed batch."""
-    return truths.take(rows) if hasattr(truths, "offsets") else truths[rows]
+    return codes.take(rows) if hasattr(codes, "offsets") else codes[rows]
 
 
 class Rows(Kind):
@@ -154,7 +154,7 @@ class Rows(Kind):
             return take_tensor(inputs, rows)
         return _safe_indexing(inputs, rows)
 
-    def truths(self, inputs: Any, y: Any) -> Any:
+    def codes(self, inputs: Any, y: Any) -> Any:
         read = getattr(self.labels, "known", self.labels.encode)
         return read(np.asarray(as_array(y)), self.loss)
 

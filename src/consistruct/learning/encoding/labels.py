@@ -56,27 +56,29 @@ class LabelEncoding(Protocol):
         """What scikit-learn calls classes: the columns of a label matrix."""
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
-        """Codes of the truths, (n, …)."""
+        """Codes of the true labels, (n, …)."""
 
     def decode(self, pred: LabelArray) -> Any:
         """Predictions as users write them."""
 
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
-        """Task loss of each prediction code against truths as the user writes them, (n,)."""
+        """Task loss of each prediction code against true labels as the user writes them, (n,)."""
 
 
 class RawLabels:
     """Labels that are codes already: permutations, relevance grades, cost vectors, states."""
 
     def class_names(self, loss: Loss) -> Any:
-        return np.arange(loss.truths.shape[0] if loss.truths.shape else loss.truths.size or 0)
+        return np.arange(
+            loss.true_labels.shape[0] if loss.true_labels.shape else loss.true_labels.size or 0
+        )
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         labels = np.asarray(y)
-        finite = loss.truths.size is not None
+        finite = loss.true_labels.size is not None
         if finite and labels.dtype.kind == "f" and (labels == np.floor(labels)).all():
             labels = labels.astype(np.int64)  # 2.0 is how many programs write the grade 2
-        return loss.truths.check(labels, "y")
+        return loss.true_labels.check(labels, "y")
 
     def decode(self, pred: LabelArray) -> Any:
         return pred
@@ -86,10 +88,10 @@ class RawLabels:
 
 
 class ClassLabels:
-    """Plain classes: `classes` name the truths, `predictions` what can be predicted."""
+    """Plain classes: `classes` name the true labels, `predictions` what can be predicted."""
 
     def __init__(self, classes: Any, predictions: Any) -> None:
-        self.classes = classes  # (m,) in the order of the loss's truths
+        self.classes = classes  # (m,) in the order of the loss's true labels
         self.predictions = predictions  # (k,)
 
     def class_names(self, loss: Loss) -> Any:
@@ -105,7 +107,8 @@ class ClassLabels:
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
         codes = self.encode(y, loss)
         known = codes != UNSEEN
-        values = np.full(len(codes), loss.max_value)  # a truth never seen is as wrong as can be
+        # a true label never seen is as wrong as can be
+        values = np.full(len(codes), loss.max_value)
         values[known] = loss(pred[known], codes[known])
         return values
 
@@ -118,14 +121,14 @@ class PartLabels:
         self.flat = flat
 
     def class_names(self, loss: Loss) -> Any:
-        return np.unique(self.states) if self.flat else np.arange(loss.truths.shape[0])
+        return np.unique(self.states) if self.flat else np.arange(loss.true_labels.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Codes (n, T), −1 where a state is none of the states."""
         labels = np.asarray(y)
         if labels.ndim == 1:
             labels = labels[:, None]
-        (n_parts,) = loss.truths.shape
+        (n_parts,) = loss.true_labels.shape
         if labels.ndim != 2 or labels.shape[1] != n_parts:
             raise ValueError(
                 f"y must have shape (n, {n_parts}), one column per part, got {np.shape(y)}"
@@ -158,7 +161,7 @@ def loss_class(loss: Any) -> type[Loss] | None:
 
 
 def written_as(loss: Any) -> str | None:
-    """How truths of a loss are written, also of a spec; None if there is no such loss.
+    """How true labels of a loss are written, also of a spec; None if there is no such loss.
 
     >>> written_as("fbeta"), written_as("zero_one"), written_as("kendall")
     ('sets', 'classes', 'orders')
@@ -169,7 +172,7 @@ def written_as(loss: Any) -> str | None:
     if found.labels_as is not None:
         return found.labels_as
     # specs of losses that say nothing are over classes: the others say so
-    return "classes" if isinstance(loss, str) else getattr(loss.truths, "labels_as", "codes")
+    return "classes" if isinstance(loss, str) else getattr(loss.true_labels, "labels_as", "codes")
 
 
 def over_parts(loss: Any) -> bool:
@@ -260,7 +263,7 @@ def prepare_labels(
     if written == "classes":
         known = distinct_labels(labels if classes is None else classes)
         wanted = found if asked is None else asked
-        if wanted.ordered_classes and getattr(found.truths, "names", None) is None:
+        if wanted.ordered_classes and getattr(found.true_labels, "names", None) is None:
             if asked is not None and asked.names is not None:
                 order = asked.names
             elif order is None and known.dtype.kind in "OUS":
@@ -297,9 +300,9 @@ def _sizes(loss: str, labels: LabelArray, distinct: Any, structured: bool) -> Si
 
 def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
     """Names of the loss where it has some, else codes 0..m−1, else the sorted classes of y."""
-    truths, predictions = loss.truths, loss.predictions
-    assert isinstance(truths, Classes)
-    names = truths.names
+    true_labels, predictions = loss.true_labels, loss.predictions
+    assert isinstance(true_labels, Classes)
+    names = true_labels.names
     if names is not None:
         written = {str(label): label for label in distinct}
         unknown = [name for name in written if name not in names]
@@ -310,21 +313,22 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
             if named is None:
                 return ClassLabels(classes, _prediction_labels(loss, classes))
             return ClassLabels(classes, as_kind([written.get(name, name) for name in named], kind))
-        if not are_codes(distinct, truths.size):
+        if not are_codes(distinct, true_labels.size):
             raise ValueError(
                 f"y contains {shown(unknown[0])}, which is not a class of {type(loss).__name__}; "
                 f"its classes are {listed(names)}"
             )
         return _numbered_labels(loss, names)
-    if len(distinct) == truths.size:
+    if len(distinct) == true_labels.size:
         classes = distinct  # in the order given: numbers too may be ordered otherwise than by size
-    elif are_codes(distinct, truths.size):
-        classes = np.arange(truths.size).astype(distinct.dtype, copy=False)
+    elif are_codes(distinct, true_labels.size):
+        classes = np.arange(true_labels.size).astype(distinct.dtype, copy=False)
     else:
         raise ValueError(
-            f"{loss!r} is over {truths.size} classes, but y contains {len(distinct)} different "
+            f"{loss!r} is over {true_labels.size} classes, but y contains "
+            f"{len(distinct)} different "
             f"labels; name the classes of the loss (a DataFrame or dict of costs), number those of "
-            f"y 0..{truths.size - 1}, or omit the size in the loss"
+            f"y 0..{true_labels.size - 1}, or omit the size in the loss"
         )
     return ClassLabels(classes, _prediction_labels(loss, classes))
 

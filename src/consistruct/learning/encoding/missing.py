@@ -1,4 +1,4 @@
-"""Which cells and truths are missing, and the one line that refuses truths that are."""
+"""Which cells and true labels are missing, and the one line that refuses true labels that are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_missing", "is_missing_truth", "refuse_missing_rows", "refuse_missing_truths"]
+__all__ = ["is_missing", "is_missing_label", "refuse_missing_labels", "refuse_missing_rows"]
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none"})
 MOST_SHOWN = 10  # rows that a message lists
@@ -19,25 +19,25 @@ def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
     return cell.lower() in MISSING or cell in missing
 
 
-def is_missing_truth(value: Any, missing: Iterable[str] = ()) -> bool:
-    """Whether a truth is missing: None, NaN, or text that says so.
+def is_missing_label(value: Any, missing: Iterable[str] = ()) -> bool:
+    """Whether a true label is missing: None, NaN, or text that says so.
 
     The word ``none`` in small letters is a class: "none", "mild", "severe".
 
-    >>> [is_missing_truth(value) for value in (None, float("nan"), "NA", "", "none", 0)]
+    >>> [is_missing_label(value) for value in (None, float("nan"), "NA", "", "none", 0)]
     [True, True, True, True, False, False]
     """
     if isinstance(value, str):
         cell = value.strip()
         return cell != "none" and is_missing(cell, missing)
-    # NaN and NaT differ from themselves; pandas.NA compares to something that is no truth value
+    # NaN and NaT differ from themselves; pandas.NA compares to something that is no Boolean
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def refuse_missing_truths(y: Any) -> None:
-    """Raise ValueError if a truth of an array, a list or a column is missing, with its rows.
+def refuse_missing_labels(y: Any) -> None:
+    """Raise ValueError if a true label of an array, a list or a column is missing, with its rows.
 
-    >>> refuse_missing_truths(["a", "NA", "b", None])  # doctest: +ELLIPSIS
+    >>> refuse_missing_labels(["a", "NA", "b", None])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     ValueError: y is missing in 2 rows (counted from 0: 1, 3); fill them in, or drop these rows...
@@ -49,7 +49,7 @@ def refuse_missing_truths(y: Any) -> None:
         gone = values != values
     elif values.dtype.kind in "US":
         gone = np.isin(
-            values, [word for word in set(values.ravel().tolist()) if is_missing_truth(word)]
+            values, [word for word in set(values.ravel().tolist()) if is_missing_label(word)]
         )
     else:
         gone = np.array([_is_scalar_gone(value) for value in values.ravel()]).reshape(values.shape)
@@ -70,7 +70,7 @@ def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
 
 
 def _is_scalar_gone(value: Any) -> bool:
-    # sets and lists of labels are truths too; an empty one is an empty set
+    # sets and lists of labels are true labels too; an empty one is an empty set
     return (
         value is None or np.isscalar(value) or type(value).__name__ in ("NAType", "NaTType")
-    ) and is_missing_truth(value)
+    ) and is_missing_label(value)

@@ -68,10 +68,10 @@ class OrderLabels:
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes."""
-        return np.arange(loss.truths.shape[0])
+        return np.arange(loss.true_labels.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
-        """Truths of the loss: orders of 0..k−1, or ranks where the loss takes ties."""
+        """True labels of the loss: orders of 0..k−1, or ranks where the loss takes ties."""
         codes, unseen, open_end = self._codes(y)
         if unseen.any():
             row, place = np.argwhere(unseen)[0]
@@ -79,7 +79,7 @@ class OrderLabels:
                 f"y contains {shown(np.asarray(y)[row, place])}, which is not one of "
                 f"{listed(self.items)}"
             )
-        if isinstance(loss.truths, Permutations):
+        if isinstance(loss.true_labels, Permutations):
             if open_end.any():
                 row = int(np.argmax(open_end))
                 raise ValueError(
@@ -165,11 +165,11 @@ class RankLabels:
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes."""
-        return np.arange(loss.truths.shape[0])
+        return np.arange(loss.true_labels.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Dense ranks 0, 1, …, (n, k)."""
-        (k,) = loss.truths.shape
+        (k,) = loss.true_labels.shape
         ranks = np.array(y, dtype=np.float64)
         if ranks.ndim != 2 or ranks.shape[1] != k:
             raise ValueError(

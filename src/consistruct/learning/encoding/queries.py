@@ -100,7 +100,7 @@ class QueryBatch:
         values[self.positions] = packed.values
         return values
 
-    def truths(self, y: Any, name: str = "y") -> Ragged:
+    def grades(self, y: Any, name: str = "y") -> Ragged:
         """Relevance of the items as it was given, (N,) or a list per query, as packed grades."""
         if y is None:
             raise ValueError(
@@ -310,7 +310,7 @@ def ranking_loss(loss: Loss | str, grades: Ragged) -> RelevanceLoss:
 
 
 def with_grades(loss: RelevanceLoss, grades: Ragged) -> RelevanceLoss:
-    """The same loss, with as many grades as the truths have."""
+    """The same loss, with as many grades as the true labels have."""
     most = int(grades.values.max(initial=0))
     return loss if most < loss.n_grades else loss.with_grades(most)
 
@@ -354,7 +354,7 @@ def losses_of_orders(loss: RelevanceLoss, orders: Ragged, grades: Ragged) -> Flo
 def query_losses(y_true: Any, y_pred: Any, loss: Loss | str, groups: Any) -> FloatArray:
     """Loss of each query for ranks as `StructuredPredictor.predict` gives them."""
     batch, grades = _batch_of(y_true, groups)
-    ranks = batch.truths(y_pred, "y_pred")
+    ranks = batch.grades(y_pred, "y_pred")
     return losses_of_orders(ranking_loss(loss, grades), orders_of_ranks(ranks), grades)
 
 
@@ -372,11 +372,11 @@ def losses_of_scores(y_true: Any, scores: Any, loss: Loss | str, groups: Any) ->
 
 
 def _batch_of(y_true: Any, groups: Any) -> tuple[QueryBatch, Ragged]:
-    """Queries of truths alone: items stand for their numbers."""
+    """Queries of true labels alone: items stand for their numbers."""
     if groups is None:
         rows = [np.asarray(row) for row in y_true]
         batch = pack_queries([np.zeros((row.size, 1)) for row in rows])
-        return batch, batch.truths(rows, "y_true")
-    truths: LabelArray = np.asarray(y_true)
-    batch = pack_queries(np.zeros((len(truths), 1)), groups)
-    return batch, batch.truths(truths, "y_true")
+        return batch, batch.grades(rows, "y_true")
+    grades: LabelArray = np.asarray(y_true)
+    batch = pack_queries(np.zeros((len(grades), 1)), groups)
+    return batch, batch.grades(grades, "y_true")

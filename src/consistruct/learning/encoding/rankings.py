@@ -29,7 +29,7 @@ __all__ = ["Queries", "read_queries", "takes_queries"]
 
 
 class Queries(Kind):
-    """One query with its items per example; truths are packed grades, predictions packed orders."""
+    """One query with its items per example; labels are packed grades, predictions packed orders."""
 
     name = "queries"
     loss: RelevanceLoss
@@ -45,14 +45,14 @@ class Queries(Kind):
     def take(self, inputs: QueryBatch, rows: Any) -> QueryBatch:
         return inputs.take(rows)
 
-    def truths(self, inputs: QueryBatch, y: Any) -> Ragged:
-        return inputs.truths(y)
+    def codes(self, inputs: QueryBatch, y: Any) -> Ragged:
+        return inputs.grades(y)
 
     def losses(self, inputs: QueryBatch, codes: Ragged, y: Any) -> FloatArray:
-        return self.code_losses(codes, self.truths(inputs, y))
+        return self.code_losses(codes, self.codes(inputs, y))
 
-    def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
-        return losses_of_orders(self.loss, codes, truths)
+    def code_losses(self, codes: Ragged, true_codes: Ragged) -> FloatArray:
+        return losses_of_orders(self.loss, codes, true_codes)
 
     def present(self, inputs: QueryBatch, codes: Ragged) -> Any:
         """Rank of each item, 1 is best: in the order of the data, or a list with one per query."""
@@ -67,7 +67,7 @@ def read_queries(
 ) -> Examples:
     """Packed queries, their grades and weights; `model` says whether NaN in X is welcome."""
     batch = _checked(estimator, X, groups, model, reset=True)
-    grades = batch.truths(y)
+    grades = batch.grades(y)
     weight = _query_weight(sample_weight, len(batch))
     return Examples(Queries(ranking_loss(estimator.loss, grades)), batch, grades, weight)
 

@@ -11,7 +11,7 @@ from consistruct._validation import is_sparse
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning.encoding.frames import as_array, is_frame
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
-from consistruct.learning.encoding.missing import refuse_missing_truths
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.named_inputs import table_numbers
 from consistruct.learning.encoding.tags import TagSet, pack_tags
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, read_tokens
@@ -128,15 +128,15 @@ class Sequences(Kind):
     def take(self, inputs: Any, rows: Any) -> Any:
         return inputs.take(rows)
 
-    def truths(self, inputs: Any, y: Any) -> Ragged:
+    def codes(self, inputs: Any, y: Any) -> Ragged:
         return Ragged(self.labels.known(pack_tags(as_array(y), inputs.offsets)), inputs.offsets)
 
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
-        return self.code_losses(codes, self.truths(inputs, y))
+        return self.code_losses(codes, self.codes(inputs, y))
 
-    def code_losses(self, codes: Ragged, truths: Ragged) -> FloatArray:
-        wrong = (codes.values != truths.values).astype(np.float64)
+    def code_losses(self, codes: Ragged, true_codes: Ragged) -> FloatArray:
+        wrong = (codes.values != true_codes.values).astype(np.float64)
         return np.asarray(np.add.reduceat(wrong, codes.offsets[:-1]) / codes.lengths)
 
     def present(self, inputs: Any, codes: Ragged) -> Any:
@@ -212,7 +212,7 @@ def read_sequences(
     tokens = read_tokens(table_numbers(estimator, X, reset=kind is None), groups)
     tags = pack_tags(as_array(y), tokens.offsets)
     if isinstance(tokens, PackedTokens):  # in column files NA may be a tag
-        refuse_missing_truths(np.array(tags, dtype=object))
+        refuse_missing_labels(np.array(tags, dtype=object))
     if kind is None:
         found = TagSet(tags)
         if not isinstance(loss, str) and len(found) > loss.n_states:

@@ -17,13 +17,13 @@ class SetLabels:
     """Label sets as rows of 0 and 1; a set of a size that training never saw can be scored."""
 
     def class_names(self, loss: Loss) -> Any:
-        return np.arange(loss.truths.shape[0])
+        return np.arange(loss.true_labels.shape[0])
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
-        return loss.truths.check(y, "y")
+        return loss.true_labels.check(y, "y")
 
     def known(self, y: Any, loss: Loss) -> LabelArray:  # sets of any size, for scoring
-        return dataclasses.replace(loss.truths, sizes=None).check(y, "y")  # type: ignore[type-var]
+        return dataclasses.replace(loss.true_labels, sizes=None).check(y, "y")  # type: ignore[type-var]
 
     def decode(self, pred: LabelArray) -> Any:
         return pred

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from consistruct.learning.encoding.frames import as_array
-from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
@@ -62,7 +62,7 @@ class TagSet:
 
     def __init__(self, tags: Iterable[Hashable]) -> None:
         distinct = set(tags)
-        gone = [tag for tag in distinct if not isinstance(tag, str) and is_missing_truth(tag)]
+        gone = [tag for tag in distinct if not isinstance(tag, str) and is_missing_label(tag)]
         if gone:
             shown = "None" if gone[0] is None else "NaN"
             raise ValueError(

@@ -41,7 +41,7 @@ LEAST_ROWS = 20  # from which this is said
 SLIPS = 0.1  # so few cells that are no numbers in a column of numbers are mistakes
 EXACT = 2**53  # up to here a float holds every integer
 
-_TRUTH_VALUES = {"True": "1", "False": "0", "true": "1", "false": "0"}
+_BOOLEANS = {"True": "1", "False": "0", "true": "1", "false": "0"}
 _ISO_DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
@@ -136,8 +136,8 @@ def read_text_column(
     gone = np.array([is_missing(cell, missing) for cell in cells], dtype=bool)
     present = [cell for cell, none in zip(cells, gone.tolist(), strict=True) if not none]
     found = None
-    if kind == "number" and set(present) <= _TRUTH_VALUES.keys():  # as files write booleans
-        present = [_TRUTH_VALUES[cell] for cell in present]
+    if kind == "number" and set(present) <= _BOOLEANS.keys():  # as files write booleans
+        present = [_BOOLEANS[cell] for cell in present]
     if kind in (None, "number"):
         found = _as_numbers(present, gone, decimal)
     if found is None and kind in (None, "date"):

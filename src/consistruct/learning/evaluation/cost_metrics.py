@@ -31,7 +31,7 @@ def example_losses(
     ----------
     y_true, y_pred : (n,) arrays
     costs : (n, k, k) array
-        Of each example, what every decision costs for every truth.
+        Of each example, what every decision costs for every true label.
     rows : "pred" or "true"
         What the second axis of `costs` stands for; may be omitted only if all are symmetric.
     labels : (k,) array, optional
@@ -195,7 +195,8 @@ def profit_curve(
         )
     weight = _weight(sample_weight, len(true))
     index = np.arange(len(true))
-    real = tensor[index, :, true]  # (n, k): what each decision costs, now that the truth is known
+    # (n, k): what each decision costs, now that the true label is known
+    real = tensor[index, :, true]
     code = int((weight @ real).argmin()) if base is None else _code_of(base, names)
 
     others = np.where(np.arange(prices.shape[1]) == code, np.inf, prices)

@@ -39,7 +39,9 @@ def regret(y_true: Any, y_pred: Any, *, loss: Any) -> FloatArray:
     """
     y_pred = as_array(labels_in_order(y_pred, label_names(y_true), "y_pred"))
     y_true, found = as_array(y_true), _decision(loss)
-    return found(found.predictions.check(y_pred, "y_pred"), found.truths.check(y_true, "y_true"))
+    return found(
+        found.predictions.check(y_pred, "y_pred"), found.true_labels.check(y_true, "y_true")
+    )
 
 
 def normalized_regret(y_true: Any, y_pred: Any, *, loss: Any, sample_weight: Any = None) -> float:

@@ -1,6 +1,6 @@
 """Models of the expected target, one file or folder each, all interchangeable.
 
-A model estimates E[τ(y) | x] for a statistic τ of the truth; the estimators turn that into
+A model estimates E[τ(y) | x] for a statistic τ of the true label; the estimators turn that into
 decisions. `consistruct.models` is this package. Each model has one line in `MODELS`: what names,
 tests and docs know it by.
 """

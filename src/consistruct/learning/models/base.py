@@ -1,8 +1,8 @@
 """What every model of the expected target is: fit a conditional mean, answer with estimates of it.
 
-A model is a scikit-learn estimator (parameters in ``__init__``, clonable) whose `fit` takes truths
-as codes and a `Statistic` that says what of them is averaged. It knows nothing of decisions: the
-estimators decode, recalibrate and report, once for all models.
+A model is a scikit-learn estimator (parameters in ``__init__``, clonable) whose `fit` takes true
+labels as codes and a `Statistic` that says what of them is averaged. It knows nothing of decisions:
+the estimators decode, recalibrate and report, once for all models.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     takes_tensors : bool
         Whether X may be a tensor that stays on its device.
     can_stream : bool
-        Whether it has ``partial_fit(X, truths, statistic, *, sample_weight, rng)``.
+        Whether it has ``partial_fit(X, codes, statistic, *, sample_weight, rng)``.
     by_sums : bool
         Whether it learns from sums over rows, which merge, so that one pass is exact.
     uses_cv : bool
@@ -91,7 +91,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -104,7 +104,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         ----------
         X : inputs as the kind of data packs them: (n, d) array, CSR or DataFrame; `PackedTokens`;
             `QueryBatch`
-        truths : codes of the labels, (n, …) array or `Ragged`
+        codes : codes of the labels, (n, …) array or `Ragged`
         statistic : Statistic
             What to average; a model that averages something else states it as ``statistic_``.
         sample_weight : (n,) array of positive numbers, optional

@@ -36,7 +36,7 @@ class Coordinates:
     Attributes
     ----------
     mean : (width,) array
-        Of the statistic over the training truths; what is constant comes back from here.
+        Of the statistic over the training true labels; what is constant comes back from here.
     into : (width, n_columns) array or CSR
         From deviations of the statistic to columns.
     out : (n_columns, width) array or CSR
@@ -63,7 +63,7 @@ class Coordinates:
 def coordinates_of(
     statistic: Statistic, values: Target, weight: FloatArray | None = None
 ) -> Coordinates:
-    """Coordinates that vary over the training truths.
+    """Coordinates that vary over the training true labels.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def coordinates_of(
         Targets get the orthonormal basis above; of any other statistic, and of score spaces wider
         than 2048, the columns themselves are fitted.
     values : (n, width) array or CSR
-        Of the training truths.
+        Of the training true labels.
     weight : (n,) array, optional
     """
     share = np.ones(values.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -103,7 +103,7 @@ def _basis(statistic: Statistic) -> tuple[Any, Any]:
         # more than four labels)
         return plain, plain
     n_columns = factor.shape[1]
-    extra = statistic.width - space.width  # an offset that depends on the truth stands alone
+    extra = statistic.width - space.width  # an offset that depends on the true label stands alone
     into = np.zeros((statistic.width, n_columns + extra))
     into[: space.width, :n_columns] = factor
     out = np.zeros((n_columns + extra, statistic.width))
@@ -132,7 +132,7 @@ def _factor(space: Structure) -> FloatArray | None:
 
 
 def _varying(columns: Any) -> IntArray:
-    """Numbers of the columns that are not the same for all truths."""
+    """Numbers of the columns that are not the same for all true labels."""
     if is_sparse(columns):
         high, low = columns.max(axis=0).toarray().ravel(), columns.min(axis=0).toarray().ravel()
     else:

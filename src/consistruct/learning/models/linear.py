@@ -114,7 +114,7 @@ class Linear(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: LabelArray,
+        codes: LabelArray,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -124,13 +124,13 @@ class Linear(TargetModel):
         solver = make_solver(self.solver)
         single_alpha(self.alpha)
         self._settle(statistic)
-        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
-        self.score_map_ = self._score_map(X, truths, weight, rng)
+        weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+        self.score_map_ = self._score_map(X, codes, weight, rng)
         found = solver.solve(
             self.surrogate_,
             self.score_map_,
             X,
-            truths,
+            codes,
             alpha=self.alpha,
             sample_weight=weight,
             rng=rng,
@@ -147,7 +147,7 @@ class Linear(TargetModel):
     def partial_fit(
         self,
         X: Any,
-        truths: LabelArray,
+        codes: LabelArray,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -157,17 +157,17 @@ class Linear(TargetModel):
         solver = make_solver(self.solver)
         if not isinstance(solver, AveragedSGD):
             raise ValueError(f"partial_fit needs solver='sgd', got {self.solver!r}")
-        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         state: SGDState | None = getattr(self, "sgd_state_", None)
         if state is None:
             self._settle(statistic)
-            self.score_map_ = self._score_map(X, truths, weight, rng)
+            self.score_map_ = self._score_map(X, codes, weight, rng)
         problem = SGDRun(
             solver,
             self.surrogate_,
             self.score_map_,
             X,
-            truths,
+            codes,
             weight,
             rng,
             alpha=self.alpha,
@@ -197,7 +197,7 @@ class Linear(TargetModel):
             )
 
     def _score_map(
-        self, X: Any, truths: LabelArray, weight: FloatArray, rng: np.random.Generator
+        self, X: Any, codes: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
         refuse_idle_features(self)
         options = FeatureOptions(
@@ -213,7 +213,7 @@ class Linear(TargetModel):
         features = choose_features(
             options,
             X,
-            truths,
+            codes,
             weight,
             self.statistic_,  # least squares on it rank kernels, whatever is trained
             expansions=False,
@@ -229,7 +229,8 @@ class Linear(TargetModel):
         surrogate: BaseSurrogate | None = getattr(self, "surrogate_", None)
         if surrogate is None:
             return True
-        # where the offset depends on the truth, only a distribution of the truths tells its mean
+        # where the offset depends on the true label, only a distribution of the true labels tells
+        # its mean
         known = hasattr(surrogate, "probabilities") or (
             TargetValues(surrogate.loss).constant_offset is not None
         )

@@ -15,14 +15,15 @@ from consistruct.protocols import FloatArray, LabelArray
 __all__ = ["RANKING", "Output"]
 
 RANKING = ("hinge", "softmax-margin")  # scores that only rank labels
-PROBABILISTIC = ("log", "sparsemax", "member-log")  # and such as tell the distribution of the truth
+# and such as tell the distribution of the true label
+PROBABILISTIC = ("log", "sparsemax", "member-log")
 
 
 class Output:
     """What the scores of a network stand for: probabilities of classes, or scores of a criterion.
 
     Scores are shift + scale · (what the network gives), so that the units of the loss do not matter
-    to the optimiser. An offset that depends on the truth is one more score.
+    to the optimiser. An offset that depends on the true label is one more score.
     """
 
     def __init__(self, statistic: Statistic, task: Any, shift: FloatArray, scale: float) -> None:
@@ -33,8 +34,8 @@ class Output:
         self.extra = not self.classes and task.surrogate == "quadratic" and _open_offset(statistic)
 
     @classmethod
-    def of(cls, statistic: Statistic, task: Any, truths: Any, weight: FloatArray) -> Output:
-        """For a criterion (None: class probabilities), with the units that the truths have."""
+    def of(cls, statistic: Statistic, task: Any, codes: Any, weight: FloatArray) -> Output:
+        """For a criterion (None: class probabilities), with the units that the true labels have."""
         loss = statistic.loss
         if task is None:
             return cls(statistic, None, np.zeros(statistic.width), 1.0)
@@ -43,11 +44,12 @@ class Output:
             estimating = (*PROBABILISTIC, *RANKING)
             if own.constant_offset is None and task.surrogate not in estimating:
                 raise ConsistructError(
-                    f"the offset of {loss!r} depends on the truth, which {task.surrogate!r} does "
+                    f"the offset of {loss!r} depends on the true label, which {task.surrogate!r} "
+                    "does "
                     "not estimate; use surrogate='quadratic'"
                 )
             return cls(own, task, np.zeros(task.width), 1.0)
-        values = own.values(truths)
+        values = own.values(codes)
         share = weight / weight.sum()
         mean = np.asarray(share @ values).ravel()
         squares = values.multiply(values) if is_sparse(values) else np.square(dense_target(values))
@@ -66,7 +68,7 @@ class Output:
         width = self.task.width
         values = self.task(scores[:, :width], true)
         if self.extra:
-            offset = self.task.body.truths.offset(true, scores.dtype)
+            offset = self.task.body.true_labels.offset(true, scores.dtype)
             values = values + 0.5 * (scores[:, width] - offset).square()
         return (values * weight).mean() / self.scale**2
 

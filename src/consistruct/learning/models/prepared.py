@@ -58,7 +58,7 @@ class Prepared(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -69,7 +69,7 @@ class Prepared(TargetModel):
         self.transformer_ = clone(self.transformer).fit(X)
         self.model_ = clone(self.model).fit(
             self._transform(X),
-            truths,
+            codes,
             statistic,
             sample_weight=sample_weight,
             groups=groups,

@@ -81,7 +81,7 @@ class Probabilities(TargetModel):
     Attributes
     ----------
     statistic_ : Statistic
-        `ClassProbabilities` where truths are classes, the target otherwise.
+        `ClassProbabilities` where true labels are classes, the target otherwise.
     estimators_ : list
         Fitted classifiers: a single one for all questions, or one per question that has more than
         one answer in training.
@@ -134,7 +134,7 @@ class Probabilities(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -148,13 +148,13 @@ class Probabilities(TargetModel):
                 "classifier without it in CalibratedClassifierCV, and a regressor in Regressor"
             )
         own = self._statistic(statistic)
-        truths, rows, share = own.loss.single_truths(truths)
+        codes, rows, share = own.loss.single_true_labels(codes)
         if rows is not None and share is not None:
             X = _safe_indexing(X, rows)
             base = np.ones(int(rows[-1]) + 1) if sample_weight is None else sample_weight
             sample_weight = base[rows] * share
         check_weights(estimator, sample_weight, self)
-        values = own.values(truths)
+        values = own.values(codes)
         questions = _questions(own, values)
         self.statistic_ = own
         self.constant_ = _constant(values, questions, own.loss)
@@ -164,8 +164,8 @@ class Probabilities(TargetModel):
 
     def _statistic(self, asked: Statistic) -> Statistic:
         """What the classifier can tell: the class itself, else the target by its questions."""
-        loss, size = asked.loss, asked.loss.truths.size
-        if loss.truths.shape == () and size is not None and size <= ENUMERATION_LIMIT:
+        loss, size = asked.loss, asked.loss.true_labels.size
+        if loss.true_labels.shape == () and size is not None and size <= ENUMERATION_LIMIT:
             return ClassProbabilities(loss)
         if loss.target_groups() is None:
             raise CapabilityError(
@@ -232,7 +232,7 @@ def _questions(statistic: Statistic, values: Target) -> list[Question]:
     groups = statistic.loss.target_groups()
     assert groups is not None
     n_scores = statistic.loss.score_space.width
-    if len(groups) == 1:  # an offset that depends on the truth goes with the only question
+    if len(groups) == 1:  # an offset that depends on the true label goes with the only question
         groups = (np.append(groups[0], np.arange(n_scores, statistic.width)),)
     by_column = sp.csc_array(values)
     questions = []
@@ -252,7 +252,7 @@ def _constant(values: Target, questions: list[Question], loss: Loss) -> FloatArr
         if np.ptp(held) > 0:
             raise ConsistructError(
                 f"target_groups of {loss!r} leave out column {column} of the target, which "
-                f"depends on the truth"
+                f"depends on the true label"
             )
         constant[column] = held[0, 0]
     return constant

@@ -35,7 +35,7 @@ class Regressor(TargetModel):
 
     The regressor sees the statistic in coordinates where squared distance is the quadratic
     surrogate's: `rank` columns and not `width`, without those that are constant over the training
-    truths, centred and scaled together. It minimises squared error there, and so estimates
+    true labels, centred and scaled together. It minimises squared error there, and so estimates
     E[target(y) | x], which is all that a decision needs. Any loss will do: classes, label sets,
     rankings, costs of each example.
 
@@ -107,7 +107,7 @@ class Regressor(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -121,7 +121,7 @@ class Regressor(TargetModel):
                 "classifiers in Probabilities"
             )
         check_weights(estimator, sample_weight, self)
-        values = statistic.values(truths)
+        values = statistic.values(codes)
         self.statistic_ = statistic
         self.coordinates_ = coordinates_of(statistic, values, sample_weight)
         columns = self.coordinates_.forward(values)  # (n, n_columns)

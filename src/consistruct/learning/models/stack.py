@@ -16,7 +16,7 @@ from consistruct._clock import Deadline, now
 from consistruct._progress import advance
 from consistruct._validation import check_jobs, check_number
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.kinds import Examples, Rows, take_truths
+from consistruct.learning.encoding.kinds import Examples, Rows, take_codes
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.averaging import (
@@ -156,7 +156,7 @@ class Stack(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -167,7 +167,7 @@ class Stack(TargetModel):
         self._check()
         deadline = Deadline(self.time_limit)
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        examples = Examples(Rows(statistic.loss, None), X, truths, weight, groups)  # type: ignore[arg-type]
+        examples = Examples(Rows(statistic.loss, None), X, codes, weight, groups)  # type: ignore[arg-type]
         if self.weights is not None:
             return self._fit_given(examples, statistic, rng)
         candidates = self._candidates(statistic, X, len(examples))
@@ -375,7 +375,7 @@ class Stack(TargetModel):
         for trial in used[1:]:
             assert trial.left is not None
             rows = np.intersect1d(rows, trial.left.rows, assume_unique=True)
-        truths = take_truths(sample.examples.truths, rows)
+        codes = take_codes(sample.examples.codes, rows)
         weight = sample.examples.weight[rows]
         estimates = []
         for trial in used:
@@ -384,10 +384,10 @@ class Stack(TargetModel):
             expected = self._common(trial, trial.left.expected[place])
             if self.statistic_.of_classes:
                 trial.recalibration, _ = recalibrate_probabilities(
-                    self.statistic_, expected, truths, weight
+                    self.statistic_, expected, codes, weight
                 )
             estimates.append(recalibrated(self.statistic_, trial.recalibration, expected))
-        criterion = criterion_for(self.statistic_, truths, weight, many=not sample.whole)
+        criterion = criterion_for(self.statistic_, codes, weight, many=not sample.whole)
         self._check_geometric()
         self.combine_, weights, alone = self._weights(estimates, criterion, sample.whole)
         best = np.eye(len(used))[alone.argmin()]
@@ -407,7 +407,7 @@ class Stack(TargetModel):
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)
             if loss.decodes_cheaply:
-                losses = loss(self.statistic_.decode(expected), truths)
+                losses = loss(self.statistic_.decode(expected), codes)
                 trial.task_loss = float(np.average(losses, weights=weight))
         self._left_out = LeftOut(rows, self._averaged(weights, estimates))
 

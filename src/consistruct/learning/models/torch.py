@@ -126,7 +126,7 @@ class Torch(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -135,11 +135,11 @@ class Torch(TargetModel):
     ) -> Self:
         """Train, and keep the best epoch."""
         torch = _torch()
-        settings = self._settings(X, truths, statistic, rng)
+        settings = self._settings(X, codes, statistic, rng)
         n = X.shape[0]
         weight = np.ones(n) if sample_weight is None else sample_weight
         task = self._criterion(statistic)
-        output = self._output = Output.of(statistic, task, truths, weight)
+        output = self._output = Output.of(statistic, task, codes, weight)
         self.statistic_ = output.statistic
         self.scaling_ = Scaling.standard(X, weight) if self.standardize else Scaling()
         self.n_inputs_, self.n_outputs_ = X.shape[1], output.n_outputs
@@ -149,7 +149,7 @@ class Torch(TargetModel):
         with seeded(settings.seed):
             network = self._network().to(device)
         training = copy.deepcopy(output).to(device)  # the other one stays on the host
-        true = torch.as_tensor(_as_labels(statistic.loss, truths)).to(device)
+        true = torch.as_tensor(_as_labels(statistic.loss, codes)).to(device)
         weights = torch.as_tensor(np.array(weight, dtype=np.float32)).to(device)
 
         def value(part: IntArray) -> Any:
@@ -161,8 +161,8 @@ class Torch(TargetModel):
             with torch.no_grad():
                 total = [float(value(part)) * len(part) for part in _chunks(held)]
                 self._module = network
-                codes = self.decisions(X[held])
-            own = self.statistic_.loss(codes, _rows(truths, held))
+                predicted = self.decisions(X[held])
+            own = self.statistic_.loss(predicted, _rows(codes, held))
             return float(np.average(own, weights=weight[held])), sum(total) / len(held)
 
         try:
@@ -177,7 +177,7 @@ class Torch(TargetModel):
     # --- settings ---
 
     def _settings(
-        self, X: Any, truths: Any, statistic: Statistic, rng: np.random.Generator
+        self, X: Any, codes: Any, statistic: Statistic, rng: np.random.Generator
     ) -> Training:
         fraction = check_number(self.validation_fraction, "validation_fraction", low=0.0, high=0.9)
         refuse_idle(self, "validation_fraction above 0", fraction > 0, ("patience",))
@@ -189,7 +189,7 @@ class Torch(TargetModel):
             if name not in ("checkpoint", "device")
         }
         digest = hashlib.sha256(repr((kept, statistic, seed, X.shape)).encode())
-        labels = truths.values if isinstance(truths, Ragged) else truths
+        labels = codes.values if isinstance(codes, Ragged) else codes
         digest.update(np.ascontiguousarray(labels).tobytes())
         return Training(
             learning_rate=check_number(self.learning_rate, "learning_rate", low=0.0, open_low=True),
@@ -343,19 +343,19 @@ class Torch(TargetModel):
         return {name: value for name, value in state.items() if name not in hidden}
 
 
-def _as_labels(loss: Loss, truths: Any) -> Any:
-    """Truths as one array: packed candidates become masks."""
-    if not isinstance(truths, Ragged):
-        return np.array(truths)
+def _as_labels(loss: Loss, codes: Any) -> Any:
+    """True labels as one array: packed candidates become masks."""
+    if not isinstance(codes, Ragged):
+        return np.array(codes)
     if isinstance(loss, PartialLabels):
-        return loss._masks(truths)
+        return loss._masks(codes)
     raise CapabilityError(
-        loss, "truths of one shape", "cs.models.Torch", "use ChainCRF of consistruct.torch"
+        loss, "true labels of one shape", "cs.models.Torch", "use ChainCRF of consistruct.torch"
     )
 
 
-def _rows(truths: Any, rows: IntArray) -> Any:
-    return truths.take(rows) if isinstance(truths, Ragged) else truths[rows]
+def _rows(codes: Any, rows: IntArray) -> Any:
+    return codes.take(rows) if isinstance(codes, Ragged) else codes[rows]
 
 
 def _chunks(rows: IntArray) -> list[IntArray]:

@@ -1,4 +1,4 @@
-"""Left-out rows as a search for decisions sees them: probabilities to decide by, truths to count.
+"""Left-out rows as a search for decisions sees them: probabilities to decide by, labels to count.
 
     decide   d_i = argmin_c Σ_y p_i(y) G[c, y]             by probabilities, as for new rows
     count    C = Σ_i w_i e_{d_i} q_iᵀ,  q = ½ p + ½ e_y     half from the model, half from labels
@@ -31,7 +31,7 @@ class Counts:
     ----------
     probabilities : (n, k) array
         Estimates by models that did not see the row, recalibrated.
-    truths : (n,) int array
+    codes : (n,) int array
     weight : (n,) array
         Summing to one.
     groups : (n,) int array or None
@@ -43,7 +43,7 @@ class Counts:
     """
 
     probabilities: FloatArray
-    truths: IntArray
+    codes: IntArray
     weight: FloatArray
     groups: IntArray | None = None
     n_groups: int = 1
@@ -65,7 +65,7 @@ class Counts:
     def counted(self) -> FloatArray:
         """q times the weight, (n, k)."""
         found = ((1.0 - LABEL_SHARE) * self.weight)[:, None] * self.probabilities
-        found[np.arange(len(self)), self.truths] += LABEL_SHARE * self.weight
+        found[np.arange(len(self)), self.codes] += LABEL_SHARE * self.weight
         return np.asarray(found)
 
     @cached_property
@@ -104,7 +104,7 @@ class Counts:
     def judged(self, decisions: IntArray) -> FloatArray:
         """Of each group, (g, k, k), by labels alone."""
         k, groups = self.n_classes, self.n_groups
-        entries = self._places(decisions) * k + self.truths
+        entries = self._places(decisions) * k + self.codes
         found = np.bincount(entries, weights=self.weight, minlength=groups * k * k)
         return np.asarray(found, dtype=np.float64).reshape(groups, k, k)
 
@@ -116,7 +116,7 @@ class Counts:
         kept = self.weight[rows] if weight is None else weight
         return Counts(
             self.probabilities[rows],
-            self.truths[rows],
+            self.codes[rows],
             kept / kept.sum(),
             None if self.groups is None else self.groups[rows],
             self.n_groups,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import LeftOut
 from consistruct.learning.part_statistics import PartProbabilities
 from consistruct.learning.recalibration import Recalibration, Unchanged
@@ -78,10 +78,10 @@ def choose_rule(
     seed: int,
 ) -> tuple[MetricRule, Recalibration]:
     """The rule for left-out estimates of a model, and the recalibration that goes with it."""
-    truths = take_truths(examples.truths, left.rows)
+    codes = take_codes(examples.codes, left.rows)
     weight = examples.weight[left.rows]
     if isinstance(statistic, ClassProbabilities):
-        if len(np.unique(examples.truths)) < 2:
+        if len(np.unique(examples.codes)) < 2:
             raise ValueError(
                 f"{metric!r} compares classes, but y contains only 1 class with a positive "
                 "sample_weight; give rows of another class a weight"
@@ -89,15 +89,15 @@ def choose_rule(
         return class_rule(
             metric,
             statistic.project(left.expected),
-            truths,
+            codes,
             weight,
             groups=None if groups is None else groups[left.rows],
             group_names=group_names,
             seed=seed,
         )
-    parts = statistic.with_loss(LabelCosts(*np.ones((2, truths.shape[1]))))
+    parts = statistic.with_loss(LabelCosts(*np.ones((2, codes.shape[1]))))
     assert isinstance(parts, PartProbabilities)
-    return label_rule(metric, parts.probabilities(left.expected), truths, weight, seed=seed), (
+    return label_rule(metric, parts.probabilities(left.expected), codes, weight, seed=seed), (
         Unchanged()
     )
 
@@ -160,13 +160,14 @@ def _some(names: list[Any], most: int = 12) -> str:
     return ", ".join(map(str, names[:most])) + more
 
 
-def confusion_of(metric: Metric, codes: Any, truths: Any, weight: Any, k: int) -> Any:
+def confusion_of(metric: Metric, codes: Any, true_codes: Any, weight: Any, k: int) -> Any:
     """Mean confusion of predictions: (k, k), or (T, 2, 2) for label sets, by checked codes."""
     share = np.asarray(weight, dtype=np.float64) / np.sum(weight)
-    if np.ndim(truths) == 2:
-        return label_confusion(np.asarray(codes), np.asarray(truths), share)
-    if (np.asarray(truths) < 0).any():
+    if np.ndim(true_codes) == 2:
+        return label_confusion(np.asarray(codes), np.asarray(true_codes), share)
+    if (np.asarray(true_codes) < 0).any():
         raise ConsistructError(
-            f"{metric!r} cannot be counted: the truths hold a class that was not seen in training"
+            f"{metric!r} cannot be counted: the true labels hold a class that was not seen in "
+            "training"
         )
-    return np.bincount(codes * k + truths, weights=share, minlength=k * k).reshape(k, k)
+    return np.bincount(codes * k + true_codes, weights=share, minlength=k * k).reshape(k, k)

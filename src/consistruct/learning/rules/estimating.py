@@ -55,7 +55,7 @@ class MetricDecisions(TargetEstimator):
         self.rule_, self.recalibration_ = choose_rule(
             metric, self.statistic_, left, examples, groups, values, int(rng.integers(2**31))
         )
-        sets = self.loss_.truths.shape != ()
+        sets = self.loss_.true_labels.shape != ()
         self.metric_, self.metric_estimate_ = metric, self.rule_.estimate
         costs = self.rule_.costs
         if not sets:  # by `classes_`; an ordered metric has codes from lowest to highest
@@ -81,10 +81,10 @@ class MetricDecisions(TargetEstimator):
 
     def _metric_score(self, X: Any, y: Any, sample_weight: Any) -> float:
         """The metric of the predictions."""
-        truths = self.label_encoding_.encode(as_array(labels_by_name(self, y)), self.loss_)
-        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        true_codes = self.label_encoding_.encode(as_array(labels_by_name(self, y)), self.loss_)
+        weight = np.ones(len(true_codes)) if sample_weight is None else sample_weight
         codes, k = self._codes(self._read(X)), len(self.classes_)
-        return self.metric_.value(confusion_of(self.metric_, codes, truths, weight, k))
+        return self.metric_.value(confusion_of(self.metric_, codes, true_codes, weight, k))
 
     def _refuse_several(self, need: str) -> None:
         """Raise where costs differ between rows, so that one matrix cannot tell them."""

@@ -47,20 +47,20 @@ class LabelPowers:
 
 def fit_powers(
     chances: FloatArray,  # (n, T)
-    truths: IntArray,  # (n, T)
+    codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,)
 ) -> LabelPowers:
     """Of least log loss on left-out rows, shrunk to no change; Newton on all labels at once."""
     n, n_labels = chances.shape
     if n > MOST_ROWS:
         rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
-        chances, truths, weight = chances[rows], truths[rows], weight[rows]
+        chances, codes, weight = chances[rows], codes[rows], weight[rows]
     weight = weight * (len(weight) / weight.sum())
     slope, offset = np.ones(n_labels), np.zeros(n_labels)
     size = max(1, CHUNK // len(weight))
     for start in range(0, n_labels, size):
         part = slice(start, start + size)
-        slope[part], offset[part] = _newton(_logit(chances[:, part]), truths[:, part], weight)
+        slope[part], offset[part] = _newton(_logit(chances[:, part]), codes[:, part], weight)
     return LabelPowers(slope, offset)
 
 

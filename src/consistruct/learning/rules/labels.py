@@ -32,7 +32,7 @@ SMALL_GAIN = 1e-7
 def search_labels(
     metric: Metric,
     chances: FloatArray,  # (n, T): probabilities of left-out rows
-    truths: IntArray,  # (n, T)
+    codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,), summing to one
     *,
     evidence: int | None = None,  # rows that the margins of constraints go by; n if None
@@ -42,12 +42,12 @@ def search_labels(
     They are for the probabilities as they are given; those that are right on left-out rows find
     them, and their thresholds are carried back.
     """
-    powers = fit_powers(chances, truths, weight)
+    powers = fit_powers(chances, codes, weight)
     chances = powers(chances)
-    confusions = _cuts(chances, truths, weight)
+    confusions = _cuts(chances, codes, weight)
     if metric.conditions is not None:
-        n = evidence or len(truths)
-        costs = _within_budget(metric.conditions, confusions, chances, truths, weight, n)
+        n = evidence or len(codes)
+        costs = _within_budget(metric.conditions, confusions, chances, codes, weight, n)
     else:
         costs = _costs(metric, _picked(confusions, _climb(metric, confusions)))
     false, missed = costs[:, 1, 0] - costs[:, 0, 0], costs[:, 0, 1] - costs[:, 1, 1]
@@ -66,9 +66,9 @@ def decide_labels(costs: FloatArray, chances: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(yes < no)
 
 
-def label_confusion(decisions: Any, truths: IntArray, weight: FloatArray) -> FloatArray:
-    """Confusion of every label, (T, 2, 2), counted by the truths."""
-    yes, true = decisions.astype(np.float64), truths.astype(np.float64)
+def label_confusion(decisions: Any, codes: IntArray, weight: FloatArray) -> FloatArray:
+    """Confusion of every label, (T, 2, 2), counted by the true labels."""
+    yes, true = decisions.astype(np.float64), codes.astype(np.float64)
     weighted = weight[:, None] * yes
     hit, predicted = np.sum(weighted * true, axis=0), weighted.sum(axis=0)
     positive = weight @ true
@@ -83,7 +83,7 @@ def _table(
     return np.maximum(np.stack(rows, axis=-2), 0.0)
 
 
-def _cuts(chances: FloatArray, truths: IntArray, weight: FloatArray) -> FloatArray:
+def _cuts(chances: FloatArray, codes: IntArray, weight: FloatArray) -> FloatArray:
     """Confusions of every label at cuts after its r likeliest rows, (cuts, T, 2, 2)."""
     n, n_labels = chances.shape
     ranks = np.unique(np.rint(np.concatenate([[0], np.geomspace(1, n, RANKS)])).astype(np.int64))
@@ -92,7 +92,7 @@ def _cuts(chances: FloatArray, truths: IntArray, weight: FloatArray) -> FloatArr
     for start in range(0, n_labels, size):
         part = slice(start, start + size)
         order = np.argsort(-chances[:, part], axis=0, kind="stable")
-        counted = (1.0 - LABEL_SHARE) * chances[:, part] + LABEL_SHARE * truths[:, part]
+        counted = (1.0 - LABEL_SHARE) * chances[:, part] + LABEL_SHARE * codes[:, part]
         hits = np.take_along_axis(weight[:, None] * counted, order, axis=0)
         hit = np.vstack([np.zeros(hits.shape[1]), np.cumsum(hits, axis=0)])
         share = np.vstack([np.zeros(hits.shape[1]), np.cumsum(weight[order], axis=0)])
@@ -146,7 +146,7 @@ def _within_budget(
     metric: Constrained,
     confusions: FloatArray,
     chances: FloatArray,
-    truths: IntArray,
+    codes: IntArray,
     weight: FloatArray,
     n: int,
 ) -> FloatArray:
@@ -156,7 +156,7 @@ def _within_budget(
     def attempt(price: float) -> tuple[FloatArray, bool]:
         picked = _picked(confusions, _climb(metric.metric, confusions, price))
         costs = _costs(metric.metric, picked, price)
-        counted = label_confusion(decide_labels(costs, chances), truths, weight)
+        counted = label_confusion(decide_labels(costs, chances), codes, weight)
         spare = metric.spare(counted / n_labels, float(n))
         return costs, bool(spare.min() >= 0)
 

@@ -132,7 +132,7 @@ def _largest(slope: FloatArray, constant: float, counted: list[FloatArray]) -> f
 
 
 def _recalls(confusion: FloatArray) -> list[tuple[FloatArray, float]]:
-    """Of every class with rows, as linear functions of a confusion with the same truths."""
+    """Of every class with rows, as linear functions of a confusion with the same true labels."""
     k, true = len(confusion), confusion.sum(axis=0)
     found = []
     for label in np.flatnonzero(true > 0):

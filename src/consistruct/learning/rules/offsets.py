@@ -59,7 +59,7 @@ class Offsets(Recalibration):
 
 def fit_offsets(
     expected: FloatArray,  # (n, k)
-    truths: IntArray,  # (n,)
+    codes: IntArray,  # (n,)
     weight: FloatArray,  # (n,)
     penalty: float = PENALTY,
 ) -> Offsets:
@@ -67,12 +67,12 @@ def fit_offsets(
     n, k = expected.shape
     floor = FLOOR / k
     if n > MOST_ROWS:  # k + 1 numbers need no more
-        rows, weight = sampled_rows(truths, weight, MOST_ROWS, np.random.default_rng(0))
-        expected, truths = expected[rows], truths[rows]
+        rows, weight = sampled_rows(codes, weight, MOST_ROWS, np.random.default_rng(0))
+        expected, codes = expected[rows], codes[rows]
     weight = weight * (len(weight) / weight.sum())
     logs = _logs(expected, floor)
-    picked = truths, np.arange(len(truths))
-    actual, right = np.bincount(truths, weights=weight, minlength=k), weight @ logs[picked]
+    picked = codes, np.arange(len(codes))
+    actual, right = np.bincount(codes, weights=weight, minlength=k), weight @ logs[picked]
 
     def objective(free: FloatArray) -> tuple[float, FloatArray]:
         power, offsets = np.exp(free[0]), free[1:]
@@ -82,7 +82,7 @@ def fit_offsets(
         scores -= top
         chances = np.exp(scores, out=scores)
         total = chances.sum(axis=0)
-        # the log loss of the truth, summed: its score is linear in what is sought
+        # the log loss of the true label, summed: its score is linear in what is sought
         lost = weight @ (top + np.log(total)) - power * right - offsets @ actual
         chances *= weight / total
         by_power = np.vdot(chances, logs) - right

@@ -92,7 +92,7 @@ _ARRAYS = ("costs", "before", "after", "slack", "shares")
 def class_rule(
     metric: Metric,
     expected: FloatArray,  # (n, k): left-out estimates
-    truths: IntArray,  # (n,)
+    codes: IntArray,  # (n,)
     weight: FloatArray,  # (n,)
     *,
     groups: IntArray | None = None,
@@ -100,22 +100,22 @@ def class_rule(
     seed: int = 0,
 ) -> tuple[MetricRule, Recalibration]:
     """The rule for classes, and the recalibration of probabilities that goes with it."""
-    _check_rows(metric, len(truths))
+    _check_rows(metric, len(codes))
     n_groups = max(1, len(group_names))
-    recalibration, rows = searched_rows(metric, expected, truths, weight, groups, n_groups, seed)
+    recalibration, rows = searched_rows(metric, expected, codes, weight, groups, n_groups, seed)
     costs, shares = _found(metric, rows, seed)
-    plain = Counts(expected, truths, weight / weight.sum()).judged(expected.argmax(axis=1))[0]
+    plain = Counts(expected, codes, weight / weight.sum()).judged(expected.argmax(axis=1))[0]
     counted = np.zeros((n_groups, *plain.shape))
-    for fit, left in _folds(truths, seed):
+    for fit, left in _folds(codes, seed):
         parted = [None if groups is None else groups[part] for part in (fit, left)]
         again, there = searched_rows(
-            metric, expected[fit], truths[fit], weight[fit], parted[0], n_groups, seed,
+            metric, expected[fit], codes[fit], weight[fit], parted[0], n_groups, seed,
             evidence=rows.effective,
         )  # fmt: skip
         found = _found(metric, there, seed)
         share = weight[left] / weight.sum()
         chances = again.for_decisions(expected[left])
-        counted += _judged(Counts(chances, truths[left], share, parted[1], n_groups), *found)
+        counted += _judged(Counts(chances, codes[left], share, parted[1], n_groups), *found)
     proof = None
     if metric.conditions is None:
         proof = optimality_gap(metric, rows, costs, shares)
@@ -130,7 +130,7 @@ def class_rule(
         bound=None if proof is None else proof[0],
         gap=None if proof is None else proof[1],
         slack=_slack(metric, counted),
-        n_rows=len(truths),
+        n_rows=len(codes),
         shares=shares,
         seed=seed,
     )
@@ -140,7 +140,7 @@ def class_rule(
 def searched_rows(
     metric: Metric,
     expected: FloatArray,  # (n, k)
-    truths: IntArray,  # (n,)
+    codes: IntArray,  # (n,)
     weight: FloatArray,  # (n,)
     groups: IntArray | None = None,
     n_groups: int = 1,
@@ -155,17 +155,17 @@ def searched_rows(
     """
     k = expected.shape[1]
     one_sort = metric.conditions is not None and k == 2 and groups is None
-    most = max(MORE, len(truths) // 2) if metric.worst_class else MANY
-    if len(truths) > most and not one_sort:
-        strata = truths if groups is None else groups * k + truths
+    most = max(MORE, len(codes) // 2) if metric.worst_class else MANY
+    if len(codes) > most and not one_sort:
+        strata = codes if groups is None else groups * k + codes
         rows, weight = sampled_rows(strata, weight, most, np.random.default_rng(seed))
-        expected, truths = expected[rows], truths[rows]
+        expected, codes = expected[rows], codes[rows]
         groups = None if groups is None else groups[rows]
         share = weight / weight.sum()
         evidence = min(evidence or np.inf, float(1.0 / np.sum(share**2)))
-    again = fit_offsets(expected, truths, weight)
+    again = fit_offsets(expected, codes, weight)
     chances, share = again.for_decisions(expected), weight / weight.sum()
-    return again, Counts(chances, truths, share, groups, n_groups, evidence)
+    return again, Counts(chances, codes, share, groups, n_groups, evidence)
 
 
 def _found(metric: Metric, rows: Counts, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -189,22 +189,22 @@ def _judged(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
 def label_rule(
     metric: Metric,
     chances: FloatArray,  # (n, T): left-out probabilities of the labels
-    truths: IntArray,  # (n, T)
+    codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,)
     *,
     seed: int = 0,
 ) -> MetricRule:
     """Thresholds of all labels, as costs (T, 2, 2)."""
-    _check_rows(metric, len(truths))
+    _check_rows(metric, len(codes))
     share = weight / weight.sum()
-    costs = search_labels(metric, chances, truths, share)
-    decisions = np.zeros(truths.shape, dtype=bool)
-    for fit, left in _folds(np.zeros(len(truths)), seed):
+    costs = search_labels(metric, chances, codes, share)
+    decisions = np.zeros(codes.shape, dtype=bool)
+    for fit, left in _folds(np.zeros(len(codes)), seed):
         part = share[fit] / share[fit].sum()
-        there = search_labels(metric, chances[fit], truths[fit], part, evidence=len(truths))
+        there = search_labels(metric, chances[fit], codes[fit], part, evidence=len(codes))
         decisions[left] = decide_labels(there, chances[left])
-    after = label_confusion(decisions, truths, share)
-    before = label_confusion(chances > 0.5, truths, share)
+    after = label_confusion(decisions, codes, share)
+    before = label_confusion(chances > 0.5, codes, share)
     return MetricRule(
         metric=metric,
         costs=costs,
@@ -216,7 +216,7 @@ def label_rule(
         bound=None,
         gap=None,
         slack=_slack(metric, after / len(after)),
-        n_rows=len(truths),
+        n_rows=len(codes),
     )
 
 
@@ -232,10 +232,10 @@ def _check_rows(metric: Metric, n: int) -> None:
         )
 
 
-def _folds(truths: Any, seed: int) -> list[tuple[IntArray, IntArray]]:
-    rarest = np.bincount(np.unique(truths, return_inverse=True)[1]).min()
+def _folds(codes: Any, seed: int) -> list[tuple[IntArray, IntArray]]:
+    rarest = np.bincount(np.unique(codes, return_inverse=True)[1]).min()
     if rarest < FOLDS:
         splitter: Any = KFold(FOLDS, shuffle=True, random_state=seed)
     else:
         splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    return list(splitter.split(np.zeros(len(truths)), truths))
+    return list(splitter.split(np.zeros(len(codes)), codes))

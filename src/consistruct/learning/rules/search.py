@@ -66,7 +66,7 @@ def search(metric: Metric, rows: Counts, rng: np.random.Generator) -> Found:
     """The rule with the largest metric, of those that meet the constraints with their margin."""
     if len(rows) <= MOST_ROWS or metric.conditions is not None:
         return _best(metric, rows, _rules(metric, rows, starts(rows, rng), rng))[0]
-    few = rows.take(*sampled_rows(rows.truths, rows.weight, MOST_ROWS, rng))
+    few = rows.take(*sampled_rows(rows.codes, rows.weight, MOST_ROWS, rng))
     first = [] if metric.worst_class else starts(few, rng)  # the game finds it alone
     leading = _best(metric, few, _rules(metric, few, first, rng), KEPT)
     going_on = [found.costs for found in leading]
@@ -118,7 +118,7 @@ def _priced(
 ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
     if len(rows) <= MOST_ROWS:
         return priced_rules(metric, rows)
-    strata = rows.truths if rows.groups is None else rows.groups * rows.n_classes + rows.truths
+    strata = rows.codes if rows.groups is None else rows.groups * rows.n_classes + rows.codes
     few = rows.take(*sampled_rows(strata, rows.weight, MOST_ROWS, rng))
     return few_priced_rules(metric, rows, few)
 
@@ -181,20 +181,20 @@ def climb(metric: Metric, rows: Counts, costs: FloatArray) -> Iterator[Tried]:
 def cuts(rows: Counts, most: int = MOST_CUTS) -> Iterator[Tried]:
     """Two classes: thresholds between probabilities that occur, counted by sums from the top."""
     order = np.argsort(-rows.probabilities[:, 1], kind="stable")
-    chance, truths, weight = rows.probabilities[order, 1], rows.truths[order], rows.weight[order]
+    chance, codes, weight = rows.probabilities[order, 1], rows.codes[order], rows.weight[order]
     ends = np.concatenate([[0], np.flatnonzero(np.diff(chance)) + 1, [len(chance)]])
     if len(ends) > most:
         ends = ends[np.rint(np.linspace(0, len(ends) - 1, most)).astype(np.int64)]
     padded = np.concatenate([[1.0], chance, [0.0]])
     levels = 0.5 * (padded[ends] + padded[ends + 1])
     counted = _from_the_top(rows.counted[order], ends)
-    judged = _from_the_top(weight[:, None] * (truths[:, None] == np.arange(2)), ends)
+    judged = _from_the_top(weight[:, None] * (codes[:, None] == np.arange(2)), ends)
     for level, by_both, by_labels in zip(levels, counted, judged, strict=True):
         yield Tried(np.array([[[0.0, 1.0 - level], [level, 0.0]]]), by_both, by_labels)
 
 
 def _from_the_top(
-    masses: FloatArray,  # (n, 2): of both truths, the likeliest row first
+    masses: FloatArray,  # (n, 2): of both true labels, the likeliest row first
     ends: IntArray,  # (m,): how many rows are predicted as 1
 ) -> FloatArray:
     """Confusions, (m, 1, 2, 2)."""

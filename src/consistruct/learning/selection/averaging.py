@@ -64,12 +64,12 @@ class ProperTimesTask(Criterion):
     """
 
     def __init__(
-        self, statistic: Statistic, truths: Any, weight: FloatArray, many: bool = False
+        self, statistic: Statistic, codes: Any, weight: FloatArray, many: bool = False
     ) -> None:
         self.powers = (0.5, 1.0) if many else (1.0, 0.5)
         self.statistic = statistic
-        self.truths = truths
-        self.columns: IntArray = statistic.values(truths).indices
+        self.codes = codes
+        self.columns: IntArray = statistic.values(codes).indices
         self.share = weight / weight.sum()
         # a task loss of zero on few rows is luck: a thousandth of the range is always at stake
         self.least = 1e-3 * (statistic.loss.max_value or 1.0) / np.sqrt(len(weight))
@@ -81,7 +81,7 @@ class ProperTimesTask(Criterion):
         return float(proper**of_proper * (self.of_decisions(expected) + self.least) ** of_task)
 
     def of_decisions(self, expected: FloatArray) -> float:
-        return float(self.share @ self.statistic.loss(self.statistic.decode(expected), self.truths))
+        return float(self.share @ self.statistic.loss(self.statistic.decode(expected), self.codes))
 
 
 class QuadraticRisk(Criterion):
@@ -92,9 +92,9 @@ class QuadraticRisk(Criterion):
 
     least_gain = 2e-4
 
-    def __init__(self, statistic: Statistic, truths: Any, weight: FloatArray) -> None:
+    def __init__(self, statistic: Statistic, codes: Any, weight: FloatArray) -> None:
         self.statistic = statistic
-        self.target = dense_target(statistic.values(truths))
+        self.target = dense_target(statistic.values(codes))
         self.share = weight / weight.sum()
 
     def __call__(self, expected: FloatArray) -> float:
@@ -102,12 +102,12 @@ class QuadraticRisk(Criterion):
 
 
 def criterion_for(
-    statistic: Statistic, truths: Any, weight: FloatArray, many: bool = False
+    statistic: Statistic, codes: Any, weight: FloatArray, many: bool = False
 ) -> Criterion:
     """The criterion for estimates of this statistic; `many`: thousands of left-out rows."""
     if statistic.of_classes:
-        return ProperTimesTask(statistic, truths, weight, many)
-    return QuadraticRisk(statistic, truths, weight)
+        return ProperTimesTask(statistic, codes, weight, many)
+    return QuadraticRisk(statistic, codes, weight)
 
 
 def combined(

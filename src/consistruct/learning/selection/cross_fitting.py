@@ -38,11 +38,11 @@ def folds(examples: Examples, cv: Any, rng: np.random.Generator) -> list[Fold]:
     A number gives shuffled folds with the classes spread evenly, or, with groups, folds that keep
     groups whole. A splitter (temporal, grouped, …) is used as it is.
     """
-    n, truths = len(examples), examples.truths
+    n, codes = len(examples), examples.codes
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return list(shuffled_folds(examples, int(cv), rng))
     splitter = check_cv(cv)
-    plain = truths if not isinstance(truths, Ragged) and np.ndim(truths) == 1 else np.zeros(n)
+    plain = codes if not isinstance(codes, Ragged) and np.ndim(codes) == 1 else np.zeros(n)
     found = [
         (np.sort(fit), np.sort(left))
         for fit, left in splitter.split(np.zeros((n, 1)), plain, examples.groups)
@@ -68,7 +68,7 @@ def without_rows(cv: Any, kept: IntArray, n: int) -> Any:
 
 def shuffled_folds(examples: Examples, n_folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Folds drawn at random, one after the other: with groups whole, or classes spread evenly."""
-    n, truths = len(examples), examples.truths
+    n, codes = len(examples), examples.codes
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2 folds or a splitter, got {n_folds}")
     if n < 2:
@@ -86,8 +86,8 @@ def shuffled_folds(examples: Examples, n_folds: int, rng: np.random.Generator) -
         splits = GroupKFold(min(n_folds, n_groups), shuffle=True, random_state=seed).split(
             everyone, groups=examples.groups
         )
-    elif not isinstance(truths, Ragged) and np.ndim(truths) == 1 and n_folds >= 2:
-        strata = np.unique(truths, return_inverse=True)[1]
+    elif not isinstance(codes, Ragged) and np.ndim(codes) == 1 and n_folds >= 2:
+        strata = np.unique(codes, return_inverse=True)[1]
         if np.bincount(strata).max() >= n_folds:
             splits = _stratified(strata, n_folds, seed)
         else:
@@ -153,7 +153,7 @@ def fit_fold(
             part, left = examples.take(fold[0]), examples.take(fold[1])
             fitted = clone(model).fit(
                 part.inputs,
-                part.truths,
+                part.codes,
                 statistic,
                 sample_weight=part.weight,
                 groups=part.groups,

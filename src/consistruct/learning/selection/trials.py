@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from consistruct._clock import Deadline, duration
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.kinds import Examples, take_truths
+from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import LeftOut, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.cross_fitting import (
@@ -221,7 +221,7 @@ def fit_model(
     with few_threads(model, len(examples)):
         return clone(model).fit(
             examples.inputs,
-            examples.truths,
+            examples.codes,
             statistic,
             sample_weight=examples.weight,
             groups=examples.groups,
@@ -260,7 +260,7 @@ def own_recalibration(
     found, _ = recalibrate_probabilities(
         own,
         own.project(left.expected),
-        take_truths(examples.truths, left.rows),
+        take_codes(examples.codes, left.rows),
         examples.weight[left.rows],
     )
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
 from consistruct.learning.encoding.frames import as_array
-from consistruct.learning.encoding.missing import refuse_missing_truths
+from consistruct.learning.encoding.missing import refuse_missing_labels
 
 __all__ = ["Batch", "Source"]
 
@@ -42,7 +42,7 @@ class Batch:
     def labels(self) -> Any:
         """The labels as an array, (n,) or (n, …); a missing one is refused with its row."""
         labels = np.asarray(as_array(to_dense(self.y) if is_sparse(self.y) else self.y))
-        refuse_missing_truths(labels)
+        refuse_missing_labels(labels)
         return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
     @classmethod

@@ -88,7 +88,7 @@ class Pass:
         for part in self.sums.chunks(rows.inputs.shape[0]):
             self.sums.add(
                 plan.features.summed(rows.inputs[part]),
-                plan.statistic.values(rows.truths[part]),
+                plan.statistic.values(rows.codes[part]),
                 rows.weight[part],
             )
         if plan.shows_faults and not np.isfinite(self.sums.feature_sum).all():
@@ -96,10 +96,10 @@ class Pass:
             raise ValueError("the sums of X are too large for float64; use other units")
         if len(rows.weight):
             if batch.keys is None:
-                keys = content_keys(rows.inputs, rows.truths, plan.seed)
+                keys = content_keys(rows.inputs, rows.codes, plan.seed)
             else:  # rows of no weight were left out
                 keys = batch.keys[plan.positive(batch)]
-            entries = rows.inputs, rows.truths, rows.weight, keys
+            entries = rows.inputs, rows.codes, rows.weight, keys
             if self.sample is None:
                 self.sample = RowSample.of(*entries, plan.sample_size)
             else:

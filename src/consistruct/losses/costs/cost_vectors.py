@@ -1,4 +1,4 @@
-"""Per-example costs: every truth is a vector of costs, one per prediction."""
+"""Per-example costs: every true label is a vector of costs, one per prediction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CostVectors(Loss):
     k : int
         Number of predictions.
     max_cost : float
-        Largest cost that occurs, for analysis; the truths themselves are not clipped.
+        Largest cost that occurs, for analysis; the true labels themselves are not clipped.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class CostVectors(Loss):
         return Full(Classes(self.k))
 
     @cached_property
-    def truths(self) -> CostVectorSet:
+    def true_labels(self) -> CostVectorSet:
         return CostVectorSet(self.k)
 
     @property
@@ -65,11 +65,11 @@ class CostVectors(Loss):
         return np.asarray(true[np.arange(len(true)), pred], dtype=np.float64)
 
     def target(self, true: ArrayLike) -> Target:
-        return self.truths.check(true, "true")
+        return self.true_labels.check(true, "true")
 
     def learnt_from(self, true: LabelArray) -> Self:
         """With the largest cost of the training set, if it is larger than was said."""
-        costs = self.truths.check(true, "y")
+        costs = self.true_labels.check(true, "y")
         return dataclasses.replace(self, max_cost=max(self.max_cost, float(costs.max())))
 
     @classmethod

@@ -75,7 +75,7 @@ class LabelCosts(Loss):
         return Separable(self.n_parts, 2)
 
     @cached_property
-    def truths(self) -> Product:
+    def true_labels(self) -> Product:
         return Product(self.n_parts, 2)
 
     @property
@@ -87,13 +87,13 @@ class LabelCosts(Loss):
         return np.asarray(costs.mean(axis=1))
 
     def target(self, true: ArrayLike) -> Target:
-        states = self.truths.check(true, "true")
+        states = self.true_labels.check(true, "true")
         target = np.zeros((len(states), self.n_parts, 2))
         target[:, :, 0] = states * self.miss / self.n_parts
         target[:, :, 1] = (1 - states) * self.alarm / self.n_parts
         return target.reshape(len(states), 2 * self.n_parts)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         parts = direction.reshape(len(direction), self.n_parts, 2)

@@ -28,7 +28,7 @@ class Kappa(Metric):
 
     Notes
     -----
-    Truths being given, both terms are linear in the confusion. With squared weights the best
+    True labels being given, both terms are linear in the confusion. With squared weights the best
     decision is round(m + (μ(x) − m) / κ), with m the mean grade and μ(x) the expected one.
 
     Examples
@@ -85,7 +85,7 @@ class Kappa(Metric):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matthews(Metric):
-    """Matthews' correlation coefficient of predictions and truths, for any number of classes.
+    """Matthews' correlation coefficient of predictions and true labels, for any number of classes.
 
     (s·tr C − r·c) / √((s² − r·r)(s² − c·c)) with s the sum of C, r the predicted and c the true
     shares; 0 where one of them is constant.

@@ -1,6 +1,6 @@
 """Metrics that are no means over examples: functions ψ of the mean confusion.
 
-    C = E[e_ŷ e_yᵀ]        (k, k): rows are predictions, columns truths, entries sum to one
+    C = E[e_ŷ e_yᵀ]        (k, k): rows are predictions, columns true labels, entries sum to one
     label sets             (T, 2, 2): one such confusion per label
 
 ψ(C) is greater for better predictions. The best rule for ψ is the decision of least expected cost
@@ -44,8 +44,8 @@ class Metric(Member, ABC):
     Attributes
     ----------
     kind : "linear", "concave", "ratio" or "other"
-        What ψ is over confusions with the same truths: the search proves how far a rule is from
-        the best for the first two, and needs no second start for the third.
+        What ψ is over confusions with the same true labels: the search proves how far a rule is
+        from the best for the first two, and needs no second start for the third.
     value_range : (float, float)
     n_classes : int or None
         2 where a positive class is meant (the second one), None for any number.
@@ -102,7 +102,7 @@ class Metric(Member, ABC):
         return ()
 
     def majorant(self, confusion: FloatArray) -> tuple[FloatArray, float]:
-        """(A, b) with ψ(C') ≤ ⟨A, C'⟩ + b for every C' with the same truths.
+        """(A, b) with ψ(C') ≤ ⟨A, C'⟩ + b for every C' with the same true labels.
 
         The tangent at the confusion where ψ is concave; other metrics raise.
         """
@@ -116,7 +116,7 @@ class Metric(Member, ABC):
     def costs(self, confusion: FloatArray) -> FloatArray:
         """What each decision costs near this confusion, in units of the metric.
 
-        −∇ψ, with the least cost of every truth set to zero, which no decision depends on.
+        −∇ψ, with the least cost of every true set to zero, which no decision depends on.
         """
         slope = -self.gradient(confusion)
         return np.asarray(slope - slope.min(axis=-2, keepdims=True))
@@ -132,7 +132,7 @@ class Metric(Member, ABC):
         confusion : (k, k) array
         rows : "pred" or "true"
             What its rows stand for; may be omitted only if it is symmetric. scikit-learn's
-            confusion matrices have truths as rows.
+            confusion matrices have true labels as rows.
 
         Examples
         --------

@@ -40,7 +40,7 @@ class RatioMetric(Metric):
     @property
     @abstractmethod
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        """a and b, (2, 2): rows are predictions, columns truths."""
+        """a and b, (2, 2): rows are predictions, columns true labels."""
 
     @property
     def kind(self) -> Kind:
@@ -63,7 +63,7 @@ class RatioMetric(Metric):
         parts, weight, total = self._parts(confusion)
         ratio, slope = self.ratio(parts)
         slope = slope * weight[:, None, None]
-        if self.average == "weighted":  # a weight is itself the share of a truth
+        if self.average == "weighted":  # a weight is itself the share of a true label
             slope[:, :, 1] += ((ratio - weight @ ratio) / total)[:, None]
         if self.average == "binary":
             return np.asarray(slope[0])
@@ -196,7 +196,7 @@ class RecallScore(RatioMetric):
 
     @property
     def kind(self) -> Kind:
-        return "linear"  # the truths below the line do not depend on decisions
+        return "linear"  # the true labels below the line do not depend on decisions
 
     @property
     def coefficients(self) -> tuple[FloatArray, FloatArray]:

@@ -31,8 +31,8 @@ class RecallMean(Metric):
 
     Notes
     -----
-    Given the truths, recalls are linear in the confusion and power means with p ≤ 1 are concave,
-    so that every rule can be held against an upper bound.
+    Given the true labels, recalls are linear in the confusion and power means with p ≤ 1 are
+    concave, so that every rule can be held against an upper bound.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from consistruct.structures import PairDiscount, Positions
 
 __all__ = ["MeanAveragePrecision"]
 
-EXACT_TRUTHS = 12  # items for which all truths are listed in `worst_truth`
+EXACT_TRUE_LABELS = 12  # items for which all true labels are listed in `worst_true_label`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,7 +100,7 @@ class MeanAveragePrecision(RelevanceLoss):
 
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         orders = self.predictions.check(pred, "pred")
-        grades = self.truths.check(true, "true")
+        grades = self.true_labels.check(true, "true")
         relevant = np.take_along_axis(grades, orders, axis=1)
         precision = relevant.cumsum(axis=1) / np.arange(1, grades.shape[1] + 1)
         count = np.maximum(grades.sum(axis=1), 1)[:, None]
@@ -108,38 +108,38 @@ class MeanAveragePrecision(RelevanceLoss):
         return np.where(self._without_order(grades)[:, None], self.empty, shown)
 
     def target(self, true: ArrayLike) -> Target:
-        checked = self.truths.check(true, "true")
+        checked = self.true_labels.check(true, "true")
         first, second = np.triu_indices(checked.shape[1])
         count = np.maximum(checked.sum(axis=1), 1)
         return -(checked[:, first] * checked[:, second]) / count[:, None]
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.where(self._without_order(self.truths.check(true, "true")), self.empty, 1.0)
+        return np.where(self._without_order(self.true_labels.check(true, "true")), self.empty, 1.0)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over truths")
-        if n <= EXACT_TRUTHS:
-            return super().worst_truth(direction, offset_weight)
+        n = self._items("optimise over true labels")
+        if n <= EXACT_TRUE_LABELS:
+            return super().worst_true_label(direction, offset_weight)
         first, second = np.triu_indices(n)
         if (direction[:, first != second] < 0).any():
             raise CapabilityError(
                 self,
-                "worst_truth",
-                f"the worst of 2^{n} truths",
-                f"it is exact up to {EXACT_TRUTHS} items, and above that only if no pair is "
+                "worst_true_label",
+                f"the worst of 2^{n} true labels",
+                f"it is exact up to {EXACT_TRUE_LABELS} items, and above that only if no pair is "
                 "preferred",
             )
         # pairs only cost: the mean over the relevant items is largest for one item alone
         alone = -direction[:, first == second]
         best = alone.argmax(axis=1)
         values = alone[np.arange(len(alone)), best] + offset_weight
-        truths = np.zeros((len(direction), n), dtype=np.int64)
-        truths[np.arange(len(direction)), best] = 1
+        true_labels = np.zeros((len(direction), n), dtype=np.int64)
+        true_labels[np.arange(len(direction)), best] = 1
         nothing = offset_weight * self.empty
-        truths[values < nothing] = 0
-        return np.maximum(values, nothing), truths
+        true_labels[values < nothing] = 0
+        return np.maximum(values, nothing), true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

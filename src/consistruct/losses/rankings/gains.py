@@ -78,7 +78,7 @@ class GainLoss(RelevanceLoss):
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         # gains and discounts are not negative: one more item never costs
         orders = self.predictions.check(pred, "pred")
-        grades = self.truths.check(true, "true")
+        grades = self.true_labels.check(true, "true")
         gain, empty = self._gain(grades), self._without_order(grades)
         ideal = np.where(empty, 1.0, self._normaliser(gain))
         attained = (np.take_along_axis(gain, orders, axis=1) * self._discount()).cumsum(axis=1)
@@ -86,19 +86,19 @@ class GainLoss(RelevanceLoss):
         return np.where(empty[:, None], self.empty, shown)
 
     def target(self, true: ArrayLike) -> Target:
-        checked = self.truths.check(true, "true")
+        checked = self.true_labels.check(true, "true")
         gain = self._gain(checked)
         ideal = np.where(self._without_order(checked), 1.0, self._normaliser(gain))
         return -gain / ideal[:, None]
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.where(self._without_order(self.truths.check(true, "true")), self.empty, 1.0)
+        return np.where(self._without_order(self.true_labels.check(true, "true")), self.empty, 1.0)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over truths")
+            raise FamilyError(self, "optimise over true labels")
         # Sorted gains are mixtures of "the k best items are equally relevant", and a ratio of sums
         # is largest at one of them: k items of the highest grade, the k smallest directions.
         order = np.argsort(direction, axis=1, kind="stable")
@@ -110,11 +110,11 @@ class GainLoss(RelevanceLoss):
         values = -sums * gain[:, 0] / ideal + offset_weight
         k = values.argmax(axis=1)
         largest = values[np.arange(len(values)), k]
-        truths = np.zeros(direction.shape, dtype=np.int64)
-        np.put_along_axis(truths, order, best_grade * members[k].astype(np.int64), axis=1)
+        true_labels = np.zeros(direction.shape, dtype=np.int64)
+        np.put_along_axis(true_labels, order, best_grade * members[k].astype(np.int64), axis=1)
         nothing = offset_weight * self.empty
-        truths[largest < nothing] = 0
-        return np.maximum(largest, nothing), truths
+        true_labels[largest < nothing] = 0
+        return np.maximum(largest, nothing), true_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +134,7 @@ class PrecisionAt(GainLoss):
     q : int
         Cut-off, at most n; `at` of a family cuts shorter queries at their length.
     n_grades : int
-        Grades 0..n_grades−1 of the truth; every grade above 0 is relevant.
+        Grades 0..n_grades−1 of the true label; every grade above 0 is relevant.
     empty : float
         Loss of a query without relevant items.
 
@@ -198,7 +198,7 @@ class NDCG(GainLoss):
     q : int, optional
         Cut-off, at most n; `at` of a family cuts shorter queries at their length.
     n_grades : int
-        Grades 0..n_grades−1 of the truth.
+        Grades 0..n_grades−1 of the true label.
     gain : "exponential" or "linear"
         2^y − 1, or y.
     discount : "log2", "reciprocal" or "linear"
@@ -280,7 +280,7 @@ class ExpectedRankUtility(GainLoss):
     neutral : float
         Grade that is worth nothing; below the highest grade.
     n_grades : int
-        Grades 0..n_grades−1 of the truth.
+        Grades 0..n_grades−1 of the true label.
     empty : float
         Loss of a query without items above `neutral`.
 

@@ -76,9 +76,9 @@ def rows_at(packed: Ragged, queries: np.ndarray) -> LabelArray:
 
 
 class RelevanceLoss(OrderLoss):
-    """An order loss whose truths are the relevance grades of the items, 0 meaning irrelevant.
+    """An order loss whose true labels are the relevance grades of the items, 0 meaning irrelevant.
 
-    `empty` is the loss of a truth in which there is nothing to rank, whatever is predicted.
+    `empty` is the loss of a true label in which there is nothing to rank, whatever is predicted.
     """
 
     labels_as: ClassVar[str] = "relevance"
@@ -93,7 +93,7 @@ class RelevanceLoss(OrderLoss):
         self._set(n_grades=n_grades, empty=empty)
 
     @cached_property
-    def truths(self) -> LabelSet:
+    def true_labels(self) -> LabelSet:
         return Product(self.n, self.n_grades)
 
     @property
@@ -102,7 +102,7 @@ class RelevanceLoss(OrderLoss):
         return False
 
     def with_grades(self, most: int) -> Self:
-        """The same loss for truths with grades up to `most`."""
+        """The same loss for true labels with grades up to `most`."""
         if most > 62:
             raise ValueError(
                 f"relevance grades must be at most 62, got {most}; number the grades from 0"

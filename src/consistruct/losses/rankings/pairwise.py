@@ -44,7 +44,7 @@ class PairwiseDisagreement(RelevanceLoss):
     1 − the area under the ROC curve. A query whose items are all equally relevant costs `empty`, 0
     unless stated. Scores: with two grades one per item (linear in the position), rank n, decoded by
     sorting; with more grades one per pair, rank 1 + n(n−1)/2, decoded exactly up to 14 items and by
-    a declared heuristic above (`decoding_is_exact`), which is exact under one truth.
+    a declared heuristic above (`decoding_is_exact`), which is exact under one true label.
 
     Choose it where any inversion counts alike, wherever in the list it is.
 
@@ -53,7 +53,7 @@ class PairwiseDisagreement(RelevanceLoss):
     n : int or None
         Number of items; None is the family of all query lengths.
     n_grades : int
-        Grades 0..n_grades−1 of the truth.
+        Grades 0..n_grades−1 of the true label.
     empty : float
         Loss of a query in which no two items differ.
 
@@ -100,7 +100,7 @@ class PairwiseDisagreement(RelevanceLoss):
         return np.where(self._without_order(true), self.empty, wrong)
 
     def target(self, true: ArrayLike) -> Target:
-        checked = self.truths.check(true, "true")
+        checked = self.true_labels.check(true, "true")
         scale = np.where(self._without_order(checked), 0.0, 1.0 / self._n_pairs(checked))[:, None]
         if self.n_grades == 2:
             return -checked * scale
@@ -108,7 +108,7 @@ class PairwiseDisagreement(RelevanceLoss):
         return np.concatenate([constant, -pair_signs(checked) * scale], axis=1)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        checked = self.truths.check(true, "true")
+        checked = self.true_labels.check(true, "true")
         half = np.full(len(checked), 0.5)
         if self.n_grades == 2:
             # Σ_{i<j} (y_i−y_j)([i before j]−½) = Σ_i y_i (discount_i − (n+1)/2)
@@ -116,13 +116,13 @@ class PairwiseDisagreement(RelevanceLoss):
             half += checked.sum(axis=1) * middle / self._n_pairs(checked)
         return np.where(self._without_order(checked), self.empty, half)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over truths")
+            raise FamilyError(self, "optimise over true labels")
         if self.n_grades > 2:
-            return super().worst_truth(direction, offset_weight)
+            return super().worst_true_label(direction, offset_weight)
         n, k = self.n, np.arange(1, self.n)
         # k relevant items: those with the smallest directions
         order = np.argsort(direction, axis=1, kind="stable")
@@ -131,10 +131,10 @@ class PairwiseDisagreement(RelevanceLoss):
         nothing = offset_weight * self.empty
         values = np.concatenate([np.full((len(direction), 1), nothing), values], axis=1)
         best = values.argmax(axis=1)
-        truths = np.zeros(direction.shape, dtype=np.int64)
+        true_labels = np.zeros(direction.shape, dtype=np.int64)
         members = np.arange(n) < best[:, None]
-        np.put_along_axis(truths, order, members.astype(np.int64), axis=1)
-        return values[np.arange(len(values)), best], truths
+        np.put_along_axis(true_labels, order, members.astype(np.int64), axis=1)
+        return values[np.arange(len(values)), best], true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
@@ -149,18 +149,18 @@ class Kendall(OrderLoss):
 
     Formula: L(σ, π) = |{pairs on which σ and π disagree}| / (n(n−1)/2), 0 for one item. Scores: one
     per pair, rank 1 + n(n−1)/2. Decoder: the linear ordering problem, exact up to 14 items, above
-    that a declared heuristic (`decoding_is_exact`), which is exact under one truth.
+    that a declared heuristic (`decoding_is_exact`), which is exact under one true label.
 
-    Choose it for label ranking, where the truth is an order and every inversion counts alike.
+    Choose it for label ranking, where the true label is an order and every inversion counts alike.
 
     Parameters
     ----------
     n : int or None
         Number of items; None is the family of all lengths.
     ties : "refuse", "average" or "exclude"
-        "refuse": the truth is an order, best item first. Otherwise it is the rank of every item, 0
-        best, equal ranks being ties (a partial order): a tied pair costs ½ whatever is predicted,
-        or does not count in the average (no pair left: 0).
+        "refuse": the true label is an order, best item first. Otherwise it is the rank of every
+        item, 0 best, equal ranks being ties (a partial order): a tied pair costs ½ whatever is
+        predicted, or does not count in the average (no pair left: 0).
 
     Examples
     --------
@@ -188,7 +188,7 @@ class Kendall(OrderLoss):
         return PairOrder(self.n)
 
     @cached_property
-    def truths(self) -> LabelSet:
+    def true_labels(self) -> LabelSet:
         if self.ties == "refuse":
             return Permutations(self.n)
         if self.n is None:
@@ -218,38 +218,39 @@ class Kendall(OrderLoss):
         return wrong / self._n_pairs(worth)
 
     def target(self, true: ArrayLike) -> Target:
-        worth = self._worth(self.truths.check(true, "true"))
+        worth = self._worth(self.true_labels.check(true, "true"))
         signs = -pair_signs(worth) / self._n_pairs(worth)[:, None]
         return np.concatenate([np.zeros((len(worth), 1)), signs], axis=1)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        worth = self._worth(self.truths.check(true, "true"))
+        worth = self._worth(self.true_labels.check(true, "true"))
         n = worth.shape[1]
         counted = n > 1 if self.ties != "exclude" else (worth != worth[:, :1]).any(axis=1)
         return np.where(counted, np.full(len(worth), 0.5), 0.0)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over truths")
+            raise FamilyError(self, "optimise over true labels")
         if self.ties != "refuse" or self.n == 1:
-            return super().worst_truth(direction, offset_weight)
-        # signs of a truth are twice its embedding: the truths are decoded like predictions
+            return super().worst_true_label(direction, offset_weight)
+        # signs of a true label are twice its embedding: the true labels are decoded like
+        # predictions
         theta = -2.0 * direction / (self.n * (self.n - 1) / 2)
         theta[:, 0] = 0.0
         space = PairOrder(self.n)
-        truths = space.decode(theta)
-        values = (space.embed(truths) * theta).sum(axis=1)
+        true_labels = space.decode(theta)
+        values = (space.embed(true_labels) * theta).sum(axis=1)
         bound = 0.5 * np.abs(theta).sum(axis=1)  # every pair as wished
         if not space.decoding_is_exact and (values < bound * (1 - 1e-12)).any():
             raise CapabilityError(
                 self,
-                "worst_truth",
+                "worst_true_label",
                 f"the worst of {self.n}! orders",
                 "it is exact up to 14 items, and above that only if no preferences conflict",
             )
-        return values + 0.5 * offset_weight, truths
+        return values + 0.5 * offset_weight, true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

@@ -22,10 +22,10 @@ __all__ = ["Matching", "SpearmanFootrule", "SpearmanRho"]
 
 
 class _PermutationDistance(OrderLoss):
-    """Predictions and truths are permutations of n items; zero for one item."""
+    """Predictions and true labels are permutations of n items; zero for one item."""
 
     @cached_property
-    def truths(self) -> Permutations:
+    def true_labels(self) -> Permutations:
         return Permutations(self.n)
 
     @property
@@ -76,21 +76,21 @@ class SpearmanFootrule(_PermutationDistance):
         return np.asarray(apart.sum(axis=1) / self._scale)
 
     def target(self, true: ArrayLike) -> Target:
-        positions = positions_of(self.truths.check(true, "true"))
+        positions = positions_of(self.true_labels.check(true, "true"))
         n = self._items("give the targets of a plain array")
         apart = np.abs(np.arange(n)[:, None] - positions[:, None, :])  # (n_examples, place, item)
         return apart.reshape(len(positions), n * n) / self._scale
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over truths")
+        n = self._items("optimise over true labels")
         wishes = direction.reshape(len(direction), n, n)  # place, item
         distance = np.abs(np.arange(n)[:, None] - np.arange(n)) / self._scale
         gains = distance @ wishes  # true place, item
-        truths = Matchings(n).decode(gains.reshape(len(direction), n * n))
-        values = np.take_along_axis(gains, truths[:, :, None], axis=2)[:, :, 0].sum(axis=1)
-        return values, truths
+        true_labels = Matchings(n).decode(gains.reshape(len(direction), n * n))
+        values = np.take_along_axis(gains, true_labels[:, :, None], axis=2)[:, :, 0].sum(axis=1)
+        return values, true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
@@ -106,7 +106,7 @@ class SpearmanRho(_PermutationDistance):
     linear in its position, rank n. Decoder: sorting, O(n log n).
 
     Choose it for label ranking where far displacements should count most; it is the easiest of the
-    three distances, because the mean truth positions are all that matters.
+    three distances, because the mean true label positions are all that matters.
 
     Parameters
     ----------
@@ -138,22 +138,22 @@ class SpearmanRho(_PermutationDistance):
         return np.asarray((apart**2).sum(axis=1) / self._scale)
 
     def target(self, true: ArrayLike) -> Target:
-        positions = positions_of(self.truths.check(true, "true"))
+        positions = positions_of(self.true_labels.check(true, "true"))
         # (σ−π)² = (d_σ−d_π)² with d = n + 1 − position: only −2 d_σ d_π depends on both
         return -2.0 * (positions.shape[1] - positions) / self._scale
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        orders = self.truths.check(true, "true")
+        orders = self.true_labels.check(true, "true")
         squares = float((linear_discount(orders.shape[1]) ** 2).sum())
         return np.full(len(orders), 2.0 * squares / self._scale)
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over truths")
-        truths = np.argsort(direction, axis=1, kind="stable").astype(np.int64)
-        values = -2.0 * np.take_along_axis(direction, truths, axis=1) @ linear_discount(n)
-        return values / self._scale + offset_weight * self.offset(truths[:1])[:1], truths
+        n = self._items("optimise over true labels")
+        true_labels = np.argsort(direction, axis=1, kind="stable").astype(np.int64)
+        values = -2.0 * np.take_along_axis(direction, true_labels, axis=1) @ linear_discount(n)
+        return values / self._scale + offset_weight * self.offset(true_labels[:1])[:1], true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
@@ -193,22 +193,22 @@ class Matching(_PermutationDistance):
         return np.asarray((pred != true).mean(axis=1), dtype=np.float64)
 
     def target(self, true: ArrayLike) -> Target:
-        partners = self.truths.check(true, "true")
+        partners = self.true_labels.check(true, "true")
         n = self._items("give the targets of a plain array")
         return minus_one_hot(np.arange(n) * n + partners, n * n, 1.0 / n)
 
     def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.truths.check(true, "true")))
+        return np.ones(len(self.true_labels.check(true, "true")))
 
-    def worst_truth(
+    def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over truths")
-        truths = Matchings(n).decode(-direction)
-        columns = np.arange(n) * n + truths
+        n = self._items("optimise over true labels")
+        true_labels = Matchings(n).decode(-direction)
+        columns = np.arange(n) * n + true_labels
         return offset_weight - np.take_along_axis(direction, columns, axis=1).sum(
             axis=1
-        ) / n, truths
+        ) / n, true_labels
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:

@@ -51,7 +51,7 @@ from consistruct.report.formats import (
 __all__ = ["calibration_report"]
 
 N_GRID = 21
-N_SHOWN = 12  # truths that a report lists; the rest is one number
+N_SHOWN = 12  # true labels that a report lists; the rest is one number
 NEGLIGIBLE = 1e-9  # probabilities that are rounding of a solver
 
 
@@ -235,13 +235,15 @@ def _worst_case(curve: CalibrationFunction, point: ReportPoint) -> WorstCase | s
         return str(error)
     loss, distribution = curve.loss, found.distribution
     expected: list[float | None] = [None, None]
-    if isinstance(found.truths, list):
-        i, j = (label_text(shown_label(loss.truths, label)) for label in found.pair)
-        names = [words.format(i=i, j=j) for words in found.truths]
+    if isinstance(found.true_labels, list):
+        i, j = (label_text(shown_label(loss.true_labels, label)) for label in found.pair)
+        names = [words.format(i=i, j=j) for words in found.true_labels]
     else:
-        names = [label_text(shown_label(loss.truths, label)) for label in found.truths.tolist()]
+        names = [
+            label_text(shown_label(loss.true_labels, label)) for label in found.true_labels.tolist()
+        ]
         expected = [
-            float(loss(np.array([label] * len(distribution)), found.truths) @ distribution)
+            float(loss(np.array([label] * len(distribution)), found.true_labels) @ distribution)
             for label in found.pair
         ]
     order = np.argsort(-distribution, kind="stable")

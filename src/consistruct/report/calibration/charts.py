@@ -170,23 +170,23 @@ def sample_size_chart(report: CalibrationReport) -> Chart | None:
 
 
 def worst_case_chart(report: CalibrationReport) -> Chart | None:
-    """The distribution of the truth that makes the loss hard, as bars with label names."""
+    """The distribution of the true label that makes the loss hard, as bars with label names."""
     case = report.worst_case
     if case is None:
         return None
-    entries = [(entry.truth, entry.probability) for entry in case.distribution]
+    entries = [(entry.true_label, entry.probability) for entry in case.distribution]
     if case.rest > 1e-6:
         entries.append(("all others", case.rest))
     return Chart(
         key="worst_case",
         title=f"The distribution that makes it hard, at ε = {case.eps:.4g}",
         caption=(
-            f"If the truth has these probabilities, “{label_text(case.better)}” is the better "
+            f"If the true label has these probabilities, “{label_text(case.better)}” is the better "
             f"answer by ε, yet “{label_text(case.predicted)}” wins at the lowest possible "
             "surrogate risk."
         ),
         x_label="probability",
-        y_label="truth",
+        y_label="true label",
         series=(
             Series(
                 "probability",

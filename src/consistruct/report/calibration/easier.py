@@ -1,4 +1,4 @@
-"""How much easier it is over some distributions of the truth, in words."""
+"""How much easier it is over some distributions of the true label, in words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def easier(
                 "large."
             )
     details = (
-        "Everything above covers only these distributions of the truth; close calls that they "
+        "Everything above covers only these distributions of the true label; close calls that they "
         "exclude do not count. If the data violate the assumption, the guarantee no longer holds.",
     )
     facts = [

@@ -99,15 +99,15 @@ class ReportPoint:
 
 @dataclass(frozen=True)
 class DistributionEntry:
-    """One truth (or group of truths) and its probability."""
+    """One true label (or group of true labels) and its probability."""
 
-    truth: str
+    true_label: str
     probability: float
 
 
 @dataclass(frozen=True)
 class WorstCase:
-    """The distribution of the truth that makes the loss hard, in label names.
+    """The distribution of the true label that makes the loss hard, in label names.
 
     Under it `predicted` costs ε more than `better`, yet scores whose surrogate risk is within H(ε)
     of the best let `predicted` win.
@@ -115,10 +115,10 @@ class WorstCase:
     Attributes
     ----------
     distribution : tuple of DistributionEntry
-        The most likely truths first; those left out have probability `rest` together.
+        The most likely true labels first; those left out have probability `rest` together.
     expected_better, expected_predicted : float or None
-        Expected loss of both predictions under the distribution, where truths are listed one by
-        one.
+        Expected loss of both predictions under the distribution, where true labels are listed one
+        by one.
     surrogate_gap : float
         H(ε), as its logarithm: how close to the optimum such scores come.
     note : str
@@ -166,7 +166,7 @@ class SampleSizes:
 
 @dataclass(frozen=True)
 class Restriction:
-    """Which distributions of the truth the report is about, and what holds over all of them.
+    """Which distributions of the true label the report is about, and what holds over all of them.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class CalibrationReport:
     warnings : tuple of str
         What the result depends on, such as the order of labels.
     restriction : Restriction or None
-        Which distributions of the truth are meant; None: all.
+        Which distributions of the true label are meant; None: all.
     loss_title, scores_title : str
         Loss and scores in words; `loss` and `scores` are how Python writes them.
     """

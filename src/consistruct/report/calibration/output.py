@@ -66,7 +66,7 @@ def calibration_tables(report: CalibrationReport) -> dict[str, str]:
     >>> from consistruct.report import calibration_report
     >>> report = calibration_report(cs.calibration_function(cs.losses.ZeroOne(3)), [0.5])
     >>> print(calibration_tables(report)["worst_case"].splitlines()[0])
-    truth,probability
+    true_label,probability
     """
     sizes = {} if report.sample_sizes is None else {p.eps: p for p in report.sample_sizes.points}
     header = [
@@ -99,11 +99,11 @@ def calibration_tables(report: CalibrationReport) -> dict[str, str]:
     tables = {"curve": csv_text(header, rows)}
     if report.worst_case is not None:
         distribution = [
-            (entry.truth, entry.probability) for entry in report.worst_case.distribution
+            (entry.true_label, entry.probability) for entry in report.worst_case.distribution
         ]
         if report.worst_case.rest > 0:
             distribution.append(("all others", report.worst_case.rest))
-        tables["worst_case"] = csv_text(["truth", "probability"], distribution)
+        tables["worst_case"] = csv_text(["true_label", "probability"], distribution)
     for key, shown in CHARTS.items():
         chart = None if shown.table else shown.draw(report)
         if chart is not None:

@@ -26,8 +26,8 @@ MANY_CLASSES = 100
 def calibration_sections(report: CalibrationReport) -> tuple[Section, ...]:
     """The six questions, in the order in which a reader asks them.
 
-    If the report covers only some distributions of the truth, there is one more: how much easier
-    it is.
+    If the report covers only some distributions of the true label, there is one more: how much
+    easier it is.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _worst_case(report: CalibrationReport) -> Section:
     if case.expected_better is not None and case.expected_predicted is not None:
         costs = case.expected_predicted - case.expected_better
     answer = (
-        f"When the truth is {_mixture(case)}: answering “{predicted}” costs {costs:.4g} more "
+        f"When the true label is {_mixture(case)}: answering “{predicted}” costs {costs:.4g} more "
         f"than answering “{better}”, and the scores can hardly tell the two apart."
     )
     proved = any(p.eps == case.eps and p.status in KNOWN for p in report.curve)
@@ -252,8 +252,10 @@ def _worst_case(report: CalibrationReport) -> Section:
 
 
 def _mixture(case: WorstCase) -> str:
-    """Describe the most probable truths in a sentence."""
-    parts = [f"“{entry.truth}” with {entry.probability:.1%}" for entry in case.distribution[:3]]
+    """Describe the most probable true labels in a sentence."""
+    parts = [
+        f"“{entry.true_label}” with {entry.probability:.1%}" for entry in case.distribution[:3]
+    ]
     if len(case.distribution) > 3 or case.rest > 1e-6:
         parts.append("others with the rest")
     if len(parts) == 1:

@@ -89,8 +89,8 @@ def learning_report(
     groups, groups_train : (N,) array, optional
         The sequence or query of each row, as in `fit`.
     costs : (n, k, k) array, optional
-        Of each held-out example, what every decision costs for every truth, for a classifier with
-        probabilities. The report then has a profit curve; what refits the model is left out.
+        Of each held-out example, what every decision costs for every true label, for a classifier
+        with probabilities. The report then has a profit curve; what refits the model is left out.
     rows : "pred" or "true", optional
         What the second axis of `costs` stands for, unless the model was made with `rows`.
     columns : sequence of ColumnNote, optional
@@ -132,7 +132,7 @@ def learning_report(
         known = getattr(model, "columns_", None)
         found = column_notes(X if X_train is None else X_train, known)
     notes = tuple(ColumnEntry(note.name, str(note)) for note in found)
-    if model.loss_.truths_are_costs:  # of all decisions, whatever the class: the truths
+    if model.loss_.truths_are_costs:  # of all decisions, whatever the class: the true labels
         y, costs = _decision_costs(model, y if costs is None else costs), None
     if costs is not None:
         return report_of_costs(model, X, np.asarray(y), costs, rows=rows, columns=notes)
@@ -145,11 +145,11 @@ def learning_report(
     y = labels_by_name(model, y)
     y_train = None if y_train is None else labels_by_name(model, y_train)
     kind, tabular = model.kind_, model.kind_.name == "rows"
-    truths = np.asarray(y) if tabular else y
+    y_true = np.asarray(y) if tabular else y
     inputs = model._read(X, groups)
     predicted = model._codes(inputs)
-    test = kind.truths(inputs, truths)
-    losses = np.asarray(kind.losses(inputs, predicted, truths))
+    test = kind.codes(inputs, y_true)
+    losses = np.asarray(kind.losses(inputs, predicted, y_true))
     reasons: dict[str, str] = {}
     scores = [score_of(MODEL, losses, losses, None, model.loss_)]
     fits: tuple[CurveFit, ...] = ()
@@ -162,7 +162,7 @@ def learning_report(
             reasons[part] = "the training data were not given"
     else:
         refits = Refits(
-            model, X_train, y_train, groups_train, inputs, truths, test, random_state, progress
+            model, X_train, y_train, groups_train, inputs, y_true, test, random_state, progress
         )
         n_train, shared = len(refits.train), refits.overlap()
         refits.plan(learning_curve, bandwidths, repeats)
@@ -193,7 +193,7 @@ def learning_report(
     except ConsistructError as error:
         reasons["expected_loss"] = getattr(error, "instead", str(error))
     labels = label_kind(model.loss_, test) if tabular else kind.name
-    confusion = _confusion(model, labels, predicted, truths, test)
+    confusion = _confusion(model, labels, predicted, y_true, test)
     if confusion is None and labels != "sets":
         reasons["confusion"] = "errors can be counted only by class, by tag or by label of a set"
     ridge = ridge_of(model)
@@ -219,21 +219,21 @@ def learning_report(
         bins=bins,
         rank_correlation=correlation,
         reasons=tuple(reasons.items()),
-        profit=_profit(model, X, truths, label_names),
-        decisions=decisions_of(model, X, truths, label_names) if tabular else None,
+        profit=_profit(model, X, y_true, label_names),
+        decisions=decisions_of(model, X, y_true, label_names) if tabular else None,
         selective=selective,
         forecast=forecast,
         columns=notes,
-        measures=_measures(model, inputs, predicted, truths),
+        measures=_measures(model, inputs, predicted, y_true),
         costliest=() if tabular else _costliest(losses, inputs, groups),
         overlap=shared,
     )
 
 
-def _confusion(model: Any, labels: str, predicted: Any, truths: Any, test: Any) -> Confusion | None:
+def _confusion(model: Any, labels: str, predicted: Any, y_true: Any, test: Any) -> Confusion | None:
     if labels == "sequences":
         return tag_confusion(model, predicted, test)
-    return confusion_of(model, predicted, truths, test) if labels == "classes" else None
+    return confusion_of(model, predicted, y_true, test) if labels == "classes" else None
 
 
 def _decision_costs(model: Any, costs: Any) -> FloatArray:
@@ -247,7 +247,7 @@ def _decision_costs(model: Any, costs: Any) -> FloatArray:
 
 
 def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:
-    """Where the truths are the costs of all decisions, what acting gains."""
+    """Where the true labels are the costs of all decisions, what acting gains."""
     if not model.loss_.truths_are_costs:
         return None
     n, k = costs.shape
@@ -257,14 +257,14 @@ def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:
     return profit_of(np.arange(n) % k, model.expected_losses(X), tensor, names=names)
 
 
-def _measures(model: Any, inputs: Any, predicted: Any, truths: Any) -> Any:
+def _measures(model: Any, inputs: Any, predicted: Any, y_true: Any) -> Any:
     """What people quote besides the loss."""
     if model.kind_.name != "sequences":
         return ()
     from consistruct.learning.encoding.tags import pack_tags
 
     marks = inputs.offsets[1:-1]
-    true = np.split(np.array(pack_tags(truths, inputs.offsets), dtype=object), marks)
+    true = np.split(np.array(pack_tags(y_true, inputs.offsets), dtype=object), marks)
     pred = np.split(np.array(model.label_encoding_.decode(predicted.values), dtype=object), marks)
     return sequence_measures(true, pred)
 

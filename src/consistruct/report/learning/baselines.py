@@ -39,8 +39,8 @@ class Peer:
 
     Attributes
     ----------
-    decide : callable (training inputs, truths, inputs) -> {name: predictions}
-        Fits, then decides; inputs are packed, truths and predictions are codes. The last entry
+    decide : callable (training inputs, true labels, inputs) -> {name: predictions}
+        Fits, then decides; inputs are packed, true labels and predictions are codes. The last entry
         stands in the learning curve.
     in_curve : bool
     """
@@ -51,9 +51,9 @@ class Peer:
 
 def label_kind(loss: Loss, codes: LabelArray) -> str:
     """ "classes", "sets" (0/1 for each of T labels) or "other"."""
-    if isinstance(loss.truths, Classes):
+    if isinstance(loss.true_labels, Classes):
         return "classes"
-    if isinstance(loss.predictions, Classes):  # the truths are sets of candidates, not labels
+    if isinstance(loss.predictions, Classes):  # the true labels are sets of candidates, not labels
         return "other"
     if codes.ndim == 2 and codes.size and set(np.unique(codes).tolist()) <= {-1, 0, 1}:
         return "sets"
@@ -186,8 +186,8 @@ class LogisticProbabilities:
         if self.kind == "sets":
             return (probabilities >= 0.5).astype(np.int64)
         best = probabilities.argmax(axis=1)
-        # a truth may be no prediction (rectangular costs): then the cheapest one for it
-        if loss.truths.size == loss.n_labels or loss.no_answer is not None:
+        # a true label may be no prediction (rectangular costs): then the cheapest one for it
+        if loss.true_labels.size == loss.n_labels or loss.no_answer is not None:
             return best
         return loss.score_space.decode(-dense_target(loss.target(best)))
 

@@ -188,10 +188,10 @@ def _confusion(report: LearningReport) -> HeatMap | None:
             "The stronger the colour, the more these mistakes contribute to the mean loss. The "
             f"numbers count {'tokens' if report.unit == 'sequence' else 'examples'}."
         ),
-        x_label="truth",
+        x_label="true label",
         y_label="prediction",
         value_label="loss",
-        x_names=table.truths,
+        x_names=table.true_labels,
         y_names=table.predictions,
         values=table.cost,
         texts=tuple(tuple(str(n) if n else "" for n in row) for row in table.counts),

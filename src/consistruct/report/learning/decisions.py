@@ -15,13 +15,13 @@ __all__ = ["decisions_of"]
 NAME_LENGTH = 200
 
 
-def decisions_of(model: Any, X: Any, truths: Any, label_names: Any) -> DecisionChange | None:
+def decisions_of(model: Any, X: Any, y_true: Any, label_names: Any) -> DecisionChange | None:
     """None for a model that is for a loss."""
     if not hasattr(model, "metric_"):
         return None
     rule = model.rule_
     try:
-        held_out = float(model.score(X, truths))
+        held_out = float(model.score(X, y_true))
     except ConsistructError:  # a class that training never saw
         held_out = None
     sets = rule.before.ndim == 3

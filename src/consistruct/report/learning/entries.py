@@ -128,13 +128,13 @@ class CurveForecast:
 
 @dataclass(frozen=True)
 class Confusion:
-    """Counts of (prediction, truth), and what they cost: the mean loss, cell by cell.
+    """Counts of (prediction, true label), and what they cost: the mean loss, cell by cell.
 
     `cost[p][t]` is the part of the mean loss that comes from predicting p when t was true.
     """
 
     predictions: tuple[str, ...]
-    truths: tuple[str, ...]
+    true_labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
     cost: tuple[tuple[float, ...], ...]
 

@@ -22,17 +22,17 @@ OTHERS = "others"
 def confusion_of(
     model: Any,
     predicted: LabelArray,
-    truths: Any,
+    y_true: Any,
     test: LabelArray,
     losses: FloatArray | None = None,
 ) -> Confusion:
     """Counts and costs of all pairs that occur; beyond 20 classes the cheapest are put together.
 
-    A truth that the model has never seen costs the largest loss, as in `task_losses`; `losses` (n,)
-    are given where every example has its own costs.
+    A true label that the model has never seen costs the largest loss, as in `task_losses`; `losses`
+    (n,) are given where every example has its own costs.
     """
     encoding, loss = model.label_encoding_, model.loss_
-    values = encoding.losses(loss, predicted, truths) if losses is None else losses
+    values = encoding.losses(loss, predicted, y_true) if losses is None else losses
     return confusion_table(
         predicted, test, values / len(test), encoding.predictions, encoding.classes
     )
@@ -41,7 +41,7 @@ def confusion_of(
 def confusion_table(
     predicted: LabelArray, true: LabelArray, cost: FloatArray, predictions: Any, classes: Any
 ) -> Confusion:
-    """Counts of codes (N,) that meet, and the sums of their costs (N,); −1 is a truth never seen.
+    """Counts of codes (N,) that meet, and the sums of their costs (N,); −1 is a label never seen.
 
     `predictions` and `classes` are the names behind the codes.
     """

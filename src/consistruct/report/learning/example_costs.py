@@ -28,7 +28,7 @@ REFITS = "it would need the costs of the training examples"
 def report_of_costs(
     model: Any,
     X: Any,
-    truths: Any,
+    y_true: Any,
     costs: Any,
     *,
     rows: Any = None,
@@ -45,17 +45,18 @@ def report_of_costs(
         )
     chance = model.predict_proba(X)
     n, k = chance.shape
-    if len(truths) != n:
-        raise ValueError(f"X and y must have the same length, got {n} and {len(truths)}")
+    if len(y_true) != n:
+        raise ValueError(f"X and y must have the same length, got {n} and {len(y_true)}")
     tensor = cost_tensor(costs, n, k, model.rows if rows is None else rows)
-    codes = lookup_codes(np.asarray(truths), model.classes_)  # the order of chances and costs
+    codes = lookup_codes(np.asarray(y_true), model.classes_)  # the order of chances and costs
     if (codes < 0).any():
         raise ValueError(
-            f"y contains {truths[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
+            f"y contains {y_true[codes < 0].tolist()[0]!r}, which the model was not fitted on and "
             "which has no costs"
         )
     expected = np.einsum("ict,it->ic", tensor, chance)
-    real = tensor[np.arange(n), :, codes]  # (n, k): of each decision, now that the truth is known
+    # (n, k): of each decision, now that the true label is known
+    real = tensor[np.arange(n), :, codes]
     decided = expected.argmin(axis=1)
     losses = real[np.arange(n), decided]
     likeliest = real[np.arange(n), chance.argmax(axis=1)]

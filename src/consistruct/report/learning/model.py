@@ -73,7 +73,7 @@ class LearningReport:
     costliest : tuple of CostlyExample
         Sequences or queries with the largest losses, the worst first.
     overlap : int or None
-        Held-out examples that are among the training examples too, truths included; None where
+        Held-out examples that are among the training examples too, true labels included; None where
         these were not given.
     """
 

@@ -14,31 +14,31 @@ from consistruct._validation import is_sparse
 __all__ = ["overlap"]
 
 
-def overlap(train: Any, train_truths: Any, test: Any, test_truths: Any) -> int:
-    """Held-out examples that are, with their truths, among the training examples.
+def overlap(train: Any, train_codes: Any, test: Any, test_codes: Any) -> int:
+    """Held-out examples that are, with their true labels, among the training examples.
 
     Inputs are packed as an estimator reads them: (n, d) arrays, CSR or tables, packed sequences or
-    queries; truths are their codes, (n, …) or `Ragged`.
+    queries; true labels are their codes, (n, …) or `Ragged`.
 
     >>> import numpy as np
     >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 1])
     >>> overlap(X, y, X, y), overlap(X, y, X, 1 - y)
     (2, 0)
     """
-    seen = set(_digests(train, train_truths))
-    return sum(digest in seen for digest in _digests(test, test_truths))
+    seen = set(_digests(train, train_codes))
+    return sum(digest in seen for digest in _digests(test, test_codes))
 
 
-def _digests(inputs: Any, truths: Any) -> Iterator[bytes]:
-    """A fingerprint of each example with its truth."""
-    for features, truth in zip(_examples(inputs), _rows(truths), strict=True):
+def _digests(inputs: Any, codes: Any) -> Iterator[bytes]:
+    """A fingerprint of each example with its true label."""
+    for features, code in zip(_examples(inputs), _rows(codes), strict=True):
         found = blake2b(features, digest_size=16)
-        found.update(np.ascontiguousarray(truth).tobytes())
+        found.update(np.ascontiguousarray(code).tobytes())
         yield found.digest()
 
 
-def _rows(truths: Any) -> Any:
-    return list(truths) if hasattr(truths, "offsets") else np.asarray(truths)
+def _rows(codes: Any) -> Any:
+    return list(codes) if hasattr(codes, "offsets") else np.asarray(codes)
 
 
 def _examples(inputs: Any) -> Iterator[bytes]:

@@ -36,8 +36,8 @@ class Refits:
     model : fitted estimator
     X_train, y_train, groups_train
         What it was fitted on.
-    test, y_test, test_truths
-        Held-out examples: packed inputs, truths as users write them, and their codes.
+    test, y_test, test_codes
+        Held-out examples: packed inputs, true labels as users write them, and their codes.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Refits:
         groups_train: Any,
         test: Any,
         y_test: Any,
-        test_truths: Any,
+        test_codes: Any,
         seed: int,
         progress: Callable[[int, int], None] | None,
     ) -> None:
@@ -56,22 +56,22 @@ class Refits:
 
         self.model, self.kind = model, model.kind_
         inputs = model._read(X_train, groups_train)
-        truths = self.kind.truths(inputs, y_train)
-        n = len(truths)
+        codes = self.kind.codes(inputs, y_train)
+        n = len(codes)
         size = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
         if n != size:
             raise ValueError(f"X_train and y_train must have the same length, got {size} and {n}")
-        self._refuse_unknown(truths)
+        self._refuse_unknown(codes)
         weight = self._weight(y_train, n)
-        self.train = Examples(self.kind, inputs, truths, weight)
-        self.test, self.y_test, self.test_truths = test, y_test, test_truths
+        self.train = Examples(self.kind, inputs, codes, weight)
+        self.test, self.y_test, self.test_codes = test, y_test, test_codes
         self.peers, self.missing = self._peers(seed)
         self.seed, self._progress = seed, progress
         self._done, self._total = 0, 1
         self.refits: list[FloatArray] = []  # of the model, by growing size, (draws, held-out)
 
-    def _refuse_unknown(self, truths: Any) -> None:
-        codes = getattr(truths, "values", truths)
+    def _refuse_unknown(self, true_codes: Any) -> None:
+        codes = getattr(true_codes, "values", true_codes)
         named = self.kind.name == "sequences" or (
             self.kind.name == "rows" and label_kind(self.kind.loss, codes) != "other"
         )
@@ -95,11 +95,11 @@ class Refits:
             return sequence_peers(seed), None
         if self.kind.name == "queries":
             return query_peers(self.kind), None
-        return row_peers(self.kind.loss, self.train.truths, seed)
+        return row_peers(self.kind.loss, self.train.codes, seed)
 
     def overlap(self) -> int:
         """Held-out examples that are training examples too."""
-        return overlap(self.train.inputs, self.train.truths, self.test, self.test_truths)
+        return overlap(self.train.inputs, self.train.codes, self.test, self.test_codes)
 
     def plan(self, curve: bool, bandwidths: bool, repeats: int) -> None:
         """Count the steps ahead."""
@@ -120,7 +120,7 @@ class Refits:
         self._full: dict[str, float] = {}  # where the curves of the baselines end
         for peer in self.peers:
             start = time.perf_counter()
-            found = peer.decide(self.train.inputs, self.train.truths, self.test)
+            found = peer.decide(self.train.inputs, self.train.codes, self.test)
             seconds = time.perf_counter() - start
             for name, codes in found.items():
                 losses = self._losses(codes)
@@ -164,7 +164,7 @@ class Refits:
         found = {MODEL: self._losses(again._codes(self.test))}
         for peer in self.peers:
             if peer.in_curve:
-                *_, (name, codes) = peer.decide(part.inputs, part.truths, self.test).items()
+                *_, (name, codes) = peer.decide(part.inputs, part.codes, self.test).items()
                 found[name] = self._losses(codes)
         return found
 

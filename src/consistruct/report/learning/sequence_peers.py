@@ -92,11 +92,11 @@ def sequence_measures(y_true: list[Any], y_pred: list[Any]) -> tuple[Measure, ..
     )
 
 
-def tag_confusion(model: Any, predicted: Ragged, truths: Ragged) -> Confusion:
+def tag_confusion(model: Any, predicted: Ragged, codes: Ragged) -> Confusion:
     """Tags of tokens: counts, and which part of the mean loss each mistake makes."""
     from consistruct.report.learning.error_tables import confusion_table
 
     tags = model.label_encoding_.tags
-    wrong = predicted.values != truths.values
-    weight = 1.0 / (truths.lengths[truths.rows] * len(truths))
-    return confusion_table(predicted.values, truths.values, wrong * weight, tags, tags)
+    wrong = predicted.values != codes.values
+    weight = 1.0 / (codes.lengths[codes.rows] * len(codes))
+    return confusion_table(predicted.values, codes.values, wrong * weight, tags, tags)

@@ -218,19 +218,19 @@ def _errors(report: LearningReport) -> Section:
         table = report.confusion
         cells = sorted(
             (
-                (table.cost[p][t], table.counts[p][t], prediction, truth)
+                (table.cost[p][t], table.counts[p][t], prediction, true_label)
                 for p, prediction in enumerate(table.predictions)
-                for t, truth in enumerate(table.truths)
+                for t, true_label in enumerate(table.true_labels)
             ),
             reverse=True,
         )[:5]
         total = report.scores[0].mean
         facts = [
             (
-                f"“{truth}” mistaken for “{prediction}”",
+                f"“{true_label}” mistaken for “{prediction}”",
                 f"{_counted(count, report)}, {cost / total:.0%} of the loss",
             )
-            for cost, count, prediction, truth in cells
+            for cost, count, prediction, true_label in cells
             if cost > 0
         ]
         answer = (

@@ -119,14 +119,14 @@ def sequence_gradient(
     exp_edges_t: FloatArray,  # (1 or T, s, s)
     shift: FloatArray,  # (1 or T,)
     shared: bool,
-    states: IntArray,  # (T,) the truth
+    states: IntArray,  # (T,) the true label
     work: Workspace,
     space: DecodingSpace,
     gradient: FloatArray,  # (T, s) out: weight · gradient in the unary scores
     outer: FloatArray,  # (1, s, s) out, see `sequence_posterior`
     pairwise: FloatArray,  # (1 or T, s, s) out: weight · gradient in the edges, added
 ) -> float:
-    """Value of one sequence, not weighted; infinite if scores forbid everything or the truth."""
+    """Value of one sequence, not weighted; infinite if scores forbid all or the true label."""
     T, s = unary.shape
     augmented, values, chosen = space
     scores = unary

@@ -121,7 +121,7 @@ class ChainSurrogate(Member):
             gradient,
             pairwise,
         )
-        refuse_forbidden_truth(values)
+        refuse_forbidden_true_label(values)
         return ChainGradient(values, gradient, pairwise[0] if shared else pairwise, scores.offsets)
 
     def _check_scores(self, scores: ChainScores) -> None:
@@ -151,7 +151,7 @@ class ChainSurrogate(Member):
         )
 
 
-def refuse_forbidden_truth(values: FloatArray) -> None:
+def refuse_forbidden_true_label(values: FloatArray) -> None:
     """Raise if some true sequence has the score −inf, where the surrogate is infinite."""
     infinite = ~np.isfinite(values)
     if infinite.any():

@@ -39,21 +39,21 @@ def problems(seed, n, shape=None):
             yield L, float(rng.choice(SHARES))
 
 
-def test_the_logistic_on_two_labels_contains_the_truth():
+def test_the_logistic_on_two_labels_contains_the_true_value():
     for L, share in problems(1, 20, (2, 2)):
         eps, found, point = certified(L, "logistic", share)
         loss = tuple(tuple(Fraction(x) for x in row) for row in L.tolist())
-        truth = bregman_value("logistic", Fraction(found.largest), loss, Fraction(eps))
-        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
-        assert Fraction(point.lower) <= truth / 2 <= Fraction(point.upper)
+        true_value = bregman_value("logistic", Fraction(found.largest), loss, Fraction(eps))
+        assert Fraction(found.lower) <= true_value <= Fraction(found.upper)
+        assert Fraction(point.lower) <= true_value / 2 <= Fraction(point.upper)
 
 
 def test_the_square_agrees_with_the_rational_solver():
     for L, share in problems(2, 15, (3, 3)):
         eps, found, _ = certified(L, "square", share)
         loss = tuple(tuple(Fraction(x) for x in row) for row in L.tolist())
-        truth = bregman_value("square", Fraction(1), loss, Fraction(eps))
-        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+        true_value = bregman_value("square", Fraction(1), loss, Fraction(eps))
+        assert Fraction(found.lower) <= true_value <= Fraction(found.upper)
 
 
 @pytest.mark.parametrize("surrogate", ["logistic", "square"])

@@ -16,11 +16,11 @@ from tests.calibration.methods.nonquadratic import brute_force
 L = np.array([[0.0, 0.6, 1.0], [0.5, 0.0, 0.4], [0.9, 0.3, 0.0]])
 
 
-def simulated_cost(divergence, n_truths, n=4000, repeats=4000):
+def simulated_cost(divergence, n_true_labels, n=4000, repeats=4000):
     """n · E D(u, q̂_n) for frequencies of n draws from the uniform distribution."""
     rng = np.random.default_rng(0)
-    frequencies = rng.multinomial(n, np.full(n_truths, 1 / n_truths), size=repeats) / n
-    uniform = np.full(n_truths, 1 / n_truths)
+    frequencies = rng.multinomial(n, np.full(n_true_labels, 1 / n_true_labels), size=repeats) / n
+    uniform = np.full(n_true_labels, 1 / n_true_labels)
     return n * float(np.mean([divergence(uniform, q) for q in frequencies]))
 
 

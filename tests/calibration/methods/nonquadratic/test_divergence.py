@@ -46,7 +46,7 @@ def random_problem(rng, decoding):
 
 
 @pytest.mark.parametrize(("surrogate", "decoding"), SETTINGS)
-def test_no_interval_excludes_the_truth(surrogate, decoding):
+def test_no_interval_excludes_the_true_value(surrogate, decoding):
     rng, checked = np.random.default_rng(21), 0
     for _ in range(15):
         L = random_problem(rng, decoding)
@@ -57,8 +57,8 @@ def test_no_interval_excludes_the_truth(surrogate, decoding):
             continue
         eps = float(rng.choice(SHARES)) * H.max_eps
         (point,) = H.curve([eps])
-        truth = divergence_value(surrogate, decoding, exact_rows(L), Fraction(eps))
-        assert Fraction(point.lower) <= truth <= Fraction(point.upper)
+        true_value = divergence_value(surrogate, decoding, exact_rows(L), Fraction(eps))
+        assert Fraction(point.lower) <= true_value <= Fraction(point.upper)
         assert point.upper - point.lower <= 1e-5 * point.upper or point.upper < 1e-13
         H.certificate(eps).check()
         checked += 1
@@ -82,9 +82,9 @@ def test_a_label_that_mixes_two_others_wins_in_ties_alone():
     for surrogate in ("log", "sparsemax"):
         H, eps, found = certified(L, surrogate, "bayes", 0.4)
         loss = exact_rows(L)
-        truth = divergence_value(surrogate, "bayes", loss, Fraction(eps))
-        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
-        assert H(eps) == pytest.approx(float(truth), rel=1e-6)
+        true_value = divergence_value(surrogate, "bayes", loss, Fraction(eps))
+        assert Fraction(found.lower) <= true_value <= Fraction(found.upper)
+        assert H(eps) == pytest.approx(float(true_value), rel=1e-6)
 
 
 def test_labels_that_no_scores_predict_are_excluded_with_a_reason():

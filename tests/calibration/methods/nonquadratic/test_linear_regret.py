@@ -182,8 +182,8 @@ def test_two_labels_agree_with_the_formula_exactly():
         found: Any = H.certificate(eps)
         found.check()
         loss = tuple(tuple(Fraction(x) for x in row) for row in L.tolist())
-        truth = ties_value(Fraction(found.kappa), loss, Fraction(eps))
-        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+        true_value = ties_value(Fraction(found.kappa), loss, Fraction(eps))
+        assert Fraction(found.lower) <= true_value <= Fraction(found.upper)
 
 
 def test_settings():

@@ -75,7 +75,7 @@ def test_the_bracket_keeps_its_digits():
 
 
 def test_closed_forms_are_rounded_outward():
-    """The truth to 80 digits, by another library, lies between the ends; they are neighbours."""
+    """The value to 80 digits, by another library, lies between the ends; they are neighbours."""
     formulas = {
         "logistic": lambda e: ((1 + e) * mpmath.log(1 + e) + (1 - e) * mpmath.log(1 - e)) / 7,
         "exponential": lambda e: 2 * (1 - mpmath.sqrt(1 - e * e)) / 7,
@@ -87,8 +87,8 @@ def test_closed_forms_are_rounded_outward():
         for eps in (0.7, 0.3, 1e-4, 1e-12):
             lower, upper = H.interval(eps)
             with mpmath.workdps(80):
-                truth = formula(mpmath.mpf(eps))
-                assert mpmath.mpf(lower) <= truth <= mpmath.mpf(upper)
+                true_value = formula(mpmath.mpf(eps))
+                assert mpmath.mpf(lower) <= true_value <= mpmath.mpf(upper)
             assert upper <= lower * (1 + 1e-15)
 
 
@@ -446,7 +446,7 @@ def test_too_many_labels_answer_with_bounds_that_hold():
 
 @pytest.mark.parametrize("surrogate", ["log", "sparsemax"])
 def test_bounds_under_bayes_decoding_hold(surrogate):
-    """No measure on predictions enters the Bayes rule: a plain matrix is the truth."""
+    """No measure on predictions enters the Bayes rule: a plain matrix is right."""
     loss = cs.losses.FBeta(3)
     exact = cs.calibration_function(
         cs.losses.CostMatrix(loss.matrix(), rows="pred"), None, surrogate, "bayes"
@@ -484,9 +484,9 @@ def test_bad_arguments(arguments, error, message):
         cs.calibration_function(cs.losses.ZeroOne(3), **arguments)
 
 
-def test_surrogates_that_score_the_truth_name_what_is_missing():
+def test_surrogates_that_score_the_true_label_name_what_is_missing():
     loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1]], rows="pred")
-    with pytest.raises(CapabilityError, match="truth_as_prediction"):
+    with pytest.raises(CapabilityError, match="true_label_as_prediction"):
         cs.calibration_function(loss, surrogate="hinge")
     with pytest.raises(ValueError, match="scores must be None or 'full' with Bayes decoding"):
         cs.calibration_function(loss, np.eye(2), surrogate="log", decoding="bayes")

@@ -102,7 +102,7 @@ class PoolMethod(Method):
         return {(i, j): number for number, (i, j) in enumerate(pairs)}
 
     def cells(self, i: int, j: int) -> Cells | None:
-        """Labels and truths that the pair of labels cannot tell apart."""
+        """Labels and true labels that the pair of labels cannot tell apart."""
         if i not in self._row_of or j not in self._row_of:
             return None
         if len(self.prover.rows) != self.problem.n_rows:
@@ -258,6 +258,6 @@ class PoolMethod(Method):
 
 
 def largest_difference(rows: list[list[Any]]) -> float:
-    """max over truths of the largest minus the smallest loss, exact, then rounded down."""
+    """max over true labels of the largest minus the smallest loss, exact, then rounded down."""
     columns = list(zip(*rows, strict=True))
     return down(max(Fraction(max(column)) - Fraction(min(column)) for column in columns))

@@ -46,7 +46,7 @@ def solve_pair(pair: PairProblem, eps: float, *, polish: bool = True) -> PairSol
     limit = pair.max_eps
     if eps > limit:
         return None
-    # At ε = max there is no interior point: only the truths of largest gap remain.
+    # At ε = max there is no interior point: only the true labels of largest gap remain.
     tight = eps >= limit * (1 - 1e-12)
     columns = np.flatnonzero(pair.gap >= limit * (1 - 1e-12)) if tight else None
     v, q, w, nu = _conic(pair, eps, columns)
@@ -147,12 +147,13 @@ def _certify(
 
 
 def _feasible_distribution(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
-    """A distribution with gap·q ≥ ε: cut, normalise, move towards the truth of largest gap."""
+    """A distribution with gap·q ≥ ε: cut, normalise, move towards the true label of largest gap."""
     q = np.where(q > 1e-14, q, 0.0)
     total = q.sum()
     q = q / total if total > 0 else np.full(len(q), 1.0 / len(q))
     short = eps - float(pair.gap @ q)
-    # at ε = max every truth of largest gap will do: a rounding error must not move the distribution
+    # at ε = max every true label of largest gap will do: a rounding error must not move the
+    # distribution
     if short > ROUNDING / 4 * float(np.abs(pair.gap).max()):
         top = int(pair.gap.argmax())
         room = pair.max_eps - float(pair.gap @ q)

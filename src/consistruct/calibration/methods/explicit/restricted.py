@@ -1,4 +1,4 @@
-"""H over some distributions of the truth: one explicit problem for each polytope of them."""
+"""H over some distributions of the true label: one explicit problem for each polytope of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RestrictedMethod(Method):
     jobs: int = 1
 
     def __post_init__(self) -> None:
-        m = self.loss.truths.size
+        m = self.loss.true_labels.size
         assert m is not None
         L = self.loss.matrix()
         # the scores are the same for all parts, and their own loss is that of no part

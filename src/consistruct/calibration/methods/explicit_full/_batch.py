@@ -19,7 +19,7 @@ FEASIBILITY = 1e-12  # d·q may miss ε by this times the largest loss differenc
 
 
 class Warm(NamedTuple):
-    """The last q of every pair, on its heaviest truths; touched pages only cost memory."""
+    """The last q of every pair, on its heaviest true labels; touched pages only cost memory."""
 
     size: IntArray  # (k²,)
     columns: NDArray[np.int32]  # (k², WARM_COLUMNS)
@@ -60,7 +60,7 @@ def start_point(
     columns: IntArray,
     x: FloatArray,
 ) -> int:
-    """A distribution with d·q ≥ ε: the last one, mixed with the truth of largest d if needed."""
+    """A distribution with d·q ≥ ε: the last one, mixed with the label of largest d if needed."""
     top = 0
     for y in range(d.shape[0]):
         if d[y] > d[top]:
@@ -85,7 +85,7 @@ def start_point(
 
 @compiled
 def remember(pair: int, columns: IntArray, x: FloatArray, n: int, warm: Warm) -> None:
-    """Keep the heaviest truths of the distribution, normalised."""
+    """Keep the heaviest true labels of the distribution, normalised."""
     width = warm.columns.shape[1]
     if n <= width:
         for a in range(n):

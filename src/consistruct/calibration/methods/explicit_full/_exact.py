@@ -1,7 +1,7 @@
 """Feasibility and values of primal points with full scores, over the integers.
 
 A float is an integer over a power of two. The losses are converted once; a point then costs as many
-integer products as its distribution has truths, for every label.
+integer products as its distribution has true labels, for every label.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class IntegerLosses:
         return down(Fraction(self.columns[y][j] - self.columns[y][i], self.unit))
 
     def feasible(self, distribution: FloatArray, i: int, j: int, eps: float) -> FloatArray | None:
-        """The distribution with d·q ≥ ε Σq exactly, d = L_j − L_i: more on the truth of largest d.
+        """The distribution with d·q ≥ ε Σq exactly, d = L_j − L_i: more on the label of largest d.
 
         None where even that one has d < ε.
         """
@@ -53,7 +53,7 @@ class IntegerLosses:
         if gap[top] < at:
             return None
         distribution = np.maximum(distribution, 0.0)
-        if gap[top] == at:  # no other truth may have any weight
+        if gap[top] == at:  # no other true label may have any weight
             distribution = np.where([g == gap[top] for g in gap], distribution, 0.0)
             if not distribution.any():
                 distribution[top] = 1.0

@@ -81,7 +81,7 @@ def price(
     count: int,
     cost: FloatArray,  # (m,) out
 ) -> None:
-    """cost_y = ⟨w, a_y⟩ for every truth y."""
+    """cost_y = ⟨w, a_y⟩ for every true label y."""
     m = L.shape[1]
     total = 0.0
     for s in range(count):
@@ -105,7 +105,7 @@ def best_multiplier(
     """max_{μ≥0} με + min_y (cost_y − μ d_y): (value, μ, left, right, weight of left).
 
     Equal to min {cost·q : q in the simplex, d·q ≥ ε}: `left` has d ≥ ε, `right` has d < ε (or is
-    −1 where one truth is the vertex). max d ≥ ε is assumed.
+    −1 where one true label is the vertex). max d ≥ ε is assumed.
     """
     m = cost.shape[0]
     left = -1
@@ -148,7 +148,7 @@ def best_multiplier(
 
 @compiled
 def add_weight(columns: IntArray, x: FloatArray, n: int, y: int, weight: float) -> int:
-    """Add weight to truth y, which joins the support where it is new; return its size."""
+    """Add weight to true label y, which joins the support where it is new; return its size."""
     for a in range(n):
         if columns[a] == y:
             x[a] += weight

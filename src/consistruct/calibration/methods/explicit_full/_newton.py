@@ -65,9 +65,9 @@ def choose_basis(
 ) -> tuple[int, int, int]:
     """Eliminate Σx = 1 and d·x − σ = ε: return (first, second or −1, number of free variables).
 
-    With σ in, σ and the heaviest truth are basic. Otherwise the two truths are that carry most of
-    x_y (d_y − ε) on either side, and a free y moves against λ·first + (1−λ)·second, where λ keeps
-    d·x. If one side is empty, all weight lies on truths with d_y = ε: they alone move.
+    With σ in, σ and the heaviest true label are basic. Otherwise the two true labels are that carry
+    most of x_y (d_y − ε) on either side, and a free y moves against λ·first + (1−λ)·second, where λ
+    keeps d·x. If one side is empty, all weight lies on true labels with d_y = ε: they alone move.
     """
     heaviest = 0
     above = -1
@@ -128,7 +128,7 @@ def newton_direction(
     mean = M[size - 3]
     solution = M[size - 4]
     at_top = M[size - 5]
-    free_truth = free[n:]
+    free_true_label = free[n:]
     first, second, dim = choose_basis(d, eps, flat, columns, x, n, has_slack, free, share)
     for a in range(n):
         step[a] = 0.0
@@ -140,8 +140,8 @@ def newton_direction(
     y2 = columns[second] if second >= 0 else y1
     top = L[j]
     for a in range(dim):
-        free_truth[a] = columns[free[a]]
-        at_top[a] = top[free_truth[a]]
+        free_true_label[a] = columns[free[a]]
+        at_top[a] = top[free_true_label[a]]
         mean[a] = 0.0
         gradient[a] = 0.0
         for b in range(a + 1):
@@ -157,7 +157,7 @@ def newton_direction(
         at2 = top[y2] - row[y2]
         force = w[s] / root
         for a in range(dim):
-            line[a] = at_top[a] - row[free_truth[a]]
+            line[a] = at_top[a] - row[free_true_label[a]]
         for a in range(dim):
             line[a] = root * (line[a] - share[a] * at1 - (1.0 - share[a]) * at2)
             mean[a] += root * line[a]

@@ -1,4 +1,4 @@
-"""One pair problem at one ε, in compiled code: primal active set with pricing over all truths.
+"""One pair problem at one ε, in compiled code: primal active set with pricing over all true labels.
 
 For predictions i ≠ j and reference weights p (p = 1 for the uniform measure) write
 z = ℓ_j − ℓ for the vector of regret differences, z = Σ_y q_y a_y with a_y = L_jy − L_·y. Scores and
@@ -11,13 +11,14 @@ so that  k·H'_ij(ε) = min { g(Σ_y q_y a_y) : q ≥ 0, Σq = 1, d·q ≥ ε },
 
 For any w ≥ 0 and μ ≥ 0, with m = min_y (⟨w, a_y⟩ − μ d_y), √(4 k H'_ij(ε)) ≥ (με + m)/√Q(w) for
 every ε. Given w the best μ is a linear program in one variable, solved by walking on the lower
-hull of the points (d_y, ⟨w, a_y⟩); its primal vertex (one or two truths) is the Frank–Wolfe vertex.
+hull of the points (d_y, ⟨w, a_y⟩); its primal vertex (one or two true labels) is the Frank–Wolfe
+vertex.
 
-A step: price all truths, move a little towards the vertex (which makes its weights positive), then
-Newton steps on the face spanned by the current truths, dropping truths that reach zero. The slack
-σ = d·q − ε ≥ 0 is one more non-negative variable, so that an inactive ε constraint and losses where
-every truth of the support has d_y = ε (no Slater point) need no special case: the two equalities
-are eliminated by choosing basic variables, never by factorising a KKT matrix.
+A step: price all true labels, move a little towards the vertex (which makes its weights positive),
+then Newton steps on the face spanned by the current true labels, dropping true labels that reach
+zero. The slack σ = d·q − ε ≥ 0 is one more non-negative variable, so that an inactive ε constraint
+and losses where every true label of the support has d_y = ε (no Slater point) need no special case:
+the two equalities are eliminated by choosing basic variables, never by factorising a KKT matrix.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Workspace(NamedTuple):
 
 @compiled
 def workspace(k: int, m: int) -> Workspace:
-    """Buffers for problems with k predictions and m truths."""
+    """Buffers for problems with k predictions and m true labels."""
     return Workspace(
         np.empty(m + 2, dtype=np.int64),
         np.empty(m + 2),
@@ -128,9 +129,9 @@ def vertex_step(
 ) -> tuple[int, float, float, int, float]:
     """Move towards share·left + (1−share)·right, where g has slope −gap < 0.
 
-    Its truths enter the support with positive weight, so that no Newton step is blocked at once.
-    (Several vertices at once save pricings but cost as many Newton steps that drop them again.)
-    Returns the new (n, slack, u, count, upper); unchanged where rounding leaves no descent.
+    Its true labels enter the support with positive weight, so that no Newton step is blocked at
+    once. (Several vertices at once save pricings but cost as many Newton steps that drop them
+    again.) Returns the new (n, slack, u, count, upper); unchanged where rounding leaves no descent.
     """
     size = 1 if right < 0 else 2
     work.vertex[0] = left
@@ -277,7 +278,7 @@ def solve_pair(
 ) -> tuple[int, float, float, float, int, int]:
     """Return (status, upper, lower, μ, size of q's support, size of w's support).
 
-    On entry work.columns, work.x hold n truths and a distribution with d·q ≥ ε; on return the
+    On entry work.columns, work.x hold n true labels and a distribution with d·q ≥ ε; on return the
     distribution whose g is `upper`, and work.best_rows, work.best_w the w that with μ proves
     `lower`. Stops when the lower bound reaches `target` (PRUNED), when upper − lower ≤ tolerance ·
     upper (CLOSED), or when rounding allows no more progress (STALLED).

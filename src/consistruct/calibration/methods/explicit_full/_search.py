@@ -163,8 +163,8 @@ class Search:
         """Visit the values (distinct, positive, feasible); return the best point at each.
 
         From the smallest up: Theorem 7 settles the first ones, a distribution for one ε mixed with
-        the truth of largest d is nearly right for the next, and pairs drop out for good. Coarse to
-        fine from the top solves twice as many pairs.
+        the true label of largest d is nearly right for the next, and pairs drop out for good.
+        Coarse to fine from the top solves twice as many pairs.
         """
         with crew(self.jobs) as run:
             for done, value in enumerate(np.sort(eps).tolist()):
@@ -199,7 +199,7 @@ class Search:
         )
 
     def _widest(self) -> Incumbent:
-        """All weight on one truth, for the pair with the largest difference: feasible for all ε."""
+        """All weight on one label, for the pair with the largest difference: feasible for all ε."""
         k = self.p.size
         pair = int(self.largest.argmax())
         i, j = divmod(pair, k)

@@ -77,12 +77,12 @@ def explicit_curve(
     """Calibration function of the quadratic surrogate with full scores, for any loss matrix.
 
     H(ε) = min over ordered pairs i ≠ j of H'_ij(ε), the least ½ Σ_c μ_c (f_c + (Lq)_c)² over
-    distributions q on truths and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε. (That i
-    be optimal need not be asked: an excess of ε over any i is an excess of ε.)
+    distributions q on true labels and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε.
+    (That i be optimal need not be asked: an excess of ε over any i is an excess of ε.)
 
     Parameters
     ----------
-    L : (k, m) losses, rows are predictions, columns are truths; finite and non-negative.
+    L : (k, m) losses, rows are predictions, columns are true labels; finite and non-negative.
     eps : (n,) non-negative values, in any order.
     mu : (k,) positive reference weights on predictions; uniform by default.
     tolerance : relative width of [lower, upper] to reach; values that miss it have status "loose".

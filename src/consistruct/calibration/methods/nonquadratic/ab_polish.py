@@ -1,7 +1,8 @@
 """Newton's method on the optimality conditions of a pair, for surrogates bounded by one plane.
 
 The term D(min(ℓ_c, τ), τ) has a continuous slope and a jump of the curvature where ℓ_c passes τ, on
-which quadratic programs stall. With the truths S where q > 0 and the labels A below τ held fixed,
+which quadratic programs stall. With the true labels S where q > 0 and the labels A below τ held
+fixed,
 
     Σ_A g_c L_c − ν gap = λ on S,   gap·q = ε,   Σq = 1,   g_c = a(τ) − a(ℓ_c),   τ = mean_A ℓ,
 
@@ -19,7 +20,7 @@ __all__ = ["stationary_distributions"]
 
 STEPS = 12
 REVISIONS = 8
-POSITIVE = (1e-6, 1e-9, 1e-4)  # what counts as a truth that q has
+POSITIVE = (1e-6, 1e-9, 1e-4)  # what counts as a true label that q has
 
 
 def stationary_distributions(pair: ABPair, start: FloatArray) -> list[FloatArray]:
@@ -47,7 +48,7 @@ def stationary_distributions(pair: ABPair, start: FloatArray) -> list[FloatArray
 def _newton(
     pair: ABPair, start: FloatArray, support: np.ndarray, reached: bool
 ) -> tuple[FloatArray, float, FloatArray] | None:
-    """q, ν and the reduced cost of every truth; None where the iteration runs away."""
+    """q, ν and the reduced cost of every true label; None where the iteration runs away."""
     family, at = pair.family, np.flatnonzero(support)
     n = len(at)
     unit = family.l_max

@@ -292,7 +292,7 @@ class ABSolver(PairSolver[ABProof]):
         return self._feasible(pair, found.x, columns) if found.finite else q
 
     def _feasible(self, pair: ABPair, distribution: FloatArray, columns: np.ndarray) -> FloatArray:
-        """A distribution over all truths with gap·q ≥ ε near one over `columns`."""
+        """A distribution over all true labels with gap·q ≥ ε near one over `columns`."""
         q, allowed = np.zeros(self.L.shape[1]), np.zeros(self.L.shape[1], dtype=bool)
         q[columns], allowed[columns] = distribution, True
         return distribution_with_gap(q, pair.gap, pair.eps, allowed)

@@ -27,7 +27,7 @@ from consistruct.surrogates import (
 
 __all__ = ["choose"]
 
-NAMES_TRUTHS = ("distribution", "hinge", "max-min")  # forms that score the true label itself
+SCORES_TRUE_LABELS = ("distribution", "hinge", "max-min")  # forms that score the true label itself
 # labels up to which pairs are solved, by name, else by form
 LIMITS = {
     "logistic": 32,
@@ -42,7 +42,7 @@ LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, ...]]:
     """The method that answers, and why the better ones did not."""
-    _require_named_truths(surrogate, decoding)
+    _require_named_true_labels(surrogate, decoding)
     form = closed_form(surrogate)
     if form is not None:
         return form, ()
@@ -62,14 +62,14 @@ def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, 
     return _loose(surrogate, decoding, reason), tuple(refusals)
 
 
-def _require_named_truths(surrogate: BaseSurrogate, decoding: str) -> None:
+def _require_named_true_labels(surrogate: BaseSurrogate, decoding: str) -> None:
     loss = surrogate.loss
-    if surrogate.excess not in NAMES_TRUTHS or decoding == "bayes":
+    if surrogate.excess not in SCORES_TRUE_LABELS or decoding == "bayes":
         return
-    if loss.truths.size != loss.n_labels:
+    if loss.true_labels.size != loss.n_labels:
         raise CapabilityError(
             loss,
-            "truth_as_prediction",
+            "true_label_as_prediction",
             f"the surrogate {surrogate.name!r} with argmax decoding",
             "use decoding='bayes' with 'log' or 'sparsemax', or a surrogate of predictions",
         )
@@ -80,7 +80,7 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     if decoding == "bayes" and not (space.one_per_label or space.separate_states):
         raise ValueError(
             "scores must be None or 'full' with Bayes decoding, which models the distribution of "
-            f"the truth and not the predictions, got {space!r}"
+            f"the true label and not the predictions, got {space!r}"
         )
     assert loss.n_labels is not None
     assert surrogate.excess is not None
@@ -91,8 +91,8 @@ def _why_not_listed(surrogate: BaseSurrogate, decoding: str) -> str | None:
     limit = LIMITS.get(surrogate.name, LIMITS[surrogate.excess])
     if loss.n_labels > limit:
         return f"more than {limit} labels"
-    if loss.truths.size is None or loss.truths.size > 200:
-        return "more than 200 truths"
+    if loss.true_labels.size is None or loss.true_labels.size > 200:
+        return "more than 200 true labels"
     return None
 
 
@@ -133,9 +133,9 @@ def _loose(surrogate: BaseSurrogate, decoding: str, reason: str) -> LooseMethod:
     if decoding == "bayes" and divergence == "KL":
         # Pinsker: total variation at least ε/2Lmax
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, bayes=True)
-    if decoding == "bayes" and loss.truths.size is not None:
+    if decoding == "bayes" and loss.true_labels.size is not None:
         # ½‖q − p‖² with (L_j − L_i)(q − p) ≥ ε and ‖L_j − L_i‖² ≤ m Lmax²
-        scale = -math.log(loss.truths.size)
+        scale = -math.log(loss.true_labels.size)
         return LooseMethod(loss, space, reason, 0.5 / l_max**2, upper, scale, bayes=True)
     if surrogate.kappa is not None and free:  # no measure enters it
         rate = 0.25 / surrogate.kappa

@@ -1,9 +1,9 @@
-"""Surrogates that estimate the distribution of the truth: log loss (CRF) and sparsemax.
+"""Surrogates that estimate the distribution of the true label: log loss (CRF) and sparsemax.
 
-With one score per truth the surrogate's excess is a divergence D(q, p) between the distribution q
-and the distribution p that the scores stand for: KL(q‖p) for the log loss, ½‖q − p‖² for sparsemax.
-Decoding is a linear condition on p, written A p ≤ 0: argmax has rows e_c − e_j (truths name
-predictions), Bayes decoding argmin_c (Lp)_c has rows L_j − L_c. So
+With one score per true label the surrogate's excess is a divergence D(q, p) between the
+distribution q and the distribution p that the scores stand for: KL(q‖p) for the log loss, ½‖q − p‖²
+for sparsemax. Decoding is a linear condition on p, written A p ≤ 0: argmax has rows e_c − e_j (true
+labels name predictions), Bayes decoding argmin_c (Lp)_c has rows L_j − L_c. So
 
     H_ij(ε) = min D(q, p)   s.t.   A p ≤ 0,   (L_j − L_i) q ≥ ε,   p, q in the simplex,
 
@@ -77,7 +77,7 @@ REVISIONS = 3  # of each guess
 
 
 class DivergenceSolver(PairSolver[DivergenceProof]):
-    """Log loss or sparsemax with one score per truth; argmax or Bayes decoding."""
+    """Log loss or sparsemax with one score per true label; argmax or Bayes decoding."""
 
     def __init__(
         self, L: FloatArray, divergence: Divergence, decoding: Literal["argmax", "bayes"]
@@ -160,13 +160,13 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         """From the interior-point solver."""
         order, gap = self.order(j), self.gap(i, j)
         limit, tight = float(gap.max()), self._tight(i, j, eps)
-        # at the largest ε there is no interior point: only the truths of largest gap remain
+        # at the largest ε there is no interior point: only the true labels of largest gap remain
         columns = gap >= (limit * (1 - 1e-12) if tight else -np.inf)
         q, p, w, nu = self._generated(i, j, eps, columns, incumbent)
         raw_p, raw_z = p, q - p  # where the dual point is stationary, decoded to j or not yet
         p = self._decoded(p, j, order)
         q = distribution_with_gap(q, gap, eps, self._dominated(p, gap, eps))
-        if tight:  # the multiplier that makes every other truth too expensive
+        if tight:  # the multiplier that makes every other true label too expensive
             below = gap[~columns]
             nu = NEGLIGIBLE_LOG / max(limit - float(below.max()), 1e-9) if len(below) else 0.0
         if self.divergence == "KL":
@@ -211,7 +211,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             rows.update(worst.tolist())
 
     def _dominated(self, p: FloatArray, gap: FloatArray, eps: float) -> np.ndarray:
-        """Truths that q may have: for KL those with p > 0, if they leave q feasible."""
+        """True labels that q may have: for KL those with p > 0, if they leave q feasible."""
         positive, every = p > 0, np.ones(len(p), dtype=bool)
         if self.divergence == "squares" or not positive.any():
             return every

@@ -48,7 +48,7 @@ def solve_pair(
     if kl:
         # q e^{−t/q} ≤ p  ⇔  q log(q/p) ≤ t
         cost[n_q + n_p :] = 1.0
-        same = n_q + at_q  # p of the same truth
+        same = n_q + at_q  # p of the same true label
         places = (
             np.concatenate([3 * place, 3 * place + 1, 3 * place + 2]),
             np.concatenate([n_q + n_p + place, place, same]),

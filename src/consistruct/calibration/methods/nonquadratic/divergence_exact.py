@@ -1,8 +1,8 @@
 """From floats to exact numbers: distributions that predict a label, and what shows that none does.
 
 Solvers meet A p ≤ 0 and gap·q ≥ ε to a tolerance. Here both are met exactly: p is mixed with a
-distribution that predicts j by a margin, q with a truth of larger gap, by the least share that is
-enough. Nothing rests on it: the checker evaluates whatever comes out.
+distribution that predicts j by a margin, q with a true label of larger gap, by the least share that
+is enough. Nothing rests on it: the checker evaluates whatever comes out.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class ExactDistributions:
         distribution = [x / sum(distribution) for x in distribution]
         short = eps - dot(gap, distribution)
         if short > 0:
-            # the truth that changes the divergence least: probable, and far above ε
+            # the true label that changes the divergence least: probable, and far above ε
             room = [(d - eps) * (x if self.problem.log else 1) for d, x in zip(gap, p, strict=True)]
             at = max(range(len(gap)), key=room.__getitem__) if max(room) > 0 else gap.index(top)
             move = short / (gap[at] - dot(gap, distribution))

@@ -79,7 +79,7 @@ class LooseMethod(Method):
 
     @cached_property
     def _matrix(self) -> FloatArray | None:
-        for labels in (self.loss.predictions, self.loss.truths):
+        for labels in (self.loss.predictions, self.loss.true_labels):
             if labels.size is None or labels.size > LISTED:
                 return None
         return self.loss.matrix()

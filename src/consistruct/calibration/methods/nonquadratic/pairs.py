@@ -54,7 +54,7 @@ class PairProof(ABC):
 
     lower: float
     upper: float
-    distribution: FloatArray  # (m,) distribution of the truth of the upper bound
+    distribution: FloatArray  # (m,) distribution of the true label of the upper bound
 
     @abstractmethod
     def recompute(self) -> tuple[float, float]:
@@ -234,7 +234,7 @@ class PairsCertificate:
 
     @property
     def distribution(self) -> FloatArray:
-        """The distribution of the truth under which j is wrongly predicted at the least cost."""
+        """The distribution of the label under which j is wrongly predicted at the least cost."""
         return self.proofs[self.pair].distribution
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
@@ -274,7 +274,7 @@ def largest_gaps(L: FloatArray, row: FloatArray) -> FloatArray:
 def distribution_with_gap(
     q: FloatArray, gap: FloatArray, eps: float, allowed: np.ndarray
 ) -> FloatArray:
-    """Probabilities of the allowed truths near q with gap·q ≥ ε, which one of them must reach.
+    """Probabilities of the allowed true labels near q with gap·q ≥ ε, which one of them must reach.
 
     >>> import numpy as np
     >>> half, gap = np.array([0.5, 0.5]), np.array([1.0, 0.0])
@@ -289,7 +289,7 @@ def distribution_with_gap(
     top = int(np.where(allowed, gap, -np.inf).argmax())
     highest = allowed & (gap >= gap[top] - 1e-12 * abs(gap[top]))
     if eps >= gap[top] - 1e-12 * abs(gap[top]) and q[highest].sum() > 0:
-        # all of them reach ε: their shares stay, or rounding would leave one truth only
+        # all of them reach ε: their shares stay, or rounding would leave one true label only
         q = np.where(highest, q, 0.0)
         return np.asarray(q / q.sum())
     room = float(gap[top] - gap @ q)
@@ -302,7 +302,7 @@ def distribution_with_gap(
 def reaching(
     distribution: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction
 ) -> list[Fraction]:
-    """Probabilities with gap·q ≥ ε exactly: moved towards the truth of the largest gap.
+    """Probabilities with gap·q ≥ ε exactly: moved towards the true label of the largest gap.
 
     >>> one, zero = Fraction(1), Fraction(0)
     >>> [str(x) for x in reaching([one, one], [one, zero], one)]

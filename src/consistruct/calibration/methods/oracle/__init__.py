@@ -1,1 +1,1 @@
-"""Too many labels to list: oracles over predictions and truths, or bounds."""
+"""Too many labels to list: oracles over predictions and true labels, or bounds."""

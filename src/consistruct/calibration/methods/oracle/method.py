@@ -37,13 +37,13 @@ class _Solved:
     eps: Fraction
     lower: Fraction
     pair: tuple[Any, Any] | None = None
-    truths: list[Any] | None = None
+    true_labels: list[Any] | None = None
     point: ExactPoint | None = None
 
 
 @dataclass(eq=False)
 class OracleMethod(Method):
-    """Scores that express the loss, an exact decoder and an oracle over truths: no enumeration.
+    """Scores that express the loss, an exact decoder, an oracle over true labels: no enumeration.
 
     The lower end is Theorem 7, the upper one the best pair that was solved; both are evaluated in
     rational arithmetic. Where they meet the value is certified; elsewhere they are bounds and say
@@ -74,10 +74,10 @@ class OracleMethod(Method):
                 found = OraclePair(self.loss, self.space, i, j).solve(value, cutoff=known)
                 if found is None:
                     continue
-                pair, truths = (_plain(i), _plain(j)), found.truths.tolist()
-                point = self.prover.point(eps, pair, truths, found.distribution, found.theta)
+                pair, true_labels = (_plain(i), _plain(j)), found.true_labels.tolist()
+                point = self.prover.point(eps, pair, true_labels, found.distribution, found.theta)
                 if point is not None and (best.point is None or point.value < best.point.value):
-                    best = _Solved(eps, best.lower, pair, truths, point)
+                    best = _Solved(eps, best.lower, pair, true_labels, point)
                     if point.value <= target:
                         break
             self._solved[value] = best
@@ -102,7 +102,7 @@ class OracleMethod(Method):
 
     def certificate(self, eps: float) -> Certificate:
         found = self._solve(eps)
-        if found.point is None or found.pair is None or found.truths is None:
+        if found.point is None or found.pair is None or found.true_labels is None:
             raise ConsistructError(
                 f"no pair that was tried differs by ε = {eps}: only the bound of Theorem 7 is known"
             )
@@ -112,7 +112,7 @@ class OracleMethod(Method):
             lower=down(found.lower),
             upper=up(found.point.value),
             pair=found.pair,
-            truths=found.truths,
+            true_labels=found.true_labels,
             distribution=found.point.distribution,
             theta=found.point.theta,
         )

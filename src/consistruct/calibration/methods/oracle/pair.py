@@ -1,7 +1,7 @@
 """Exponential label sets without enumeration: row and column generation with two oracles.
 
 For one pair (i, j) the order constraints are separated by the decoder (the best label under the
-current scores is the most violated one) and truths are priced by linear optimisation over
+current scores is the most violated one) and true labels are priced by linear optimisation over
 conv{u_y}. Both oracles are exact, so the bounds hold for all labels, listed or not.
 """
 
@@ -28,12 +28,12 @@ CANCELLATION = 1e-6  # share of an upper bound that may be rounding
 
 @dataclass(frozen=True, eq=False)
 class OracleSolution:
-    """Bounds on H_ij(ε) over all labels, with the few labels and truths that prove them."""
+    """Bounds on H_ij(ε) over all labels, with the few labels and true labels that prove them."""
 
     eps: float
     lower: float
     upper: float
-    truths: LabelArray  # (m, *shape)
+    true_labels: LabelArray  # (m, *shape)
     distribution: FloatArray  # (m,)
     theta: FloatArray  # (width,) scores that make j win
     rivals: LabelArray  # (c, *shape)
@@ -56,19 +56,19 @@ class OraclePair:
         self.i, self.j = i[None], j[None]
         self._embedded_i, self._embedded_j = space.embed(self.i), space.embed(self.j)
 
-    def _targets(self, truths: LabelArray) -> FloatArray:
+    def _targets(self, true_labels: LabelArray) -> FloatArray:
         """u_y in the coordinates of the score space, (m, width)."""
-        return self.into(dense_target(self.loss.target(truths)))
+        return self.into(dense_target(self.loss.target(true_labels)))
 
-    def _worst_truth(self, direction: FloatArray) -> tuple[float, LabelArray]:
-        """max_y ⟨direction, u_y⟩ over all truths."""
-        values, truths = self.loss.worst_truth(self.into.transpose(direction[None]))
-        return float(values[0]), truths
+    def _worst_true_label(self, direction: FloatArray) -> tuple[float, LabelArray]:
+        """max_y ⟨direction, u_y⟩ over all true labels."""
+        values, true_labels = self.loss.worst_true_label(self.into.transpose(direction[None]))
+        return float(values[0]), true_labels
 
     @property
     def max_eps(self) -> float:
         """max_y (L_j − L_i)_y."""
-        return self._worst_truth((self._embedded_j - self._embedded_i)[0])[0]
+        return self._worst_true_label((self._embedded_j - self._embedded_i)[0])[0]
 
     def solve(
         self, eps: float, *, tolerance: float = 1e-7, cutoff: float = math.inf
@@ -78,20 +78,20 @@ class OraclePair:
         None where the pair is infeasible. Stops early once H_ij(ε) is known to exceed `cutoff`.
         """
         toward_j = (self._embedded_j - self._embedded_i)[0]
-        limit, far = self._worst_truth(toward_j)
+        limit, far = self._worst_true_label(toward_j)
         if eps > limit * (1 + 1e-14):
             return None
-        truths = np.concatenate([far, self._as_truths()])
+        true_labels = np.concatenate([far, self._as_true_labels()])
         rivals = self.i
         lower, best, polish = 0.0, None, False
         for rounds in range(1, MAX_ROUNDS + 1):
-            problem, rows = self._master(rivals, truths)
+            problem, rows = self._master(rivals, true_labels)
             solution = solve_pair(problem, min(eps, problem.max_eps), polish=polish)
             assert solution is not None
-            targets = self._targets(truths)
+            targets = self._targets(true_labels)
             direction = solution.w @ rows  # Σ w_c (F_c − F_j), in the coordinates of θ
             nu = solution.line.nu
-            value, new_truth = self._worst_truth(direction + nu * toward_j)
+            value, new_true_label = self._worst_true_label(direction + nu * toward_j)
             height = nu * eps - value - ROUNDING * (abs(value) + nu * eps)
             norm = float(np.linalg.norm(solution.w @ problem.order)) * (1 + ROUNDING)
             if height > 0 and norm > 0:
@@ -101,41 +101,53 @@ class OraclePair:
             # where floats cannot tell, the last round is the best one
             if best is None or upper < best.upper or math.isinf(best.upper):
                 best = OracleSolution(
-                    eps, lower, upper, truths, solution.q, theta, rivals, solution.w, nu, rounds
+                    eps,
+                    lower,
+                    upper,
+                    true_labels,
+                    solution.q,
+                    theta,
+                    rivals,
+                    solution.w,
+                    nu,
+                    rounds,
                 )
             done = best.upper < math.inf and best.upper - lower <= tolerance * best.upper
             if done or lower > cutoff:
                 break
-            grown = _append(rivals, rival), _append(truths, new_truth)
-            if len(grown[0]) == len(rivals) and len(grown[1]) == len(truths):
+            grown = _append(rivals, rival), _append(true_labels, new_true_label)
+            if len(grown[0]) == len(rivals) and len(grown[1]) == len(true_labels):
                 if polish:
                     break
                 polish = True  # no label is missing, only digits are
-            rivals, truths = grown
+            rivals, true_labels = grown
         assert best is not None
         return OracleSolution(
-            eps, min(lower, best.upper), best.upper, best.truths, best.distribution, best.theta,
+            eps, min(lower, best.upper), best.upper, best.true_labels,
+            best.distribution, best.theta,
             best.rivals, best.multipliers, best.gap_multiplier, rounds,
         )  # fmt: skip
 
-    def _as_truths(self) -> LabelArray:
-        """i and j as truths where they are some; they start the column generation well."""
-        if self.loss.truths.size != self.loss.n_labels:
-            return self._worst_truth((self._embedded_i - self._embedded_j)[0])[1]
+    def _as_true_labels(self) -> LabelArray:
+        """i and j as true labels where they are some; they start the column generation well."""
+        if self.loss.true_labels.size != self.loss.n_labels:
+            return self._worst_true_label((self._embedded_i - self._embedded_j)[0])[1]
         return np.concatenate([self.i, self.j])
 
-    def _master(self, rivals: LabelArray, truths: LabelArray) -> tuple[PairProblem, FloatArray]:
+    def _master(
+        self, rivals: LabelArray, true_labels: LabelArray
+    ) -> tuple[PairProblem, FloatArray]:
         rows = self.space.embed(rivals) - self._embedded_j  # (c, width)
         order = self.basis.basis.transpose(rows)  # orthonormal coordinates, (c, rank)
         if order.shape[1] > len(order):
             order = np.asarray(np.linalg.qr(order.T, mode="r"), dtype=np.float64).T
-        targets = self._targets(truths)
+        targets = self._targets(true_labels)
         problem = PairProblem(
             order=order,
             order_rhs=rows @ targets.T,
             gap=targets @ (self._embedded_j - self._embedded_i)[0],
             row_cells=tuple(np.arange(len(rivals))[:, None]),
-            column_cells=tuple(np.arange(len(truths))[:, None]),
+            column_cells=tuple(np.arange(len(true_labels))[:, None]),
         )
         return problem, rows
 

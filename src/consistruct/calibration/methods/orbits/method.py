@@ -119,7 +119,7 @@ class MixedMethod(Method):
 
     @property
     def approximation_error(self) -> float:
-        # a truth in a large block that is not its first label: only that label is free of η
+        # a true label in a large block that is not its first label: only that label is free of η
         merged = self.prover.scores == "blocks" and max(self.prover.partition.block_sizes) > 1
         return float(self.prover.eta) if merged else 0.0
 

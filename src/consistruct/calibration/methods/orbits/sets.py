@@ -1,7 +1,7 @@
 """F-beta with its own scores over all set sizes: pairs and labels fall into few orbits.
 
 Given i and j only the numbers of members in i∩j, i∖j, j∖i and outside both tell labels apart, so a
-set is four counts. With all truth sizes the scores are free in every (size, member), v(ŷ) =
+set is four counts. With all true sizes the scores are free in every (size, member), v(ŷ) =
 α_m + Σ_t ŷ_t β_{m,t} with m = |ŷ|: sizes are independent layers of measure 1/(T+1), and
 
     K(ŷ, ŷ') = (T+1)·[m = m']·(1 + (|ŷ∩ŷ'| − m²/T)·T(T−1)/(m(T−m))).
@@ -62,11 +62,11 @@ class SetPairs(PairSource):
         self.limits = np.array([float(self._gap(groups).max()) for groups in self.groups])
 
     def losses(self, groups: Groups, rows: IntArray) -> FloatArray:
-        """(n, m): F-beta loss of sets `rows`, averaged over the truths of each cell."""
-        truths = cells_of(groups)
+        """(n, m): F-beta loss of sets `rows`, averaged over the true labels of each cell."""
+        true_labels = cells_of(groups)
         share = np.array([1.0 / size if size else 0.0 for size in groups])
-        overlap = (rows * share) @ truths.T
-        sizes, true_sizes = rows.sum(axis=1)[:, None], truths.sum(axis=1)[None]
+        overlap = (rows * share) @ true_labels.T
+        sizes, true_sizes = rows.sum(axis=1)[:, None], true_labels.sum(axis=1)[None]
         weight = self.beta**2 * true_sizes + sizes
         with np.errstate(invalid="ignore", divide="ignore"):
             value = 1.0 - (1 + self.beta**2) * overlap / weight

@@ -3,11 +3,11 @@
 
     python bregman.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
-The claim: lower <= k H(eps) <= upper for a loss matrix L (k predictions, m truths) and one score
-per prediction; the label of the largest score is predicted. Under a distribution q of the truth,
-label c has the expected loss p_c = (L q)_c, for the logistic surrogate in units of `largest` and so
-at most 1. Its score stands for a number s_c of the same range, larger scores for smaller numbers,
-and the excess of the surrogate is sum_c D(p_c, s_c) / k:
+The claim: lower <= k H(eps) <= upper for a loss matrix L (k predictions, m true labels) and one
+score per prediction; the label of the largest score is predicted. Under a distribution q of the
+true label, label c has the expected loss p_c = (L q)_c, for the logistic surrogate in units of
+`largest` and so at most 1. Its score stands for a number s_c of the same range, larger scores for
+smaller numbers, and the excess of the surrogate is sum_c D(p_c, s_c) / k:
 
     logistic:  D(p, s) = p log(p/s) + (1 - p) log((1 - p)/(1 - s)),
     square:    D(p, s) = (p - s)^2 / 2.

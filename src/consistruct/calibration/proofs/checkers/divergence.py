@@ -3,11 +3,11 @@
 
     python divergence.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
-The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m truths) and one score per
-truth. Scores stand for a distribution p of the truth, and the excess of the surrogate under the
-distribution q is D(q, p): the divergence sum_y q_y log(q_y / p_y) for the log loss, where p > 0,
-and |q - p|^2 / 2 for sparsemax. Label j is predicted where A p <= 0; the rows of A are e_c - e_j
-for argmax decoding, L_j - L_c for Bayes decoding, c != j, and equal labels go to the smallest
+The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m true labels) and one score
+per true label. Scores stand for a distribution p of the true label, and the excess of the surrogate
+under the distribution q is D(q, p): the divergence sum_y q_y log(q_y / p_y) for the log loss, where
+p > 0, and |q - p|^2 / 2 for sparsemax. Label j is predicted where A p <= 0; the rows of A are e_c -
+e_j for argmax decoding, L_j - L_c for Bayes decoding, c != j, and equal labels go to the smallest
 number. So, with gap = L_j - L_i,
 
     H(eps) = inf over i, j of H_ij,   H_ij = inf D(q, p)  s.t.  p predicts j,  gap q >= eps.
@@ -23,7 +23,8 @@ number. So, with gap = L_j - L_i,
     because p with p_j largest mixes uniform distributions on such sets;
   - Bayes decoding, nothing given: gap (q - p) >= eps, so eps^2 / 2 |gap - mean gap|^2 for
     sparsemax; for the log loss the divergence of two distributions on the least and the largest gap
-    with means eps and 0 (merging truths into these two, in shares that keep the gap, lowers KL).
+    with means eps and 0 (merging true labels into these two, in shares that keep the gap, lowers
+    KL).
 * A label j that is never predicted is excluded by w >= 0 with w A >= 0: A p <= 0 makes w A p = 0,
   so j ties with all c that have a weight, one of which comes first; or w A p > 0 for all such p.
 
@@ -124,7 +125,7 @@ class Problem:
         self.k, self.m = len(loss), len(loss[0])
         self.L = [vector(row, self.m, "loss") for row in loss]
         if self.argmax and self.k != self.m:
-            raise Refused("argmax decoding needs truths that name predictions")
+            raise Refused("argmax decoding needs true labels that name predictions")
 
     def gap(self, i: int, j: int) -> list[Fraction]:
         """L_j - L_i."""

@@ -4,10 +4,10 @@
     python listed.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
 
 The claim: lower <= H(eps) <= upper, H the calibration function of the quadratic surrogate for the
-loss matrix L (k predictions x m truths), scores f = F theta and reference weights mu:
+loss matrix L (k predictions x m true labels), scores f = F theta and reference weights mu:
 
-    H(eps) = min 1/2 |f + P L q|^2   over distributions q of the truth and scores f under which a
-    label j is predicted (ties to the smallest index) although some predictable i has
+    H(eps) = min 1/2 |f + P L q|^2   over distributions q of the true label and scores f under which
+    a label j is predicted (ties to the smallest index) although some predictable i has
     (L q)_j - (L q)_i >= eps;   |z|^2 = sum_c mu_c z_c^2,  P = projection on the scores.
 Why few lines check that. Write K = F (F' M F)^+ F', M = diag(mu), P L = K M L.
 * Upper end: any feasible (q, f) is above H. It is enough to evaluate one.

@@ -13,7 +13,7 @@ i, j, the rest of i's block, the rest of j's block, all other blocks of one size
 distribution and scores over a cell keeps them feasible and does not raise the surrogate risk (it is
 convex), so one number per cell will do; and pairs whose blocks have the same sizes have the same
 cells: they form an orbit. With block scores only the first label of each block can be predicted,
-the score of a block is that label's, and truths are firsts of blocks or others.
+the score of a block is that label's, and true labels are firsts of blocks or others.
 
 With n_c the weight of cell c (its number of labels; with block scores over the smallest block),
 L its average losses and P their projections on the scores (P = L with full scores):
@@ -73,7 +73,7 @@ def orbits(sizes: list[int], scores: str) -> list[Key]:
 
 
 class Orbit:
-    """Cells of one orbit: weights n, average losses L (rows i, j, ...; columns truths) and P."""
+    """Cells of one orbit: weights n, mean losses L (rows i, j, ...; columns true labels) and P."""
 
     def __init__(self, sizes: list[int], eta: Fraction, scores: str, key: Key) -> None:
         self.names: list[str] = []
@@ -114,18 +114,20 @@ class Orbit:
         self.projected = self.loss
 
     def _blocks(self, left: Counter[int], eta: Fraction, used: list[int], smallest: int) -> None:
-        # rows: blocks in a cell (number, size); truths: (row, first label or another one)
+        # rows: blocks in a cell (number, size); true labels: (row, first label or another one)
         cells = [(1, s) for s in used] + [(n, s) for s, n in left.items() if n > 0]
         names = ["block of i", "block of j"]
         names += [f"other blocks of size {s}" for _, s in cells[2:]]
         self.weights = [Fraction(n * s, smallest) for n, s in cells]
         self.loss, self.projected = [[] for _ in cells], [[] for _ in cells]
-        for truth, (n, s) in enumerate(cells):
+        for true_label, (n, s) in enumerate(cells):
             for other in range(1 + (s > 1)):
-                self.names.append(f"{names[truth]}, {'other labels' if other else 'first label'}")
+                self.names.append(
+                    f"{names[true_label]}, {'other labels' if other else 'first label'}"
+                )
                 self.counts.append(n * (s - 1) if other else n)
                 for row in range(len(cells)):
-                    same = Fraction(1, n) if row == truth else Fraction(0)
+                    same = Fraction(1, n) if row == true_label else Fraction(0)
                     self.loss[row].append(same * eta * other + 1 - same)
                     self.projected[row].append(same * eta * (1 - Fraction(1, s)) + 1 - same)
 

@@ -4,7 +4,7 @@
     python orders.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
 
 The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
-surrogate under the uniform measure on all n! orders. A loss is a constant of the truth y plus
+surrogate under the uniform measure on all n! orders. A loss is a constant of the true label y plus
 <F_c, u_y>, with the scores F of its own:
 
   gains      F = the discount of each item's position, u = -gain(y)/normaliser, where the normaliser
@@ -14,12 +14,12 @@ surrogate under the uniform measure on all n! orders. A loss is a constant of th
   matching   F = permutation matrix [label[i] = j], u = -(that of y)/n
   footrule   the same scores, u = |place - place in y| / floor(n^2/2)
 
-Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
-theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
-found exactly (sorting, assignment), the mean square is in closed form. Lower end: H(eps) >= eps^2 /
-2 D (Theorem 7; the loss is linear in the scores), D the largest squared distance of two F_c in the
-metric in which parameters have the squared length E <F_c, theta>^2. All orders are alike, so every
-distinct F_c lies on one sphere and can be predicted.
+Upper end: any distribution q of true labels and parameters theta with <F_j - F_i, Uq> >= eps and
+<F_j, theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score
+is found exactly (sorting, assignment), the mean square is in closed form. Lower end: H(eps) >=
+eps^2 / 2 D (Theorem 7; the loss is linear in the scores), D the largest squared distance of two F_c
+in the metric in which parameters have the squared length E <F_c, theta>^2. All orders are alike, so
+every distinct F_c lies on one sphere and can be predicted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def vector(values: Any, size: int, name: str) -> list[Fraction]:
 def grades(values: Any, n: int, most: int | None = None) -> list[int]:
     """n whole numbers from 0, below `most`."""
     if not isinstance(values, (list, tuple)) or len(values) != n:
-        raise Refused(f"a truth must have {n} entries")
+        raise Refused(f"a true label must have {n} entries")
     if any(type(x) is not int or x < 0 or (most is not None and x >= most) for x in values):
         raise Refused(f"{values!r} are not grades of {n} items")
     return list(values)
@@ -108,16 +108,16 @@ class Positions:
     def features(self, order: Any) -> list[Fraction]:
         return [self.discount[place] for place in positions(order, self.n)]
 
-    def target(self, truth: Any) -> list[Fraction]:
+    def target(self, true_label: Any) -> list[Fraction]:
         n = self.n
         if self.kind == "rho":
             scale = Fraction(n * (n * n - 1), 3)
-            return [-2 * (n - place) / scale for place in positions(truth, n)]
+            return [-2 * (n - place) / scale for place in positions(true_label, n)]
         if self.kind == "pairwise":
-            relevant = sum(grades(truth, n, 2))
+            relevant = sum(grades(true_label, n, 2))
             pairs = relevant * (n - relevant)
-            return [Fraction(-y, pairs or 1) if pairs else Fraction(0) for y in truth]
-        gain = [self.gains[y] for y in grades(truth, n, len(self.gains))]
+            return [Fraction(-y, pairs or 1) if pairs else Fraction(0) for y in true_label]
+        gain = [self.gains[y] for y in grades(true_label, n, len(self.gains))]
         if not any(gain):
             return gain
         ideal = self.normaliser or dot(sorted(gain, reverse=True), self.discount)
@@ -148,10 +148,10 @@ class Matchings:
         positions(label, self.n)
         return [Fraction(int(chosen == j)) for chosen in label for j in range(self.n)]
 
-    def target(self, truth: Any) -> list[Fraction]:
+    def target(self, true_label: Any) -> list[Fraction]:
         if self.kind == "matching":
-            return [-x / self.n for x in self.features(truth)]
-        place, scale = positions(truth, self.n), self.n**2 // 2
+            return [-x / self.n for x in self.features(true_label)]
+        place, scale = positions(true_label, self.n), self.n**2 // 2
         return [Fraction(abs(p - place[j]), scale) for p in range(self.n) for j in range(self.n)]
 
     def largest(self, theta: list[Fraction]) -> Fraction:
@@ -212,14 +212,14 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def expected(space: Any, truths: Any, distribution: Any) -> list[Fraction]:
+def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
     """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(truths), "distribution")
+    q = vector(distribution, len(true_labels), "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("distribution has negative weights or only zeros")
     total = [Fraction(0)] * space.width
-    for truth, x in zip(truths, q):
-        for column, u in enumerate(space.target(truth)):
+    for true_label, x in zip(true_labels, q):
+        for column, u in enumerate(space.target(true_label)):
             if x and u:
                 total[column] += x * u
     return [t / sum(q) for t in total]
@@ -238,7 +238,7 @@ def verify(document: dict[str, Any]) -> None:
     if lower > bound:
         raise Refused(f"Theorem 7 gives {float(bound)!r} only")
     i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["truths"], document["distribution"])
+    u = expected(space, document["true_labels"], document["distribution"])
     if dot(j, u) - dot(i, u) < eps:
         raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")

@@ -5,20 +5,20 @@
 
 The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
 surrogate under the uniform measure on all n! orders, n at most 14. A loss is a constant of the
-truth y plus <F_c, u_y>, with the scores F of its own:
+true label y plus <F_c, u_y>, with the scores F of its own:
 
   signs      F = (1, [i before j] - 1/2 for i < j), u = (0, -[y wants i first] + [y wants j first])
              divided by the number of pairs; those on which y wishes nothing are counted or not
              (Kendall's distance; pairwise disagreement with more than two grades)
   precision  F = 1/max(position of i, of j) for i <= j, u = -y_i y_j/|y| (average precision)
 
-Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
-theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
-that of the best order of every subset of the items, the mean square is in closed form (moments of
-up to four items). Lower end: H(eps) >= eps^2 / 2 D (Theorem 7; the loss is linear in the scores), D
-the largest squared distance of two F_c in the metric in which parameters have the squared length
-E <F_c, theta>^2. All orders are alike, so |F_c|^2 is the rank, one of it for the constant: every
-order can be predicted, and D = 2 (rank - the least <F_a, F_b>) for any one order a.
+Upper end: any distribution q of true labels and parameters theta with <F_j - F_i, Uq> >= eps and
+<F_j, theta> the largest of all orders prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score
+is that of the best order of every subset of the items, the mean square is in closed form (moments
+of up to four items). Lower end: H(eps) >= eps^2 / 2 D (Theorem 7; the loss is linear in the
+scores), D the largest squared distance of two F_c in the metric in which parameters have the
+squared length E <F_c, theta>^2. All orders are alike, so |F_c|^2 is the rank, one of it for the
+constant: every order can be predicted, and D = 2 (rank - the least <F_a, F_b>) for any one order a.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def vector(values: Any, size: int, name: str) -> list[Fraction]:
 def grades(values: Any, n: int, most: int | None = None) -> list[int]:
     """n whole numbers from 0, below `most`."""
     if not isinstance(values, (list, tuple)) or len(values) != n:
-        raise Refused(f"a truth must have {n} entries")
+        raise Refused(f"a true label must have {n} entries")
     if any(type(x) is not int or x < 0 or (most is not None and x >= most) for x in values):
         raise Refused(f"{values!r} are not grades of {n} items")
     return list(values)
@@ -89,10 +89,10 @@ class Pairs:
         self.signs, self.loss = loss["name"] == "signs", loss
         self.pairs = [(i, j) for i in range(n) for j in range(i + int(self.signs), n)]
         self.width = len(self.pairs) + int(self.signs)
-        known = loss.get("truths") in ("orders", "grades", "ranks")
+        known = loss.get("true_labels") in ("orders", "grades", "ranks")
         if self.signs and not (known and loss["ties"] in ("count", "exclude")):
-            raise Refused("truths must be orders, grades or ranks; ties 'count' or 'exclude'")
-        if self.signs and loss["truths"] != "orders" and type(loss["grades"]) is not int:
+            raise Refused("true labels must be orders, grades or ranks; ties 'count' or 'exclude'")
+        if self.signs and loss["true_labels"] != "orders" and type(loss["grades"]) is not int:
             raise Refused("the number of grades must be an integer")
 
     def features(self, order: Any) -> list[Fraction]:
@@ -102,13 +102,15 @@ class Pairs:
             return [Fraction(1), *half]
         return [Fraction(1, 1 + max(place[i], place[j])) for i, j in self.pairs]
 
-    def target(self, truth: Any) -> list[Fraction]:
+    def target(self, true_label: Any) -> list[Fraction]:
         if not self.signs:
-            relevant = sum(grades(truth, self.n, 2))
-            return [Fraction(-truth[i] * truth[j], relevant or 1) for i, j in self.pairs]
-        kind = self.loss["truths"]
+            relevant = sum(grades(true_label, self.n, 2))
+            return [Fraction(-true_label[i] * true_label[j], relevant or 1) for i, j in self.pairs]
+        kind = self.loss["true_labels"]
         most = self.loss.get("grades")  # how many there are
-        worth = positions(truth, self.n) if kind == "orders" else grades(truth, self.n, most)
+        worth = (
+            positions(true_label, self.n) if kind == "orders" else grades(true_label, self.n, most)
+        )
         better = -1 if kind == "grades" else 1
         sign = [better * ((worth[i] > worth[j]) - (worth[i] < worth[j])) for i, j in self.pairs]
         counted = len(sign) if self.loss["ties"] == "count" else sum(map(abs, sign))
@@ -230,14 +232,14 @@ def size_of(loss: dict[str, Any]) -> int:
     return int(loss["n"])
 
 
-def expected(space: Any, truths: Any, distribution: Any) -> list[Fraction]:
+def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
     """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(truths), "distribution")
+    q = vector(distribution, len(true_labels), "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("distribution has negative weights or only zeros")
     total = [Fraction(0)] * space.width
-    for truth, x in zip(truths, q):
-        for column, u in enumerate(space.target(truth)):
+    for true_label, x in zip(true_labels, q):
+        for column, u in enumerate(space.target(true_label)):
             if x and u:
                 total[column] += x * u
     return [t / sum(q) for t in total]
@@ -256,7 +258,7 @@ def verify(document: dict[str, Any]) -> None:
     if lower > bound:
         raise Refused(f"Theorem 7 gives {float(bound)!r} only")
     i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["truths"], document["distribution"])
+    u = expected(space, document["true_labels"], document["distribution"])
     if dot(j, u) - dot(i, u) < eps:
         raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")

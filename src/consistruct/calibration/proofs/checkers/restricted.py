@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Check a certificate over some distributions of the truth. Standard library, exact.
+"""Check a certificate over some distributions of the true label. Standard library, exact.
 
     python restricted.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
 Needs listed.py beside it. The claim: lower <= H(eps) <= upper, H as in listed.py but with the
-distribution q of the truth in a union of polytopes:
+distribution q of the true label in a union of polytopes:
 
   Capped       q_y <= 1 - delta for every y
   WithMargin   one y has q_y - q_z >= gamma for all other z
-  Noisy        q = (1 - eta) (one truth) + eta (anything)
+  Noisy        q = (1 - eta) (one true label) + eta (anything)
   Constrained  rows . q <= bounds
 
 H is the least over the polytopes. Of a distribution only L q counts, so that a polytope with the
-vertices q_1, .., q_n is a loss with n truths, the columns L q_1, .., L q_n. The vertices are listed
-here again, in fractions; every part then is a certificate of its own kind, or no pair of its labels
-differs by eps.
+vertices q_1, .., q_n is a loss with n true labels, the columns L q_1, .., L q_n. The vertices are
+listed here again, in fractions; every part then is a certificate of its own kind, or no pair of its
+labels differs by eps.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def share(value: Any, name: str) -> Fraction:
 
 
 def polytopes(kind: dict[str, Any], m: int) -> list[list[list[Fraction]]]:
-    """The vertices of every polytope; truths are numbered from 0."""
+    """The vertices of every polytope; true labels are numbered from 0."""
     name, zero = kind["class"], Fraction(0)
     if name == "Capped":
         cap = 1 - share(kind["delta"], "delta")
@@ -91,7 +91,7 @@ def polytopes(kind: dict[str, Any], m: int) -> list[list[list[Fraction]]]:
     if name == "WithMargin":
         gamma = share(kind["gamma"], "gamma")
         within(2 ** (m - 1))
-        # the best truth, and those that share the second place
+        # the best true label, and those that share the second place
         parts = []
         for best in range(m):
             others, found = [t for t in range(m) if t != best], []
@@ -134,7 +134,7 @@ def dot(a: Any, b: Any) -> Fraction:
 def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
     """Vertices of the simplex within half-spaces, one cut after the other."""
     if len(rows) != len(bounds) or any(len(row) != m for row in rows):
-        raise Refused("pass one bound for each row, and one number per truth in a row")
+        raise Refused("pass one bound for each row, and one number per true label in a row")
     unit = [[Fraction(int(t == s)) for t in range(m)] for s in range(m)]
     vertices, known = unit, [([-x for x in row], Fraction(0)) for row in unit]
     for given, limit in zip(rows, bounds):

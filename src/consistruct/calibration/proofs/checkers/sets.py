@@ -5,7 +5,7 @@
 
 L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets of T labels; two empty sets cost 1 - empty.
 The claim is lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
-surrogate under the measure that is uniform over set sizes, then over sets. Truths of all sizes
+surrogate under the measure that is uniform over set sizes, then over sets. True labels of all sizes
 span all scores that are a constant and one number per label for each size of the predicted set:
 layers of equal size m are orthogonal, each with a mean and contrasts between labels.
 
@@ -13,13 +13,14 @@ A pair (i, j) is told by the sizes of i & j, i - j, j - i and the rest (`groups`
 counts in these four (a cell). By symmetry nothing else matters: distributions, scores and
 multipliers may be averaged over cells.
 
-* Upper end: a distribution over cells of truths, and v = scores + expected losses = alpha_m + sum_g
-  beta_{m,g} count_g for sets of size m. What the distribution misses of eps is made up by the truth
-  of largest gap; where another set would beat j, v is moved by as much as it lacks. H <= 1/2 E v^2.
+* Upper end: a distribution over cells of true labels, and v = scores + expected losses = alpha_m +
+  sum_g beta_{m,g} count_g for sets of size m. What the distribution misses of eps is made up by the
+  true label of largest gap; where another set would beat j, v is moved by as much as it lacks. H <=
+  1/2 E v^2.
 * Lower end: weak duality for every pair, as in listed.py: for w, nu >= 0
       H_ij >= (nu eps + h)^2 / 2 |sum_c w_c (F_c - F_j)|^2   if nu eps + h > 0,
       h = min_y [ -sum_c w_c (L_c - L_j) - nu (L_j - L_i) ]_y;  w = e_i, nu = 1 is Theorem 7.
-  It is enough that no truth makes j worse than i by eps.
+  It is enough that no true label makes j worse than i by eps.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class SetProblem:
         if not (self.beta > 0 and 0 < self.empty <= 1):
             raise Refused("beta must be positive, empty in (0, 1]")
 
-    def loss(self, row: Counts, truth: Counts, groups: Counts) -> Fraction:
-        """Loss of a set of counts `row`, averaged over the truths of counts `truth`."""
+    def loss(self, row: Counts, true_label: Counts, groups: Counts) -> Fraction:
+        """Loss of a set of counts `row`, averaged over the true labels of counts `true_label`."""
         square = self.beta**2
-        weight = square * sum(truth) + sum(row)
+        weight = square * sum(true_label) + sum(row)
         if weight == 0:
             return 1 - self.empty
-        shared = sum(Fraction(a * b, g) for a, b, g in zip(row, truth, groups) if g)
+        shared = sum(Fraction(a * b, g) for a, b, g in zip(row, true_label, groups) if g)
         return 1 - (1 + square) * shared / weight
 
     def orbits(self) -> Iterator[Counts]:
@@ -121,7 +122,7 @@ class SetProblem:
         return height**2 / (2 * norm) if norm else Fraction(0)
 
     def feasible(self, groups: Counts, eps: Fraction) -> bool:
-        """Whether some truth makes j worse than i by eps."""
+        """Whether some true label makes j worse than i by eps."""
         i, j = _pair(groups)
         return any(self.loss(j, y, groups) - self.loss(i, y, groups) >= eps for y in _cells(groups))
 
@@ -141,10 +142,10 @@ class SetProblem:
         q = {cell: p / mass for cell, p in q.items()}
         gaps = {y: self.loss(j, y, groups) - self.loss(i, y, groups) for y in _cells(groups)}
         gap = sum((p * gaps[y] for y, p in q.items()), Fraction(0))
-        if gap < eps:  # towards the truth of largest gap
+        if gap < eps:  # towards the true label of largest gap
             top = max(gaps, key=lambda y: gaps[y])
             if gaps[top] < eps:
-                raise Refused("no truth makes j worse than i by eps")
+                raise Refused("no true label makes j worse than i by eps")
             move = (eps - gap) / (gaps[top] - gap)
             q = {y: p * (1 - move) for y, p in q.items()}
             q[top] = q.get(top, Fraction(0)) + move

@@ -4,16 +4,17 @@
     python sizes.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
 
 Python's standard library alone. L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets c, y of T
-labels; two empty sets cost 1 - empty. Truths have the sizes given. The claim is lower <= H(eps) <=
-upper, H the calibration function (see listed.py) of the quadratic surrogate under the measure that
-is uniform over set sizes, then over sets. Scores, with m = |c| and w(m, s) = (1+b^2)/(b^2 s + m):
+labels; two empty sets cost 1 - empty. True labels have the sizes given. The claim is lower <=
+H(eps) <= upper, H the calibration function (see listed.py) of the quadratic surrogate under the
+measure that is uniform over set sizes, then over sets. Scores, with m = |c| and w(m, s) =
+(1+b^2)/(b^2 s + m):
 
-    F_c = ( [t in c] w(m, s) for truth sizes s in 1..T-1 and labels t;  m w(m, T) if T is a size;
+    F_c = ( [t in c] w(m, s) for true sizes s in 1..T-1 and labels t;  m w(m, T) if T is a size;
             [c empty] if 0 is a size;  1 ),      L = 1 + <F_c, u_y>,  u_y = -(its own columns).
 
-Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
-theta> the largest of all sets prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. Among the sets of one size
-a score is a sum over members, so the largest is found by sorting, and the counts are
+Upper end: any distribution q of true labels and parameters theta with <F_j - F_i, Uq> >= eps and
+<F_j, theta> the largest of all sets prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. Among the sets of
+one size a score is a sum over members, so the largest is found by sorting, and the counts are
 hypergeometric.
 
 Lower end: H(eps) >= eps^2 / 2 D (Theorem 7), D the largest squared distance of two F_c in the
@@ -21,7 +22,7 @@ metric in which parameters have the squared length E <F_c, theta>^2. With few si
 (F_c . F_d = (|c & d| - mm'/T) a(m, m') + b(m, m') is linear in the overlap; rounded up), otherwise
 that of scores that are free in every (set size, label) is used, of which these are a part.
 +1 on the members of a set and very negative elsewhere makes that set win, so that all sets can be
-predicted as soon as some truth has a size in 1..T-1.
+predicted as soon as some true label has a size in 1..T-1.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def dot(a: Any, b: Any) -> Fraction:
 
 
 class Sets:
-    """T labels, beta, truth sizes, F of two empty sets."""
+    """T labels, beta, true sizes, F of two empty sets."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         T = self.T = document["T"]
@@ -83,7 +84,7 @@ class Sets:
             raise Refused("beta must be positive, empty in [0, 1]")
         self.blocks = [s for s in self.sizes if 0 < s < T]
         if not self.blocks:
-            raise Refused("no truth has a size between 0 and T")
+            raise Refused("no true label has a size between 0 and T")
         # columns that depend on the size of the set alone
         self.extra = [s for s in self.sizes if s == T] + ([0] if self.has_empty else [])
         self.width = len(self.blocks) * T + len(self.extra) + 1
@@ -115,11 +116,11 @@ class Sets:
         inside = [self.weight(m, s) if x else Fraction(0) for s in self.blocks for x in c]
         return inside + self.common(m)
 
-    def target(self, truth: Any) -> list[Fraction]:
-        y = self.members(truth)
+    def target(self, true_label: Any) -> list[Fraction]:
+        y = self.members(true_label)
         s, row = sum(y), [Fraction(0)] * self.width
         if s not in self.sizes:
-            raise Refused(f"no truth has the size {s}")
+            raise Refused(f"no true label has the size {s}")
         if s in self.blocks:
             start = self.blocks.index(s) * self.T
             row[start : start + self.T] = [Fraction(-x) for x in y]
@@ -222,14 +223,14 @@ def integers(row: list[Fraction]) -> tuple[list[int], int]:
     return [x.numerator * (unit // x.denominator) for x in row], unit
 
 
-def expected(space: Any, truths: Any, distribution: Any) -> list[Fraction]:
+def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
     """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(truths), "distribution")
+    q = vector(distribution, len(true_labels), "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("distribution has negative weights or only zeros")
     total = [Fraction(0)] * space.width
-    for truth, x in zip(truths, q):
-        for column, u in enumerate(space.target(truth)):
+    for true_label, x in zip(true_labels, q):
+        for column, u in enumerate(space.target(true_label)):
             if x and u:
                 total[column] += x * u
     return [t / sum(q) for t in total]
@@ -248,7 +249,7 @@ def verify(document: dict[str, Any]) -> None:
     if lower > bound:
         raise Refused(f"Theorem 7 gives {float(bound)!r} only")
     i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["truths"], document["distribution"])
+    u = expected(space, document["true_labels"], document["distribution"])
     if dot(j, u) - dot(i, u) < eps:
         raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")

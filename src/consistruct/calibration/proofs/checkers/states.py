@@ -8,9 +8,9 @@ scores are one-hot parts (T s) and one-hot neighbours ((T-1) s^2). The claim is 
 upper, H the calibration function (see listed.py) of the quadratic surrogate under the uniform
 measure. Write F_c for the scores of a label; the loss is 1 + <F_c, u_y>, u_y = -(parts of y)/T.
 
-Upper end: any distribution q of truths and parameters theta with <F_j - F_i, Uq> >= eps and <F_j,
-theta> the largest of all labels prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score is
-Viterbi's, the mean square comes from the same recursion on means and mean squares.
+Upper end: any distribution q of true labels and parameters theta with <F_j - F_i, Uq> >= eps and
+<F_j, theta> the largest of all labels prove H(eps) <= 1/2 E <F_c, theta + Uq>^2. The largest score
+is Viterbi's, the mean square comes from the same recursion on means and mean squares.
 
 Lower end: H_ij(eps) >= eps^2 / 2 D_ij (Theorem 7) with D_ij = 2 (rank - K), rank = 1 + T (s-1) +
 (T-1)(s-1)^2 and K = 1 + sum x_t + sum x_t x_{t+1}, x_t = s-1 where i and j agree and -1 where they
@@ -83,9 +83,9 @@ class Chain:
                 row[T * s + (t * s + state) * s + states[t + 1]] = Fraction(1)
         return row
 
-    def target(self, truth: Any) -> list[Fraction]:
+    def target(self, true_label: Any) -> list[Fraction]:
         row = [Fraction(0)] * self.width
-        for t, state in enumerate(self.states(truth)):
+        for t, state in enumerate(self.states(true_label)):
             row[t * self.s + state] = Fraction(-1, self.T)
         return row
 
@@ -144,14 +144,14 @@ class Chain:
         return Fraction(2 * (1 + T * (s - 1) + (T - 1) * (s - 1) ** 2 - kernel))
 
 
-def expected(space: Any, truths: Any, distribution: Any) -> list[Fraction]:
+def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
     """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(truths), "distribution")
+    q = vector(distribution, len(true_labels), "distribution")
     if any(x < 0 for x in q) or sum(q) <= 0:
         raise Refused("distribution has negative weights or only zeros")
     total = [Fraction(0)] * space.width
-    for truth, x in zip(truths, q):
-        for column, u in enumerate(space.target(truth)):
+    for true_label, x in zip(true_labels, q):
+        for column, u in enumerate(space.target(true_label)):
             if x and u:
                 total[column] += x * u
     return [t / sum(q) for t in total]
@@ -170,7 +170,7 @@ def verify(document: dict[str, Any]) -> None:
     if lower > bound:
         raise Refused(f"Theorem 7 gives {float(bound)!r} only")
     i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["truths"], document["distribution"])
+    u = expected(space, document["true_labels"], document["distribution"])
     if dot(j, u) - dot(i, u) < eps:
         raise Refused("j is not worse than i by eps under this distribution")
     theta = vector(document["theta"], space.width, "theta")

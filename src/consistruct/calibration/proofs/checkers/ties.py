@@ -3,11 +3,11 @@
 
     python ties.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
 
-The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m truths), one score per
-prediction and a number kappa > 0. Under a distribution q of the truth, with expected losses
-l = L q, scores stand for estimates e of l and a distribution pi on the labels of least e; the
-excess of the surrogate is |e - l|^2 / 2 kappa + sum_c pi_c l_c - min l, and j is predicted where
-pi_j is largest. Such pi mix uniform distributions on sets A that contain j, and the excess is
+The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m true labels), one score
+per prediction and a number kappa > 0. Under a distribution q of the true label, with expected
+losses l = L q, scores stand for estimates e of l and a distribution pi on the labels of least e;
+the excess of the surrogate is |e - l|^2 / 2 kappa + sum_c pi_c l_c - min l, and j is predicted
+where pi_j is largest. Such pi mix uniform distributions on sets A that contain j, and the excess is
 linear in pi, so
 
     H(eps) = inf over i, j, A, q, t of  mean_A l - min l
@@ -97,7 +97,7 @@ class Problem:
             self.class_of[c] = next(alike, c)
 
     def swaps(self, c: int, d: int) -> bool:
-        """Whether L stays the same when two labels are swapped, as predictions and as truths."""
+        """Whether L stays the same when two labels are swapped, predicted and true."""
         if self.k != self.m:
             return False
         order = [d if x == c else c if x == d else x for x in range(self.k)]

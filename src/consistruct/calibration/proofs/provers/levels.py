@@ -128,7 +128,7 @@ def _distribution(
 
 
 def _cannot_win(order: FloatArray, others: list[int], rows: dict[int, list[int]]) -> bool:
-    """Whether multipliers prove that j never wins: Σ μ_c (P_c − P_j) < 0 for every truth."""
+    """Whether multipliers prove that j never wins: Σ μ_c (P_c − P_j) < 0 for every true label."""
     m = order.shape[1]
     found = minimise(  # the least violation t of (P_j − P_c)q ≤ t
         np.append(np.zeros(m), 1.0),

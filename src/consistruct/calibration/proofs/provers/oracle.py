@@ -1,6 +1,6 @@
 """From a float solution over labels that are never listed to a point that holds exactly.
 
-The distribution is moved towards the truth of largest gap until j is worse than i by ε, the
+The distribution is moved towards the true label of largest gap until j is worse than i by ε, the
 parameters until no label scores more than j; both ends are then rational numbers. The arithmetic is
 that of the stand-alone checkers, so what is found here passes there.
 """
@@ -89,7 +89,7 @@ class OracleProver:
         self,
         eps: Fraction,
         pair: tuple[Label, Label],
-        truths: list[Label],
+        true_labels: list[Label],
         distribution: FloatArray,  # (m,)
         theta: FloatArray,  # (width,)
     ) -> ExactPoint | None:
@@ -97,14 +97,14 @@ class OracleProver:
         space = self.space
         i, j = (space.features(label) for label in pair)
         gap = [b - a for a, b in zip(i, j, strict=True)]
-        gaps = [orders.dot(gap, space.target(truth)) for truth in truths]
+        gaps = [orders.dot(gap, space.target(true_label)) for true_label in true_labels]
         weights = _raised(np.maximum(distribution, 0.0).tolist(), gaps, eps)
         if weights is None:
             return None
         scores = self._winning(j, [float(x) for x in theta], pair[1])
         if scores is None:
             return None
-        expected = orders.expected(space, truths, weights)
+        expected = orders.expected(space, true_labels, weights)
         total = [Fraction(a) + b for a, b in zip(scores, expected, strict=True)]
         return ExactPoint(weights, scores, space.mean_square(total) / 2)
 
@@ -172,7 +172,7 @@ def _sorted_along(order: list[int], discount: list[Fraction], theta: list[float]
 
 
 def _raised(distribution: list[float], gaps: list[Fraction], eps: Fraction) -> list[float] | None:
-    """Weights of the truths with Σ weight·gap ≥ ε·Σ weight: more for the largest gap if needed."""
+    """Weights of the labels with Σ weight·gap ≥ ε·Σ weight: more for the largest gap if needed."""
     total = sum((Fraction(x) for x in distribution), Fraction(0))
     short = sum(
         (Fraction(x) * (eps - gap) for x, gap in zip(distribution, gaps, strict=True)), Fraction(0)
@@ -203,7 +203,7 @@ def oracle_prover(loss: Loss, space: Structure) -> OracleProver:
 def problem_of(loss: Loss) -> tuple[str, dict[str, Any]] | None:
     """Kind of certificate and plain data of a loss with its own scores; None for other losses."""
     if isinstance(loss, FBeta):
-        sizes = list(loss.truths.allowed_sizes)
+        sizes = list(loss.true_labels.allowed_sizes)
         return "sizes", {"T": loss.T, "beta": loss.beta, "empty": loss.empty, "sizes": sizes}
     found = _order_loss(loss)
     return None if found is None else (found[0], {"loss": found[1]})
@@ -244,7 +244,7 @@ def _(loss: GainLoss) -> tuple[str, dict[str, Any]]:
 def _(loss: PairwiseDisagreement) -> tuple[str, dict[str, Any]]:
     if loss.n_grades == 2:
         return "orders", {"name": "pairwise", "n": loss.n}
-    graded = {"truths": "grades", "grades": loss.n_grades, "ties": "exclude"}
+    graded = {"true_labels": "grades", "grades": loss.n_grades, "ties": "exclude"}
     return "pairs", {"name": "signs", "n": loss.n, **graded}
 
 
@@ -252,5 +252,5 @@ def _(loss: PairwiseDisagreement) -> tuple[str, dict[str, Any]]:
 def _(loss: Kendall) -> tuple[str, dict[str, Any]]:
     ties = "exclude" if loss.ties == "exclude" else "count"
     ranks = max(loss.n or 2, 2)
-    truths = {"truths": "orders"} if loss.ties == "refuse" else {"truths": "ranks"}
-    return "pairs", {"name": "signs", "n": loss.n, **truths, "grades": ranks, "ties": ties}
+    true_labels = {"true_labels": "orders"} if loss.ties == "refuse" else {"true_labels": "ranks"}
+    return "pairs", {"name": "signs", "n": loss.n, **true_labels, "grades": ranks, "ties": ties}

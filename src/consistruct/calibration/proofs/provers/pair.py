@@ -270,7 +270,7 @@ def trace(pair: IntegerPair, solve: Callable[[Fraction], Solution]) -> list[Piec
 def feasible_distribution(
     q: list[Fraction], gap: list[int], eps: Fraction
 ) -> list[Fraction] | None:
-    """A distribution with gap·q ≥ ε: clipped, normalised, mixed with the truth of largest gap."""
+    """A distribution with gap·q ≥ ε: clipped, normalised, mixed with the label of largest gap."""
     q = [max(x, Fraction(0)) for x in q]
     total = sum(q, Fraction(0))
     top = max(range(len(gap)), key=lambda y: gap[y])

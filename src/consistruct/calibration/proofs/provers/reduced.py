@@ -36,13 +36,13 @@ THRESHOLDS = (1e-6, 1e-8, 1e-4, 1e-10)  # what counts as positive in a float sol
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Labels (but j) and truths that a pair cannot tell apart, and what equal pairs share.
+    """Labels (but j) and true labels that a pair cannot tell apart, and what equal pairs share.
 
     Approximate symmetry is good enough: what is found over cells is evaluated without them.
     """
 
     rows: list[list[int]]
-    truths: list[list[int]]
+    true_labels: list[list[int]]
     signature: bytes
 
 
@@ -53,7 +53,7 @@ class Guide(Protocol):
         """The cells of a pair of labels; None where nothing is known of it."""
 
     def solution(self, i: int, j: int, eps: float) -> tuple[FloatArray, FloatArray] | None:
-        """q over the cells of truths and w over those of labels, at ε."""
+        """q over the cells of true labels and w over those of labels, at ε."""
 
 
 def over_cells(pair: IntegerPair, others: list[int], cells: Cells) -> tuple[IntegerPair, int, int]:
@@ -67,11 +67,11 @@ def over_cells(pair: IntegerPair, others: list[int], cells: Cells) -> tuple[Inte
     B = [
         [
             Fraction(sum(pair.B[a][y] for a in one for y in two), len(one) * len(two))
-            for two in cells.truths
+            for two in cells.true_labels
         ]
         for one in rows
     ]
-    g = [Fraction(sum(pair.g[y] for y in cell), len(cell)) for cell in cells.truths]
+    g = [Fraction(sum(pair.g[y] for y in cell), len(cell)) for cell in cells.true_labels]
     kernel, scale = integers(K)
     both, unit = integers([*B, g])
     return IntegerPair(kernel, both[:-1], both[-1]), unit, scale
@@ -86,11 +86,11 @@ class Reduced:
     nu: Fraction
 
     def spread(
-        self, cells: Cells, others: list[int], n_truths: int
+        self, cells: Cells, others: list[int], n_true_labels: int
     ) -> tuple[list[Fraction], list[Fraction], Fraction]:
         """Every member of a cell gets its share."""
-        q = [Fraction(0)] * n_truths
-        for mass, cell in zip(self.q, cells.truths, strict=True):
+        q = [Fraction(0)] * n_true_labels
+        for mass, cell in zip(self.q, cells.true_labels, strict=True):
             for y in cell:
                 q[y] = mass / len(cell)
         place = {label: a for a, label in enumerate(others)}

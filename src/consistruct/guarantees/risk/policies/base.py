@@ -60,7 +60,7 @@ class Family(ABC):
         """Predictions of the rungs on which the rows stand, as users expect them."""
 
     def ladder(self, y: Any) -> Ladder:
-        """The ladders with the losses against truths."""
+        """The ladders with the losses against true labels."""
         return Ladder(self.thresholds, self.losses(y), self.answered, self.sizes)
 
     def unjudged(self) -> Ladder:
@@ -96,7 +96,7 @@ class Policy(ABC):
         return options.loss.value_range
 
     def two_values(self, options: Options) -> bool:
-        """Whether every rung costs one of the two bounds, whatever the truth."""
+        """Whether every rung costs one of the two bounds, whatever the true label."""
         return False
 
     def safest(self, options: Options) -> float:
@@ -106,7 +106,7 @@ class Policy(ABC):
 
 def two_valued(loss: Loss) -> bool:
     """Whether a loss over few classes is 0 or its largest value, read off its matrix."""
-    sizes = (loss.predictions.size, loss.truths.size)
+    sizes = (loss.predictions.size, loss.true_labels.size)
     if any(size is None or size > MATRIX_LIMIT for size in sizes):
         return False
     return set(np.unique(loss.matrix())) <= {0.0, loss.max_value}

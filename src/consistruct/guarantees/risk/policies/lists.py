@@ -37,8 +37,8 @@ class _Lists(Family):
         codes: Any = self.view.codes
         loss: Any = self.view.loss
         if not isinstance(codes, Ragged):
-            return np.asarray(loss.prefix_losses(codes, self.view.truths(y)))
-        grades = self.view.truths(y)
+            return np.asarray(loss.prefix_losses(codes, self.view.true_codes(y)))
+        grades = self.view.true_codes(y)
         loss = with_grades(loss, grades)
         found = np.empty(self.answered.shape)
         for length in np.unique(self.lengths).tolist():

@@ -33,7 +33,7 @@ class _Nodes(Family):
         self.sizes = tree.leaves_below[self.nodes].astype(np.float64)
 
     def losses(self, y: Any) -> FloatArray:
-        codes = self.view.truths(y)
+        codes = self.view.true_codes(y)
         known = codes != UNSEEN
         values = self.tree.least_below[self.nodes, np.where(known, codes, 0)[:, None]]
         return np.where(known[:, None], values, self.tree.max_value)

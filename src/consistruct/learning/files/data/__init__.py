@@ -55,7 +55,7 @@ def read_data(
     date_format: str | None = None,
     drop_missing_target: bool = False,
 ) -> DataSet:
-    """Read examples and truths from a file.
+    """Read examples and true labels from a file.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def read_data(
     format : str, optional
         One of `FORMATS`; by the suffix of the file name if not given.
     target : str or sequence of str
-        Column(s) that hold the truth: names, or numbers where the file has no header (−1 is the
-        last). Of an npz archive, the name of the member.
+        Column(s) that hold the true label: names, or numbers where the file has no header (−1 is
+        the last). Of an npz archive, the name of the member.
     groups : str, optional
         Column that says which query or sequence a row belongs to.
     ignore : sequence of str
@@ -86,9 +86,9 @@ def read_data(
     date_format : str, optional
         How dates are written, such as ``%d/%m/%Y``, where their cells leave it open.
     drop_missing_target : bool
-        Leave out rows without a truth, which are refused otherwise.
+        Leave out rows without a true label, which are refused otherwise.
     with_target : bool
-        False leaves the truth out, which may then be absent from the file (prediction).
+        False leaves the true label out, which may then be absent from the file (prediction).
 
     Returns
     -------

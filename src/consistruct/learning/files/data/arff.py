@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import unreadable_table
 from consistruct._validation import read_number
-from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -32,9 +32,9 @@ from consistruct.learning.files.data.base import (
     check_gaps,
     is_number,
     kind_of,
+    label_column,
     numbers_or_names,
     plain_digits,
-    truth_column,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
 from consistruct.learning.files.data.raw import (
@@ -86,9 +86,9 @@ class _Attribute:
 def read_arff(path: Path, request: Request) -> DataSet:
     """Read an ARFF file.
 
-    The truth is named by the target, or it is the first or last `labels` attributes, or those in
-    a Mulan label file (XML). Without any of these, the count in the relation name (MEKA's ``-C``)
-    is used.
+    The true label is named by the target, or it is the first or last `labels` attributes, or those
+    in a Mulan label file (XML). Without any of these, the count in the relation name (MEKA's
+    ``-C``) is used.
     """
     try:
         found = _read(path, request, raw=False) or _read(path, request, raw=True)
@@ -245,7 +245,7 @@ def _data(
     groups = numbers_or_names(rows.groups) if columns.groups is not None else None
     feature_names = tuple(attributes[place].name for place in columns.features)
     target = tuple(attributes[place].name for place in columns.target)
-    single = [truth_column(path, cells, rows.lines, request.like) for cells in rows.truths]
+    single = [label_column(path, cells, rows.lines, request.like) for cells in rows.labels]
     y = None if not single else single[0] if len(single) == 1 else np.column_stack(single)
     label_names = target if len(target) > 1 else None
     layout = request.like or Layout(
@@ -255,7 +255,7 @@ def _data(
         target,
         label_names,
         request.groups,
-        truth_kind=kind_of(y),
+        label_kind=kind_of(y),
         kinds=None if table is None else table.kinds,
         formats=None if table is None else table.formats,
         missing=() if table is None else request.missing,
@@ -278,12 +278,12 @@ class _Rows:
     ) -> None:
         self.path, self.attributes, self.columns, self.raw = path, attributes, columns, raw
         self.missing = missing
-        self.gaps: list[tuple[int, str]] = []  # lines without a truth, and which one
+        self.gaps: list[tuple[int, str]] = []  # lines without a true label, and which one
         self.cells: list[list[str]] = [[] for _ in columns.features]  # of rows read as text
         self.sparse: bool | None = None
         self.lines = array("q")
         self.values, self.indices, self.indptr = array("d"), array("q"), array("q", [0])
-        self.truths: list[list[str]] = [[] for _ in columns.target]
+        self.labels: list[list[str]] = [[] for _ in columns.target]
         self.groups: list[str] = []
         # position in X of each attribute; −1 for those that are no feature
         self._feature = np.full(len(attributes), -1)
@@ -323,7 +323,7 @@ class _Rows:
                 self.indices.append(int(self._feature[place]))
                 self.values.append(present[place])
             self.indptr.append(len(self.indices))
-            self._truth(line, lambda place: pairs.get(place, self._default[place]))
+            self._label(line, lambda place: pairs.get(place, self._default[place]))
         else:
             row = _cells(self.path, line, text)
             if len(row) != len(self.attributes):
@@ -344,7 +344,7 @@ class _Rows:
                 if not plain:
                     return False
                 self.values.extend(values)
-            self._truth(line, row.__getitem__)
+            self._label(line, row.__getitem__)
         self.lines.append(line)
         return True
 
@@ -377,15 +377,15 @@ class _Rows:
             raise bad(self.path, f"feature {name!r} {fault}; {remedy}", line=line) from None
 
     def _is_gap(self, line: int, cell_at: Any) -> bool:
-        """Whether a truth of the row is missing; it is then noted, and not read further."""
+        """Whether a true label of the row is missing; it is then noted, and not read further."""
         for place in self.columns.target:
-            if is_missing_truth(cell_at(place), self.missing):
+            if is_missing_label(cell_at(place), self.missing):
                 self.gaps.append((line, self.attributes[place].name))
                 return True
         return False
 
-    def _truth(self, line: int, cell_at: Any) -> None:
-        for cells, place in zip(self.truths, self.columns.target, strict=True):
+    def _label(self, line: int, cell_at: Any) -> None:
+        for cells, place in zip(self.labels, self.columns.target, strict=True):
             cell = cell_at(place)
             values = self.attributes[place].values
             if values is not None and cell not in self._allowed[place]:

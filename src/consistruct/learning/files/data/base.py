@@ -28,10 +28,10 @@ __all__ = [
     "check_gaps",
     "is_number",
     "kind_of",
+    "label_column",
     "numbers_or_names",
     "plain_digits",
     "safe_integers",
-    "truth_column",
     "word_array",
 ]
 
@@ -55,7 +55,7 @@ class Layout:
     groups: str | None = None
     zero_based: bool | None = None
     multilabel: bool = False
-    truth_kind: str | None = None  # "int", "float" or "str"
+    label_kind: str | None = None  # "int", "float" or "str"
     kinds: tuple[str, ...] | None = None  # of the features where not all are complete numbers
     # of the features: the decimal sign of numbers, the format of dates, "" for categories
     formats: tuple[str, ...] | None = None
@@ -94,7 +94,7 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "groups": (str, None),
     "zero_based": (bool, None),
     "multilabel": (bool,),
-    "truth_kind": (str, None),
+    "label_kind": (str, None),
     "kinds": ("names", None),
     "formats": ("names", None),
     "missing": ("names",),
@@ -172,7 +172,7 @@ def bad(path: Path, fault: str, *, line: int | None = None, row: int | None = No
 
 
 def check_gaps(path: Path, gaps: Sequence[tuple[int, str]], word: str, request: Request) -> None:
-    """Refuse missing truths, given as (line or row, name of the column), unless to be dropped."""
+    """Refuse missing labels, given as (line or row, name of the column), unless to be dropped."""
     if not gaps or request.drop_missing_target:
         return
     name = gaps[0][1]
@@ -271,15 +271,15 @@ def check_features(path: Path, n_features: int, line: int | None = None) -> None
 
 
 def kind_of(values: NDArray[Any] | None) -> str | None:
-    """What kind of truths an array holds, as `Layout` records it."""
+    """What kind of true labels an array holds, as `Layout` records it."""
     return None if values is None else {"i": "int", "f": "float"}.get(values.dtype.kind, "str")
 
 
-def truth_column(
+def label_column(
     path: Path, cells: Sequence[str], lines: Sequence[int], like: Layout | None
 ) -> NDArray[Any]:
-    """Truths as the model knows them: ``1`` is the class "1" where its classes are strings."""
-    kind = None if like is None else like.truth_kind
+    """True labels as the model knows them: ``1`` is the class "1" where its classes are strings."""
+    kind = None if like is None else like.label_kind
     if kind == "str":
         return word_array(path, [cell.strip() for cell in cells])
     values = numbers_or_names(cells)
@@ -287,7 +287,7 @@ def truth_column(
         place = next(
             i for i, cell in enumerate(cells) if numbers_or_names([cell]).dtype.kind == "U"
         )
-        fault = f"the model was fitted on numbers as truths, got {cells[place].strip()!r}"
+        fault = f"the model was fitted on numbers as true labels, got {cells[place].strip()!r}"
         raise bad(path, fault, line=lines[place])
     return values
 

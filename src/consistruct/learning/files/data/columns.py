@@ -1,4 +1,4 @@
-"""Which columns of a named table are features, which are truths: by name, never by guess."""
+"""Which columns of a named table are features, which are true labels: by name, never by guess."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def choose_columns(
             )
     if not target and request.with_target:
         known = f"; columns are {_listed(names)}" if names is not None else ""
-        raise bad(path, f"choose the column with the truth: --target NAME{known}")
+        raise bad(path, f"choose the column with the true label: --target NAME{known}")
     if not features:
         raise bad(path, "no feature column is left besides target, groups and ignored columns")
     return Columns(features, target if request.with_target else (), groups)

@@ -1,4 +1,4 @@
-"""NumPy archives: dense or CSR inputs, plain or packed truths, train and test parts in one file."""
+"""NumPy archives: dense or CSR inputs, plain or packed labels, train and test parts in one file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from consistruct._budgets import FILES
 from consistruct._validation import check_csr
 from consistruct.exceptions import DataFileError
-from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -36,10 +36,10 @@ def read_npz(path: Path, request: Request) -> DataSet:
     """Read members ``X`` and ``y``, or ``X_train`` and ``y_train`` with ``part="train"``.
 
     X is dense, or CSR in the members ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape``. The
-    truth is the member named by the target, else ``y`` or ``Y``; ``Y_packed`` with ``Y_ncol`` holds
-    bits (`numpy.packbits` along rows). ``labels`` or ``classes`` hold names, ``groups`` one group
-    per row or ``group`` the sizes of consecutive groups. Nothing is unpickled, other members are
-    not read, and those that are must be as large as they say.
+    true label is the member named by the target, else ``y`` or ``Y``; ``Y_packed`` with ``Y_ncol``
+    holds bits (`numpy.packbits` along rows). ``labels`` or ``classes`` hold names, ``groups`` one
+    group per row or ``group`` the sizes of consecutive groups. Nothing is unpickled, other members
+    are not read, and those that are must be as large as they say.
     """
     with _open(path) as archive:
         return _Archive(path, _Members(path, archive), request).read()
@@ -157,7 +157,7 @@ class _Archive:
     def read(self) -> DataSet:
         request = self.request
         X = self._inputs()
-        y, target = self._truths(X.shape[0])
+        y, target = self._labels(X.shape[0])
         groups = self._groups(X.shape[0])
         if y is not None:
             X, y, groups = self._complete(X, y, groups, target)
@@ -176,14 +176,14 @@ class _Archive:
             label_names=label_names,
             groups="groups" if groups is not None else None,
             multilabel=y is not None and y.ndim == 2,
-            truth_kind=kind_of(y),
+            label_kind=kind_of(y),
         )
         return DataSet(X, y, None, label_names, groups, layout)
 
     def _complete(self, X: Any, y: Any, groups: Any, target: str) -> tuple[Any, Any, Any]:
-        """The rows whose truths are all there; others are refused unless they are to be dropped."""
+        """The rows whose labels are all there; others are refused unless they are to be dropped."""
         if y.dtype.kind == "U":
-            words = [w for w in np.unique(y).tolist() if is_missing_truth(w, self.request.missing)]
+            words = [w for w in np.unique(y).tolist() if is_missing_label(w, self.request.missing)]
             gone = np.isin(y, words)
         else:
             gone = y != y  # NaN
@@ -244,7 +244,7 @@ class _Archive:
         sparse.sort_indices()
         return sparse
 
-    def _truths(self, n: int) -> tuple[NDArray[Any] | None, str]:
+    def _labels(self, n: int) -> tuple[NDArray[Any] | None, str]:
         request = self.request
         wanted = request.target or (request.like.target if request.like else ())
         if not request.with_target:
@@ -259,7 +259,7 @@ class _Archive:
         name = self._name(wanted[0]) if wanted else f"{self._name('y')} or {self._name('Y')}"
         raise bad(
             self.path,
-            f"there is no member {name}; choose the truth with --target, members are "
+            f"there is no member {name}; choose the true label with --target, members are "
             f"{', '.join(list(self.members)[:20])}",
         )
 

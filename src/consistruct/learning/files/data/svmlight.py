@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
 from consistruct._validation import read_integer
-from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,
@@ -22,9 +22,9 @@ from consistruct.learning.files.data.base import (
     check_finite,
     check_gaps,
     kind_of,
+    label_column,
     numbers_or_names,
     plain_digits,
-    truth_column,
 )
 
 __all__ = ["read_svmlight"]
@@ -68,7 +68,7 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
     X, zero_based = _matrix(path, data, indices, indptr, lines, request.like)
     groups = np.array(queries, dtype=np.int64) if queries else None
     if request.with_target:
-        gaps = [bool(field) and is_missing_truth(field, request.missing) for field in fields]
+        gaps = [bool(field) and is_missing_label(field, request.missing) for field in fields]
         check_gaps(
             path, [(n, "label") for n, gap in zip(lines, gaps, strict=True) if gap], "line", request
         )
@@ -86,7 +86,7 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
         groups="qid" if queries else None,
         zero_based=zero_based,
         multilabel=label_names is not None,
-        truth_kind=kind_of(y),
+        label_kind=kind_of(y),
     )
     return DataSet(X, y, None, label_names, groups, layout)
 
@@ -175,7 +175,7 @@ def _labels(
         first = next(i for i, field in enumerate(fields) if "," in field or not field)
         raise bad(path, "the model was fitted on one label per line", line=lines[first])
     if not (like.multilabel if like is not None else several):
-        return truth_column(path, fields, lines, like), None
+        return label_column(path, fields, lines, like), None
     sets = [[label for label in field.split(",") if label] for field in fields]
     if like is not None and like.label_names is not None:
         names = list(like.label_names)

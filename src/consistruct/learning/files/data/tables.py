@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
 from consistruct.exceptions import DataFileError
-from consistruct.learning.encoding.missing import is_missing_truth
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.encoding.text_columns import (
     loses_digits,
 )
@@ -28,10 +28,10 @@ from consistruct.learning.files.data.base import (
     check_gaps,
     is_number,
     kind_of,
+    label_column,
     numbers_or_names,
     plain_digits,
     safe_integers,
-    truth_column,
     word_array,
 )
 from consistruct.learning.files.data.columns import Columns, choose_columns
@@ -86,7 +86,7 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
         columns = choose_columns(path, names, width, request)
         pick = _picker(columns.features)
         values, lines = array("d"), array("q")
-        truths: list[list[str]] = [[] for _ in columns.target]
+        labels: list[list[str]] = [[] for _ in columns.target]
         groups: list[str] = []
         gaps: list[tuple[int, str]] = []
         rows = _rows(path, reader, width, first if names is None else None)
@@ -94,7 +94,7 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
             empty = [
                 _name(names, place)
                 for place in columns.target
-                if is_missing_truth(row[place], request.missing)
+                if is_missing_label(row[place], request.missing)
             ]
             if empty:
                 gaps.append((line, empty[0]))
@@ -108,7 +108,7 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
                 plain = False
             if not plain:
                 return None
-            for column, position in zip(truths, columns.target, strict=True):
+            for column, position in zip(labels, columns.target, strict=True):
                 column.append(row[position])
             if columns.groups is not None:
                 groups.append(row[columns.groups])
@@ -121,7 +121,7 @@ def _parse_csv(path: Path, reader: Any, request: Request) -> DataSet | None:
     X = np.frombuffer(values, dtype=np.float64).reshape(len(lines), len(columns.features)).copy()
     if not np.isfinite(X).all():
         return None
-    single = [truth_column(path, cells, lines, request.like) for cells in truths]
+    single = [label_column(path, cells, lines, request.like) for cells in labels]
     return _table(
         "csv", X, single, numbers_or_names(groups) if groups else None, names, columns, request
     )
@@ -161,7 +161,7 @@ def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
         raise bad(path, f"not a CSV table ({error})", line=reader.line_num) from None
     places = columns.target
     empty = [
-        next((_name(names, at) for at in places if is_missing_truth(row[at], request.missing)), "")
+        next((_name(names, at) for at in places if is_missing_label(row[at], request.missing)), "")
         for _, row in rows
     ]
     gaps = [(line, name) for (line, _), name in zip(rows, empty, strict=True) if name]
@@ -186,15 +186,15 @@ def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
         like=request.like,
         named=names is not None,
     )
-    truths = [truth_column(path, cells[place], lines, request.like) for place in columns.target]
+    labels = [label_column(path, cells[place], lines, request.like) for place in columns.target]
     groups = None if columns.groups is None else numbers_or_names(cells[columns.groups])
-    return _raw_data("csv", table, truths, groups, names, columns, request)
+    return _raw_data("csv", table, labels, groups, names, columns, request)
 
 
 def _raw_data(
     kind: str,
     table: RawTable,
-    truths: Sequence[NDArray[Any]],
+    labels: Sequence[NDArray[Any]],
     groups: NDArray[Any] | None,
     names: list[str] | None,
     columns: Columns,
@@ -203,7 +203,7 @@ def _raw_data(
     kept = Columns(
         tuple(columns.features[place] for place in table.kept), columns.target, columns.groups
     )
-    found = _table(kind, table.X, truths, groups, names, kept, request)
+    found = _table(kind, table.X, labels, groups, names, kept, request)
     if request.like is not None:
         return replace(found, columns=table.notes)
     layout = replace(
@@ -219,7 +219,7 @@ def _name(names: list[str] | None, position: int) -> str:
 def _table(
     kind: str,
     X: NDArray[np.float64],
-    truths: Sequence[NDArray[Any]],
+    labels: Sequence[NDArray[Any]],
     groups: NDArray[Any] | None,
     names: list[str] | None,
     columns: Columns,
@@ -227,7 +227,7 @@ def _table(
 ) -> DataSet:
     feature_names = None if names is None else tuple(names[place] for place in columns.features)
     target = tuple(_name(names, place) for place in columns.target)
-    y = None if not truths else truths[0] if len(truths) == 1 else np.column_stack(truths)
+    y = None if not labels else labels[0] if len(labels) == 1 else np.column_stack(labels)
     label_names = target if len(target) > 1 and names is not None else None
     groups_name = None if columns.groups is None else _name(names, columns.groups)
     if request.like is not None:
@@ -240,7 +240,7 @@ def _table(
             target,
             label_names,
             groups_name,
-            truth_kind=kind_of(y),
+            label_kind=kind_of(y),
         )
     return DataSet(X, y, feature_names, label_names, groups, layout)
 
@@ -274,7 +274,7 @@ def read_parquet(path: Path, request: Request) -> DataSet:
         table = _within_budget(path, file, [names[place] for place in wanted])
     except (pyarrow.ArrowException, OSError) as error:
         raise bad(path, f"not a Parquet file ({str(error).splitlines()[0]})") from None
-    table = _with_truths(path, table, [names[place] for place in columns.target], request)
+    table = _with_labels(path, table, [names[place] for place in columns.target], request)
     if table.num_rows == 0:
         raise bad(path, "there are no rows")
     features = [names[place] for place in columns.features]
@@ -290,13 +290,13 @@ def read_parquet(path: Path, request: Request) -> DataSet:
         like=request.like,
         named=True,
     )
-    truths = [_truths(path, table.column(names[place]), names[place]) for place in columns.target]
+    labels = [_labels(path, table.column(names[place]), names[place]) for place in columns.target]
     groups = None
     if columns.groups is not None:
-        groups = _truths(path, table.column(names[columns.groups]), names[columns.groups])
+        groups = _labels(path, table.column(names[columns.groups]), names[columns.groups])
     if raw.plain and (request.like is None or request.like.kinds is None):
-        return _table("parquet", raw.X, truths, groups, names, columns, request)
-    return _raw_data("parquet", raw, truths, groups, names, columns, request)
+        return _table("parquet", raw.X, labels, groups, names, columns, request)
+    return _raw_data("parquet", raw, labels, groups, names, columns, request)
 
 
 def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
@@ -351,8 +351,8 @@ def decoded_bytes(column: Any) -> int:
     return 8 * len(column) + int(lengths[rows].sum(dtype=np.int64))
 
 
-def _with_truths(path: Path, table: Any, targets: list[str], request: Request) -> Any:
-    """The rows whose truths are all there; others are refused unless they are to be dropped."""
+def _with_labels(path: Path, table: Any, targets: list[str], request: Request) -> Any:
+    """The rows whose labels are all there; others are refused unless they are to be dropped."""
     kept = np.ones(table.num_rows, dtype=bool)
     for name in targets:
         chunks = table.column(name).chunks
@@ -365,19 +365,19 @@ def _with_truths(path: Path, table: Any, targets: list[str], request: Request) -
 
 
 def missing_rows(column: Any, missing: tuple[str, ...] = ()) -> NDArray[np.bool_]:
-    """Which truths of a pyarrow array are missing: null, NaN, or words that say so."""
+    """Which true labels of a pyarrow array are missing: null, NaN, or words that say so."""
     import pyarrow.types as kinds
 
     if kinds.is_string(column.type) or kinds.is_large_string(column.type):
         column = column.dictionary_encode()
     if kinds.is_dictionary(column.type):
         words = column.dictionary.to_pylist()
-        gone = np.array([is_missing_truth(word, missing) for word in words] + [True], dtype=bool)
+        gone = np.array([is_missing_label(word, missing) for word in words] + [True], dtype=bool)
         return gone[column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)]
     return np.asarray(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _truths(path: Path, column: Any, name: str) -> NDArray[Any]:
+def _labels(path: Path, column: Any, name: str) -> NDArray[Any]:
     import pyarrow.types as kinds
 
     _no_nulls(path, column, name)

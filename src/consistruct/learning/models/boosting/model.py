@@ -131,7 +131,7 @@ class Boosting(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -140,7 +140,7 @@ class Boosting(TargetModel):
     ) -> Self:
         settings = self._settings()
         self.statistic_ = statistic
-        values = statistic.values(truths)
+        values = statistic.values(codes)
         n = values.shape[0]
         weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
         weight = weight / weight.mean()

@@ -205,7 +205,7 @@ class Chain(ChainPredictor):
     def fit(
         self,
         X: PackedTokens | NamedTokens,
-        truths: Ragged,
+        codes: Ragged,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -215,11 +215,11 @@ class Chain(ChainPredictor):
         surrogate = self._check_settings()
         deadline = None if self.time_limit is None else Deadline(self.time_limit)
         self.statistic_ = _token_states(statistic)
-        self.states_ = np.unique(truths.values)
+        self.states_ = np.unique(codes.values)
         file, identity = self._file(), ""
         if file is not None:
-            identity = fit_identity(self.get_params(deep=False), X, truths, sample_weight, rng)
-        data = self._training_set(self._encode(X, fit=True), truths, sample_weight, rng, fit=True)
+            identity = fit_identity(self.get_params(deep=False), X, codes, sample_weight, rng)
+        data = self._training_set(self._encode(X, fit=True), codes, sample_weight, rng, fit=True)
         mask = self._mask(surrogate, data)
         state, steps = self._start(data, mask), self._steps(surrogate, data)
         alpha, everything = single_alpha(self.alpha), data
@@ -315,7 +315,7 @@ class Chain(ChainPredictor):
     def partial_fit(
         self,
         X: PackedTokens | NamedTokens,
-        truths: Ragged,
+        codes: Ragged,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -335,7 +335,7 @@ class Chain(ChainPredictor):
             self.statistic_ = _token_states(statistic)
             self.states_ = np.arange(len(self.statistic_.names))
         tokens = self._encode(X, fit=first)
-        data = self._training_set(tokens, truths, sample_weight, rng, fit=first)
+        data = self._training_set(tokens, codes, sample_weight, rng, fit=first)
         mask = self._mask(surrogate, data, first=first)
         if first:
             self.state_ = self._start(data, mask)
@@ -420,13 +420,13 @@ class Chain(ChainPredictor):
     def _training_set(
         self,
         tokens: PackedTokens,
-        truths: Ragged,
+        codes: Ragged,
         sample_weight: FloatArray | None,
         rng: np.random.Generator,
         *,
         fit: bool,
     ) -> TrainingSet:
-        states = np.searchsorted(self.states_, truths.values)
+        states = np.searchsorted(self.states_, codes.values)
         weights = np.ones(len(tokens)) if sample_weight is None else sample_weight
         weights = weights / weights.mean()
         if fit:

@@ -81,12 +81,12 @@ def hold_out(
 def fit_identity(
     settings: dict[str, Any],
     X: PackedTokens | NamedTokens,
-    truths: Ragged,
+    codes: Ragged,
     sample_weight: FloatArray | None,
     rng: np.random.Generator,
 ) -> str:
     """Identifies the fit that a checkpoint belongs to; it may go on for longer, from any file."""
     kept = {key: settings[key] for key in settings if key not in ("max_epochs", "checkpoint")}
     content = X.sequences if isinstance(X, NamedTokens) else X.features
-    labels = (truths.offsets, truths.values, sample_weight)
+    labels = (codes.offsets, codes.values, sample_weight)
     return str(joblib.hash((kept, content, labels, rng.bit_generator.state)))

@@ -125,7 +125,7 @@ class Costs(TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -139,9 +139,9 @@ class Costs(TargetModel):
             late: list[Any] = []
             if self.time_limit is not None:
                 kinds, late = self._in_time(
-                    X, truths, statistic, weight, groups, kinds, powers, deadline
+                    X, codes, statistic, weight, groups, kinds, powers, deadline
                 )
-            self._choose(X, truths, statistic, weight, groups, kinds, powers, rng)
+            self._choose(X, codes, statistic, weight, groups, kinds, powers, rng)
             self.portfolio_ += [skipped_entry(kind, self.time_limit) for kind in late]
         self.statistic_ = statistic
         self.n_oracle_calls_ = calls.n
@@ -186,7 +186,7 @@ class Costs(TargetModel):
     def _choose(
         self,
         X: Any,
-        truths: FloatArray,
+        codes: FloatArray,
         statistic: Statistic,
         weight: FloatArray,
         groups: Any,
@@ -197,7 +197,7 @@ class Costs(TargetModel):
         n = X.shape[0]
         rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
         search = Search(
-            X, truths, statistic, weight, groups, rows, self.n_landmarks, self.regret_rows, rng
+            X, codes, statistic, weight, groups, rows, self.n_landmarks, self.regret_rows, rng
         )
         search.finalists(kinds, powers)
         best = search.best()
@@ -213,7 +213,7 @@ class Costs(TargetModel):
             self.inner_, self.feature_map_, self.alpha_ = None, features, fitted.alpha
             self.coef_, self.intercept_ = search.on_all_rows(features, fitted, link, trial.power)
             if self.surrogate is not None:
-                self._tune(statistic, X, truths, weight, rng)
+                self._tune(statistic, X, codes, weight, rng)
             self.factors_ = None if link is None else link.factors
             self.range_ = None if link is None else link.range
         lost = groups is not None or self.surrogate is not None
@@ -225,7 +225,7 @@ class Costs(TargetModel):
     def _in_time(
         self,
         X: Any,
-        truths: FloatArray,
+        codes: FloatArray,
         statistic: Statistic,
         weight: FloatArray,
         groups: Any,
@@ -242,7 +242,7 @@ class Costs(TargetModel):
                 rng = np.random.default_rng(0)
                 rows = np.sort(rng.choice(n, max(FEWEST_PILOT, round(share * n)), replace=False))
                 Search(
-                    X, truths, statistic, weight, groups, rows, self.n_landmarks,
+                    X, codes, statistic, weight, groups, rows, self.n_landmarks,
                     self.regret_rows, rng,
                 ).finalists([kind], powers)  # fmt: skip
 
@@ -258,7 +258,7 @@ class Costs(TargetModel):
         self,
         statistic: Statistic,
         X: Any,
-        truths: FloatArray,
+        codes: FloatArray,
         weight: FloatArray,
         rng: np.random.Generator,
     ) -> None:
@@ -268,7 +268,7 @@ class Costs(TargetModel):
         self.coef_, self.intercept_ = tuned(
             make_surrogate(self.surrogate, statistic.loss),
             features,
-            truths,
+            codes,
             weight,
             self.coef_,
             self.intercept_,

@@ -56,7 +56,7 @@ class Search:
     def __init__(
         self,
         X: Any,
-        truths: FloatArray,
+        codes: FloatArray,
         statistic: Statistic,
         weight: FloatArray,
         groups: Any,
@@ -65,12 +65,12 @@ class Search:
         regret_rows: int | None,
         rng: np.random.Generator,
     ) -> None:
-        self.everything = X, truths, weight, groups
+        self.everything = X, codes, weight, groups
         self.X = np.asarray(to_dense(X[rows]), dtype=np.float64)
-        self.truths, self.weight = truths[rows], weight[rows]
+        self.codes, self.weight = codes[rows], weight[rows]
         self.groups = None if groups is None else np.asarray(groups)[rows]
         self.statistic, self.rng = statistic, rng
-        self.targets = np.asarray(statistic.values(self.truths), dtype=np.float64)
+        self.targets = np.asarray(statistic.values(self.codes), dtype=np.float64)
         self.sketch = output_sketch(self.targets, rng)
         self.trials: list[Trial] = []
         self.fits: list[Any] = []
@@ -188,7 +188,7 @@ class Search:
         examples = Examples(
             Rows(self.statistic.loss, None),  # type: ignore[arg-type]
             self.X,
-            self.truths,
+            self.codes,
             weight,
             self.groups,
         )
@@ -256,11 +256,11 @@ class Search:
         self, features: FeatureMap, fitted: WeightedFit, link: Logarithm | None, power: float
     ) -> tuple[FloatArray, FloatArray]:
         """Coefficients and intercept: those of the choice, or, of more rows, at its penalty."""
-        X, truths, weight, _ = self.everything
+        X, codes, weight, _ = self.everything
         if X.shape[0] == len(self.X):
             return fitted.coef, fitted.intercept
         every = weight * level_weight(self._every_level(), power)
-        values = self.statistic.values(truths)
+        values = self.statistic.values(codes)
         if link is not None:
             values = np.log(np.abs(values))
         parts = (
@@ -271,10 +271,10 @@ class Search:
 
     def refit(self, model: TargetModel, power: float) -> TargetModel:
         """A model that was compared on folds, fitted on all rows."""
-        X, truths, weight, groups = self.everything
+        X, codes, weight, groups = self.everything
         return clone(model).fit(
             X,
-            truths,
+            codes,
             self.statistic,
             sample_weight=weight * level_weight(self._every_level(), power),
             groups=groups,

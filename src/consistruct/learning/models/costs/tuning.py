@@ -19,7 +19,7 @@ LEAST_SPREAD = 1e-6  # of the largest: features with less are left as they are
 def tuned(
     surrogate: BaseSurrogate,
     features: FloatArray,  # (n, m)
-    truths: Any,  # (n, d)
+    codes: Any,  # (n, d)
     weight: FloatArray,  # (n,)
     coef: FloatArray,  # (m, d): estimates of u_y, so that θ = −(features @ coef + intercept)
     intercept: FloatArray,  # (d,)
@@ -45,7 +45,7 @@ def tuned(
         for begin in range(0, len(order), BATCH):
             rows = order[begin : begin + BATCH]
             theta = -(design[rows] @ weights + rest[rows])
-            _, slopes = surrogate.value_and_gradient(theta, truths[rows])
+            _, slopes = surrogate.value_and_gradient(theta, codes[rows])
             gradient = -design[rows].T @ (slopes * weight[rows, None]) / weight[rows].sum()
             step += 1
             moment += (1 - FIRST) * (gradient - moment)

@@ -160,7 +160,7 @@ class Items(TargetModel):
     def fit(
         self,
         X: QueryBatch,
-        truths: Ragged,
+        codes: Ragged,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -176,7 +176,7 @@ class Items(TargetModel):
         self.path_: dict[str, FloatArray] = {}
         self.portfolio_: list[dict[str, Any]] = []
         self._left_out: LeftOut | None = None
-        queries = training_queries(X.packed_items, truths, statistic.loss, sample_weight)
+        queries = training_queries(X.packed_items, codes, statistic.loss, sample_weight)
         if self._is("auto") or self._is("trees"):
             self._fit_several(queries, rng)
         elif self._is("ridge"):

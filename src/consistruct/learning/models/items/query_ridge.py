@@ -189,11 +189,11 @@ def leave_one_query_out(
     n = len(grades)
     task, risk = np.empty((len(alphas), n)), np.empty((len(alphas), n))
     for chosen, z, t in _batches(ridge, problem):
-        truths = rows_at(grades, chosen)
-        member = loss if loss.n is not None else loss.at(truths.shape[1])
+        codes = rows_at(grades, chosen)
+        member = loss if loss.n is not None else loss.at(codes.shape[1])
         left_out = np.array([_left_out(ridge, z, t, float(alpha)) for alpha in alphas])
-        orders = np.argsort(-left_out, axis=2, kind="stable").reshape(-1, truths.shape[1])
-        lost = member(orders, np.tile(truths, (len(alphas), 1)))  # of all penalties in one call
+        orders = np.argsort(-left_out, axis=2, kind="stable").reshape(-1, codes.shape[1])
+        lost = member(orders, np.tile(codes, (len(alphas), 1)))  # of all penalties in one call
         task[:, chosen] = lost.reshape(len(alphas), len(chosen))
         risk[:, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=2)
     null = 0.5 * float((problem.scaled_targets**2).sum()) / n

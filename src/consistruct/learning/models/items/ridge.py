@@ -202,11 +202,11 @@ def _choose_kernel(
 
     def trial(queries: IntArray) -> Trial:
         part = problem.take(queries)
-        truths = Ragged(grades.values[rows_of(problem.offsets, queries)], part.offsets)
+        codes = Ragged(grades.values[rows_of(problem.offsets, queries)], part.offsets)
 
         def risks(features: FeatureMap) -> Risks:
             ridge = QueryRidge(part, features, np.arange(len(part.weight)))
-            path = leave_one_query_out(ridge, part, loss, truths, ridge.grid())
+            path = leave_one_query_out(ridge, part, loss, codes, ridge.grid())
             best = path.best("task_loss")
             return (
                 float(path.task_loss[best]),

@@ -129,7 +129,7 @@ class DeviceClosedForm(Member):
         for precision in ("double", "single"):
             left = part.fit(kept, precision, self.selection)[0].left_out
             pred = problem.statistic.decode(left.expected)
-            losses.append(problem.statistic.loss(pred, part.host_truths(kept)))
+            losses.append(problem.statistic.loss(pred, part.host_codes(kept)))
         gap = losses[1] - losses[0]
         error = max(float(np.std(losses[0])), float(np.std(gap))) / np.sqrt(len(gap))
         chosen = "single" if float(gap.mean()) <= error else "double"
@@ -169,7 +169,7 @@ class _Problem:
             self.device,
         )
 
-    def host_truths(self, rows: IntArray) -> Any:
+    def host_codes(self, rows: IntArray) -> Any:
         found = some_rows(self.true, rows)
         return found.cpu().numpy() if hasattr(found, "cpu") else found
 
@@ -186,7 +186,7 @@ class _Problem:
             found = found.about_zero()
         alike = self.weight.strides == (0,)  # every row counts once
         share = np.ones(len(kept)) if alike else left_out_share(self.weight)[kept]
-        left = JudgedRows(self.statistic, self.host_truths(kept), self.weight[kept], share)
+        left = JudgedRows(self.statistic, self.host_codes(kept), self.weight[kept], share)
         path = _Path(found, features.penalty(), self.score_map.fit_intercept, left)
         alpha, compared = path.choose(self.alpha, criterion)
         coef, estimates = path.solution(alpha)

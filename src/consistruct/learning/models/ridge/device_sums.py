@@ -280,7 +280,7 @@ def as_tensor(rows: Any, device: Any, dtype: Any) -> Tensor:
 
 
 def targets_on(statistic: Statistic, true: Any, part: slice, device: Any, dtype: Any) -> Tensor:
-    """τ of some truths, (n, width); class numbers that are tensors stay on the device."""
+    """τ of some true labels, (n, width); class numbers that are tensors stay on the device."""
     import torch
 
     if isinstance(true, torch.Tensor):

@@ -35,10 +35,10 @@ CONSTANT = 1e-10  # a deviation below this share of the mean is rounding
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """Rows that were looked at more closely: inputs (n, d), truths as codes, weights (n,)."""
+    """Rows that were looked at more closely: inputs (n, d), true labels as codes, weights (n,)."""
 
     inputs: Any
-    truths: Any
+    codes: Any
     weight: FloatArray
 
 
@@ -110,7 +110,7 @@ def solve_moments(
     coef = problem.coefficients(choice.alpha)
     left_out = None
     if sample is not None and len(sample.weight):
-        left = JudgedRows.of(statistic, sample.truths, sample.weight)
+        left = JudgedRows.of(statistic, sample.codes, sample.weight)
         rows = _dense(features.transform(sample.inputs)) - sums.mean_feature
         y = left.target(slice(None)) - sums.mean_target
         estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
@@ -140,7 +140,7 @@ def _by_held_out(
             continue
         transformed = features.transform(rows.inputs)
         estimates = [np.asarray(transformed @ coef) + constant for coef, constant in weights]
-        judged = JudgedRows.of(statistic, rows.truths, rows.weight)
+        judged = JudgedRows.of(statistic, rows.codes, rows.weight)
 
         def one_by_one(
             part: slice, _y: FloatArray, estimates: list[FloatArray] = estimates

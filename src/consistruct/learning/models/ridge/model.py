@@ -174,7 +174,7 @@ class Ridge(FitsMoments, TargetModel):
     def fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray | None = None,
@@ -182,40 +182,40 @@ class Ridge(FitsMoments, TargetModel):
         rng: np.random.Generator,
     ) -> Self:
         """Choose features and penalty, solve."""
-        weight = np.ones(len(truths)) if sample_weight is None else sample_weight
+        weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         if self.solver == MOMENTS:
             if self.device is not None:
                 raise ValueError(
                     f"solver='moments' adds up batches on the CPU, got device={self.device!r}; "
                     "omit one of them"
                 )
-            return self._fit_by_moments(X, truths, statistic, weight, groups, rng)
+            return self._fit_by_moments(X, codes, statistic, weight, groups, rng)
         solver = self._make_solver(X.shape)
         self.statistic_ = self._own_statistic(statistic, solver)
-        self.feature_map_ = self._choose_features(X, truths, weight, solver, rng)
+        self.feature_map_ = self._choose_features(X, codes, weight, solver, rng)
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
         if isinstance(solver, DeviceClosedForm):
-            found, self.precision_ = solver.solve(self.statistic_, score_map, X, truths, **settings)
+            found, self.precision_ = solver.solve(self.statistic_, score_map, X, codes, **settings)
             self._left_out = found.left_out if groups is None else None
             self._store(score_map, found.weights, found.alpha, found.path, 1)
             return self
         if isinstance(solver, KernelCG):
-            return self._fit_by_steps(solver, X, truths, settings)
+            return self._fit_by_steps(solver, X, codes, settings)
         if isinstance(solver, ClosedForm):
             fit = solver.solve(
-                self.statistic_, score_map, X, truths, regularizer=self.regularizer, **settings
+                self.statistic_, score_map, X, codes, regularizer=self.regularizer, **settings
             )
             self._left_out = fit.left_out if groups is None else None
             self._store(score_map, fit.weights, fit.alpha, fit.path, 1)
             return self
         self._refuse_regularizer()
-        result = solver.solve(self.statistic_, score_map, X, truths, **settings)
+        result = solver.solve(self.statistic_, score_map, X, codes, **settings)
         self._left_out = None
         self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
         return self
 
-    def _fit_by_steps(self, solver: KernelCG, X: Any, truths: Any, settings: Any) -> Self:
+    def _fit_by_steps(self, solver: KernelCG, X: Any, codes: Any, settings: Any) -> Self:
         """Conjugate gradients on the kernel values of the landmarks."""
         self._refuse_regularizer()
         if not isinstance(self.feature_map_, KernelFeatures):
@@ -224,7 +224,7 @@ class Ridge(FitsMoments, TargetModel):
                 f"features={self.features!r}"
             )
         expansion, self.intercept_, self.alpha_, self.n_iter_ = solver.solve(
-            self.statistic_, self.feature_map_, X, truths,
+            self.statistic_, self.feature_map_, X, codes,
             fit_intercept=self.fit_intercept, **settings,
         )  # fmt: skip
         self.coef_, self.path_ = np.ascontiguousarray(expansion.T), {}
@@ -234,7 +234,7 @@ class Ridge(FitsMoments, TargetModel):
     def partial_fit(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         *,
         sample_weight: FloatArray,
@@ -244,20 +244,20 @@ class Ridge(FitsMoments, TargetModel):
         from consistruct.learning.models.solvers.sgd_run import SGDRun
 
         if self.solver == MOMENTS:
-            return self._add_to_moments(X, truths, statistic, sample_weight, rng)
+            return self._add_to_moments(X, codes, statistic, sample_weight, rng)
         solver = self.solver if isinstance(self.solver, AveragedSGD) else AveragedSGD()
         self._refuse_regularizer()
         first = not hasattr(self, "sgd_state_")
         if first:
             self.statistic_ = self._own_statistic(statistic, solver)
-            self.feature_map_ = self._choose_features(X, truths, sample_weight, solver, rng)
+            self.feature_map_ = self._choose_features(X, codes, sample_weight, solver, rng)
         score_map = ScoreMap(self.feature_map_, fit_intercept=self.fit_intercept)
         run = SGDRun(
             solver,
             self.statistic_,
             score_map,
             X,
-            truths,
+            codes,
             sample_weight,
             rng,
             alpha=self.alpha,
@@ -277,14 +277,14 @@ class Ridge(FitsMoments, TargetModel):
         return TargetValues(statistic.loss, self.scores)
 
     def _choose_features(
-        self, X: Any, truths: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
+        self, X: Any, codes: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
         refuse_idle_features(self)
         refuse_idle(self, "device", self.device is not None, ("precision",))
         if is_tensor(X):  # scales, bandwidths and landmarks from some rows, on the host
             size = min(X.shape[0], max(CHOICE_ROWS, self.n_components or 0))
             rows = np.sort(rng.choice(X.shape[0], size=size, replace=False))
-            X, truths, weight = on_host(some_rows(X, rows)), truths[rows], weight[rows]
+            X, codes, weight = on_host(some_rows(X, rows)), codes[rows], weight[rows]
         return choose_features(
             FeatureOptions(
                 features=self.features,
@@ -298,7 +298,7 @@ class Ridge(FitsMoments, TargetModel):
                 n_jobs=self.n_jobs,
             ),
             X,
-            truths,
+            codes,
             weight,
             self.statistic_,
             expansions=isinstance(solver, ClosedForm | PaperSGD),

@@ -50,7 +50,7 @@ class FitsMoments:
     def _add_to_moments(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         weight: FloatArray,
         rng: np.random.Generator,
@@ -58,8 +58,8 @@ class FitsMoments:
         """One more batch, exactly."""
         if not hasattr(self, "moments_"):
             self.statistic_ = self._own_statistic(statistic, None)
-            self._summed = self.stream_features(X, truths, weight, self.statistic_, rng)
-        part = self._moments_of(self._summed, X, truths, weight)
+            self._summed = self.stream_features(X, codes, weight, self.statistic_, rng)
+        part = self._moments_of(self._summed, X, codes, weight)
         before: Moments | None = getattr(self, "moments_", None)
         if before is not None:  # of a plan, perhaps, whose features these are
             part = before + dataclasses.replace(part, key=before.key)
@@ -68,7 +68,7 @@ class FitsMoments:
     def stream_features(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         weight: FloatArray,
         statistic: Statistic,
         rng: np.random.Generator,
@@ -86,13 +86,13 @@ class FitsMoments:
             refuse_idle_features(self)
             return LinearFeatures(X.shape[1])
         self.statistic_ = statistic
-        return self._choose_features(X, truths, weight, None, rng)
+        return self._choose_features(X, codes, weight, None, rng)
 
     def _moments_of(
         self,
         features: FeatureMap,
         X: Any,
-        truths: Any,
+        codes: Any,
         weight: FloatArray,
         *,
         fast: bool = False,
@@ -101,26 +101,26 @@ class FitsMoments:
         sums = MomentSums(features.n_sums, self.statistic_.width, single=single)
         for part in sums.chunks(X.shape[0]):
             rows = features.summed(X[part], single=single)
-            sums.add(rows, self.statistic_.values(truths[part]), weight[part])
+            sums.add(rows, self.statistic_.values(codes[part]), weight[part])
         return Moments.from_sums(sums)
 
     def _fit_by_moments(
         self,
         X: Any,
-        truths: Any,
+        codes: Any,
         statistic: Statistic,
         weight: FloatArray,
         groups: Any,
         rng: np.random.Generator,
     ) -> Self:
         self.statistic_ = self._own_statistic(statistic, None)
-        features = self.stream_features(X, truths, weight, self.statistic_, rng)
+        features = self.stream_features(X, codes, weight, self.statistic_, rng)
         # nothing will be merged with these: float32 inputs may have float32 products
-        moments = self._moments_of(features, X, truths, weight, fast=True)
+        moments = self._moments_of(features, X, codes, weight, fast=True)
         some = np.arange(X.shape[0])
         if len(some) > SELECTION_ROWS:
             some = np.sort(rng.choice(len(some), size=SELECTION_ROWS, replace=False))
-        sample = Examined(X[some], truths[some], weight[some])
+        sample = Examined(X[some], codes[some], weight[some])
         self.fit_moments(moments, self.statistic_, features, sample=sample)
         if groups is not None:
             self._left_out = None

@@ -114,9 +114,9 @@ class AveragedSGD(BaseSolver):
         if self.checkpoint is not None:
             plain = replace(self, checkpoint=None)
             identity = (repr(plain), repr(objective), repr(alpha), vars(score_map.features))
-            fingerprint = joblib.hash((*identity, inputs, whole.truths, weight))
+            fingerprint = joblib.hash((*identity, inputs, whole.codes, weight))
             found = read_checkpoint(self.checkpoint, fingerprint)
-        part = inputs[training], whole.truths[training], weight[training]
+        part = inputs[training], whole.codes[training], weight[training]
         if found is not None:
             chosen = float(found.numbers["state"]["alpha"])
         elif given is not None:
@@ -151,15 +151,15 @@ class AveragedSGD(BaseSolver):
         objective: Any,
         score_map: ScoreMap,
         inputs: Any,
-        truths: LabelArray,
+        codes: LabelArray,
         weight: FloatArray,
         rng: np.random.Generator,
     ) -> float:
         """The best share of E‖φ‖²/N on held-out rows, times E‖φ‖²/N."""
-        whole = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
+        whole = objective_of(objective, codes, fit_intercept=score_map.fit_intercept)
 
         def fits(used: IntArray) -> Callable[[float], FloatArray]:
-            part = inputs[used], truths[used], weight[used]
+            part = inputs[used], codes[used], weight[used]
             run = SGDRun(self, objective, score_map, *part, rng)
             start = run.state
 
@@ -176,7 +176,7 @@ class AveragedSGD(BaseSolver):
             return whole.take(rows).task_losses(theta)
 
         share = best_share(score_map, inputs, weight, rng, fits, task_losses)
-        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(truths)
+        return share * DesignMatrix(score_map, inputs, weight).mean_square / len(codes)
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         size = max(1, round(self.validation_fraction * n))

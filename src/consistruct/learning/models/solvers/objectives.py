@@ -22,17 +22,17 @@ __all__ = ["LeastSquares", "Objective", "SurrogateRisk", "objective_of"]
 
 
 class Objective(ABC):
-    """Truths of n examples, and a function of the scores of each. Required: the abstract methods.
+    """Codes of n examples, and a function of the scores of each. Required: the abstract methods.
 
     `width` counts the columns of θ that are learned, `full_width` all of them.
     """
 
-    truths: LabelArray
+    codes: LabelArray
     width: int
     full_width: int
 
     def __len__(self) -> int:
-        return len(self.truths)
+        return len(self.codes)
 
     @abstractmethod
     def take(self, rows: Any) -> Objective:
@@ -76,17 +76,17 @@ class Objective(ABC):
 class LeastSquares(Objective):
     """½‖θ − τ(y)‖². Columns of τ that follow from the others are not learned (`OutputColumns`)."""
 
-    def __init__(self, statistic: Statistic, truths: LabelArray, *, fit_intercept: bool) -> None:
+    def __init__(self, statistic: Statistic, codes: LabelArray, *, fit_intercept: bool) -> None:
         self.statistic = statistic
-        self.truths = truths
+        self.codes = codes
         self.columns = OutputColumns(statistic, fit_intercept=fit_intercept)
-        self.values = self.columns.reduce(statistic.values(truths))  # CSR (n, width)
+        self.values = self.columns.reduce(statistic.values(codes))  # CSR (n, width)
         self.full_width, self.width = self.columns.width, len(self.columns.kept)
 
     def take(self, rows: Any) -> LeastSquares:
         part = object.__new__(LeastSquares)
         part.__dict__.update(self.__dict__)
-        part.truths, part.values = self.truths[rows], self.values[rows]
+        part.codes, part.values = self.codes[rows], self.values[rows]
         return part
 
     def value_and_gradient(self, theta: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
@@ -94,7 +94,7 @@ class LeastSquares(Objective):
         return 0.5 * np.einsum("nw,nw->n", residual, residual), residual
 
     def task_losses(self, theta: FloatArray) -> FloatArray:
-        return self.statistic.loss(self.statistic.decode(theta), self.truths)
+        return self.statistic.loss(self.statistic.decode(theta), self.codes)
 
     def start(self, weight: FloatArray) -> FloatArray:
         # at the mean of τ the dependent columns stay dependent
@@ -113,24 +113,24 @@ class LeastSquares(Objective):
 class SurrogateRisk(Objective):
     """Φ(θ, y) of a surrogate."""
 
-    def __init__(self, surrogate: BaseSurrogate, truths: LabelArray) -> None:
+    def __init__(self, surrogate: BaseSurrogate, codes: LabelArray) -> None:
         self.surrogate = surrogate
-        self.truths = truths
+        self.codes = codes
         self.width = self.full_width = surrogate.score_space.width
 
     def take(self, rows: Any) -> SurrogateRisk:
-        return SurrogateRisk(self.surrogate, self.truths[rows])
+        return SurrogateRisk(self.surrogate, self.codes[rows])
 
     def value_and_gradient(self, theta: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
-        return self.surrogate.value_and_gradient(theta, self.truths[rows])
+        return self.surrogate.value_and_gradient(theta, self.codes[rows])
 
     def sampled_value_and_gradient(
         self, theta: FloatArray, rows: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        return self.surrogate.sampled_value_and_gradient(theta, self.truths[rows], rng)
+        return self.surrogate.sampled_value_and_gradient(theta, self.codes[rows], rng)
 
     def task_losses(self, theta: FloatArray) -> FloatArray:
-        return self.surrogate.loss(self.surrogate.decode(theta), self.truths)
+        return self.surrogate.loss(self.surrogate.decode(theta), self.codes)
 
     def curvature(self, rng: np.random.Generator) -> float:
         """Largest second derivative of Φ(·, y) at θ = 0 over some examples, by power iteration."""
@@ -151,12 +151,12 @@ class SurrogateRisk(Objective):
         return float(value.max()) or 1.0
 
 
-def objective_of(objective: Any, truths: Any, *, fit_intercept: bool) -> Objective:
+def objective_of(objective: Any, codes: Any, *, fit_intercept: bool) -> Objective:
     """Least squares for a `Statistic`, the surrogate's risk for a surrogate."""
     if isinstance(objective, Statistic):
-        return LeastSquares(objective, np.asarray(truths), fit_intercept=fit_intercept)
+        return LeastSquares(objective, np.asarray(codes), fit_intercept=fit_intercept)
     if isinstance(objective, BaseSurrogate):
-        return SurrogateRisk(objective, np.asarray(truths))
+        return SurrogateRisk(objective, np.asarray(codes))
     raise TypeError(
         f"a solver minimises a Statistic (least squares) or a surrogate, "
         f"got {type(objective).__name__}"

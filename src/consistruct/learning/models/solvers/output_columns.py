@@ -16,9 +16,9 @@ __all__ = ["OutputColumns"]
 class OutputColumns:
     """All columns, or all but the first state of every part where the states have a fixed sum.
 
-    Probabilities of classes sum to 1, the Hamming targets of each part to −1/T, for every truth;
-    least squares with an intercept keeps that sum for the estimates, so one state of each part
-    follows from the others: two states cost what one does.
+    Probabilities of classes sum to 1, the Hamming targets of each part to −1/T, for every true
+    label; least squares with an intercept keeps that sum for the estimates, so one state of each
+    part follows from the others: two states cost what one does.
     """
 
     def __init__(self, statistic: Statistic, *, fit_intercept: bool) -> None:

@@ -42,7 +42,7 @@ class SGDRun:
     objective : Statistic or BaseSurrogate
     score_map : ScoreMap
     inputs : (n, d) array or CSR
-    truths : (n, …) array
+    codes : (n, …) array
     weight : (n,) array
     alpha : "auto" or float
         Penalty; "auto" is E‖φ‖²/(examples seen so far).
@@ -56,7 +56,7 @@ class SGDRun:
         objective: Any,
         score_map: ScoreMap,
         inputs: Any,
-        truths: Any,
+        codes: Any,
         weight: FloatArray,
         rng: np.random.Generator,
         *,
@@ -64,7 +64,7 @@ class SGDRun:
         state: SGDState | None = None,
     ) -> None:
         self.solver = solver
-        self.objective = objective_of(objective, truths, fit_intercept=score_map.fit_intercept)
+        self.objective = objective_of(objective, codes, fit_intercept=score_map.fit_intercept)
         self.score_map = score_map
         self.weight = weight / weight.mean()
         self.design = DesignMatrix(score_map, inputs, weight)

@@ -26,8 +26,8 @@ __all__ = [
 MISSING = {"", "?", "na", "nan", "n/a", "null", "none", "-", ".", "nil", "missing"}
 
 
-def _exact(value: Any, cell: str, *, truth: bool = False) -> bool:
-    """Whether a number is the double nearest to what a cell says; of a truth, every digit."""
+def _exact(value: Any, cell: str, *, label: bool = False) -> bool:
+    """Whether a number is the double nearest to what a cell says; of a true label, every digit."""
     try:
         said = float(cell)
     except ValueError:
@@ -40,17 +40,17 @@ def _exact(value: Any, cell: str, *, truth: bool = False) -> bool:
         whole = int(cell)
     except ValueError:
         return float(value) == said
-    return float(value) == said and (not truth or int(value) == whole)
+    return float(value) == said and (not label or int(value) == whole)
 
 
-def _same(value: Any, cell: str, *, truth: bool = False) -> bool:
+def _same(value: Any, cell: str, *, label: bool = False) -> bool:
     """Whether what was read is what the cell says: its number, its words, or missing."""
     words = cell.strip()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return words.lower() in MISSING or _exact(value, words)
     if isinstance(value, str):
         return value.strip() == words or _date_of(words) is not None
-    return _exact(value, words, truth=truth) or _date_of(words) is not None
+    return _exact(value, words, label=label) or _date_of(words) is not None
 
 
 def _date_of(words: str) -> str | None:
@@ -90,8 +90,8 @@ def table_changed(found: dict[str, Any], text: str, separator: str, target: str)
     place = header.index(target)
     for number, row in enumerate(body):
         value = found["y"][number]
-        if not _same(value, row[place], truth=True):
-            return f"row {number}, truth: {row[place]!r} was read as {value!r}"
+        if not _same(value, row[place], label=True):
+            return f"row {number}, true label: {row[place]!r} was read as {value!r}"
     return None
 
 
@@ -175,7 +175,7 @@ def parquet_changed(found: dict[str, Any], path: Path, target: str) -> str | Non
             ):
                 return f"row {number}, column {name}: {value!r} was read as {read!r}"
     if target in columns and columns[target] != found["y"]:
-        return f"truths {columns[target]!r} were read as {found['y']!r}"
+        return f"true labels {columns[target]!r} were read as {found['y']!r}"
     return None
 
 

@@ -1,9 +1,9 @@
-"""Truths of every loss on the device: the scores that they ask for, and their offsets.
+"""True labels of every loss on the device: the scores that they ask for, and their offsets.
 
-For each truth y the quadratic surrogate regresses scores on w_y = −u_y, minus the target of the
-loss, so that L(c, y) = offset(y) − ⟨F_c, w_y⟩. Everything is computed from the labels with tensor
-operations on their device; nothing of the size of the label set is built for sets, sequences and
-rankings. Rankings are in `rankings`.
+For each true label y the quadratic surrogate regresses scores on w_y = −u_y, minus the target of
+the loss, so that L(c, y) = offset(y) − ⟨F_c, w_y⟩. Everything is computed from the labels with
+tensor operations on their device; nothing of the size of the label set is built for sets, sequences
+and rankings. Rankings are in `rankings`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from consistruct.structures import Full
 from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.torch.constants import Constants, can_check, ensure
 
-__all__ = ["Truths", "class_count", "no_truths", "one_hot", "truths_of"]
+__all__ = ["TrueLabels", "class_count", "no_true_labels", "one_hot", "true_labels_of"]
 
 CLASS_LIMIT = 2**20  # classes whose blocks are looked up in a table
 CHUNK = 2**24  # numbers at a time in a minimum over candidates
 
 
-class Truths(Constants):
+class TrueLabels(Constants):
     """Labels of one loss as tensors. Required: `wanted`.
 
-    Shapes: B truths, each of shape `shape`; `width` scores of the loss's own space.
+    Shapes: B true labels, each of shape `shape`; `width` scores of the loss's own space.
     """
 
     takes_numbers = True  # whether labels may be floats, as costs and 0/1 vectors are
@@ -49,8 +49,8 @@ class Truths(Constants):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one truth."""
-        return self.loss.truths.shape
+        """Shape of one true label."""
+        return self.loss.true_labels.shape
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         """w_y = −target(y), (B, width)."""
@@ -61,11 +61,11 @@ class Truths(Constants):
         return torch.ones(len(true), dtype=dtype, device=true.device)
 
     def valid(self, true: Tensor) -> Tensor:
-        """Whether each truth is one, (B,) Booleans."""
+        """Whether each true label is one, (B,) Booleans."""
         raise NotImplementedError
 
     def check(self, true: Tensor, present: Tensor | None) -> None:
-        """Refuse what is no truth, where an example is present."""
+        """Refuse what is no true label, where an example is present."""
         if true.shape[1:] != self.shape:
             raise ValueError(
                 f"target must have shape (B{''.join(f', {n}' for n in self.shape)}) for "
@@ -78,14 +78,14 @@ class Truths(Constants):
         valid = self.valid(true)
         if present is not None:
             valid = valid | ~present
-        ensure(valid.all(), f"target must contain truths of {self.text}: {self._allowed()}")
+        ensure(valid.all(), f"target must contain true labels of {self.text}: {self._allowed()}")
 
     def _allowed(self) -> str:
-        return "labels as `loss.truths` has them"
+        return "labels as `loss.true_labels` has them"
 
 
-class _Classes(Truths):
-    """Truths that are class numbers."""
+class _Classes(TrueLabels):
+    """True labels that are class numbers."""
 
     takes_numbers = False
 
@@ -145,8 +145,8 @@ class InBlocks(_Classes):
         return (1.0 - self.eta) * shared + self.eta * one_hot(true, len(blocks), dtype)
 
 
-class Costs(Truths):
-    """The truth is the vector of costs itself."""
+class Costs(TrueLabels):
+    """The true label is the vector of costs itself."""
 
     def wanted(self, true: Tensor, dtype: torch.dtype) -> Tensor:
         return -true.to(dtype)
@@ -161,7 +161,7 @@ class Costs(Truths):
         return "finite costs that are not negative"
 
 
-class States(Truths):
+class States(TrueLabels):
     """Hamming loss: the true state of each part, each a share 1/T."""
 
     def __init__(self, loss: Loss) -> None:
@@ -185,7 +185,7 @@ class States(Truths):
         return f"states 0..{self.n_states - 1}"
 
 
-class PricedLabels(Truths):
+class PricedLabels(TrueLabels):
     """Costs of missed and of false labels, a price of its own for every label."""
 
     loss: LabelCosts
@@ -213,7 +213,7 @@ class PricedLabels(Truths):
         return "labels 0 and 1"
 
 
-class SetsBySize(Truths):
+class SetsBySize(TrueLabels):
     """F-measure: the members of a set, in the block of its size."""
 
     loss: FBeta
@@ -229,7 +229,7 @@ class SetsBySize(Truths):
         block = np.full(T + 1, -1)
         block[list(space.block_sizes)] = np.arange(self.n_blocks)
         allowed = np.zeros(T + 1)
-        allowed[list(loss.truths.allowed_sizes)] = 1
+        allowed[list(loss.true_labels.allowed_sizes)] = 1
         self.hold_index("block", block)
         self.hold_index("allowed", allowed)
 
@@ -257,15 +257,16 @@ class SetsBySize(Truths):
         return "0/1 vectors whose size is one of `sizes`"
 
 
-class Candidates(Truths):
-    """Sets of candidates, as masks over the truths of a base loss."""
+class Candidates(TrueLabels):
+    """Sets of candidates, as masks over the true labels of a base loss."""
 
     loss: PartialLabels
 
     def __init__(self, loss: PartialLabels) -> None:
         super().__init__(loss)
         base = loss.loss
-        every = base.truths.enumerate(limit=loss.truths.n_items)  # raises where masks are too long
+        # raises where masks are too long
+        every = base.true_labels.enumerate(limit=loss.true_labels.n_items)
         if loss.reduce == "average":
             self.hold("rows", -dense_target(base.target(every)))
             self.hold("offsets", base.offset(every))
@@ -310,7 +311,7 @@ class Candidates(Truths):
         return "0/1 masks with at least one candidate"
 
 
-class Sum(Truths):
+class Sum(TrueLabels):
     """A weighted sum of losses, written in their joint score space."""
 
     loss: Combination
@@ -319,7 +320,7 @@ class Sum(Truths):
         super().__init__(loss)
         space, maps, _ = loss._joint
         assert maps is not None
-        self.terms = nn.ModuleList(truths_of(term) for _, term in loss.terms)
+        self.terms = nn.ModuleList(true_labels_of(term) for _, term in loss.terms)
         self.weights = tuple(weight for weight, _ in loss.terms)
         self.mapped = []
         for number, ((_, term), into) in enumerate(zip(loss.terms, maps, strict=True)):
@@ -349,32 +350,32 @@ class Sum(Truths):
 
 
 @singledispatch
-def truths_of(loss: Loss) -> Truths:
-    """Truths of a loss as a module, structured wherever its targets are; rankings add theirs."""
+def true_labels_of(loss: Loss) -> TrueLabels:
+    """True labels of a loss as a module, structured where its targets are; rankings add theirs."""
     if loss.wrong_parts is not None:
         return States(loss)
     if loss.truths_are_costs:
         return Costs(loss)
-    if loss.truths.shape == ():
+    if loss.true_labels.shape == ():
         return Table(loss)
-    raise no_truths(loss)
+    raise no_true_labels(loss)
 
 
-truths_of.register(ZeroOne, OneClass)
-truths_of.register(Block, InBlocks)
-truths_of.register(Mixed, InBlocks)
-truths_of.register(LabelCosts, PricedLabels)
-truths_of.register(FBeta, SetsBySize)
-truths_of.register(PartialLabels, Candidates)
+true_labels_of.register(ZeroOne, OneClass)
+true_labels_of.register(Block, InBlocks)
+true_labels_of.register(Mixed, InBlocks)
+true_labels_of.register(LabelCosts, PricedLabels)
+true_labels_of.register(FBeta, SetsBySize)
+true_labels_of.register(PartialLabels, Candidates)
 
 
-@truths_of.register(Combination)
-def _(loss: Combination) -> Truths:
-    listed: Callable[[Loss], Truths] = truths_of.dispatch(Loss)
+@true_labels_of.register(Combination)
+def _(loss: Combination) -> TrueLabels:
+    listed: Callable[[Loss], TrueLabels] = true_labels_of.dispatch(Loss)
     return listed(loss) if loss._joint[1] is None else Sum(loss)
 
 
-def no_truths(loss: Loss) -> CapabilityError:
+def no_true_labels(loss: Loss) -> CapabilityError:
     """What is raised for a loss whose targets have no tensor form."""
     return CapabilityError(
         loss,
@@ -386,7 +387,7 @@ def no_truths(loss: Loss) -> CapabilityError:
 
 def class_count(loss: Loss, limit: int | None = None) -> int:
     """Number of true classes; refuses more than a table can hold."""
-    size = loss.truths.size
+    size = loss.true_labels.size
     if size is None or size >= 2**62 or (limit is not None and size > limit):
         raise ConsistructError(
             f"a tensor of targets of {loss!r} needs at most {limit or 2**62} classes; "

@@ -1,4 +1,4 @@
-"""A missing truth is refused or dropped, and never a class of its own."""
+"""A missing true label is refused or dropped, and never a class of its own."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?"]
 
 @pytest.mark.parametrize("gap", GAPS)
 @pytest.mark.parametrize("feature", ["1.5", "red"])
-def test_csv_refuses_missing_truths_with_their_lines(tmp_path, gap, feature):
+def test_csv_refuses_missing_true_labels_with_their_lines(tmp_path, gap, feature):
     path = tmp_path / "d.csv"
     path.write_text(f"a,b,y\n1,{feature},cat\n2,3,{gap}\n3,4,dog\n4,5,{gap}\n5,6,cat\n")
     with pytest.raises(DataFileError, match=r"'y' is missing in 2 lines \(line 3, 5\)") as caught:
@@ -28,11 +28,11 @@ def test_csv_refuses_missing_truths_with_their_lines(tmp_path, gap, feature):
 
 
 @pytest.mark.parametrize(
-    "truths", [["a", None, "b", "NA"], [0.0, np.nan, 1.0, None], pd.array([0, None, 1, None])]
+    "true_labels", [["a", None, "b", "NA"], [0.0, np.nan, 1.0, None], pd.array([0, None, 1, None])]
 )
-def test_parquet_refuses_missing_truths_with_their_rows(tmp_path, truths):
+def test_parquet_refuses_missing_true_labels_with_their_rows(tmp_path, true_labels):
     path = tmp_path / "d.parquet"
-    pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": truths}).to_parquet(path)
+    pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "y": true_labels}).to_parquet(path)
     with pytest.raises(DataFileError, match=r"'y' is missing in 2 rows \(row 2, 4\)"):
         read_data(path, target="y")
     data = read_data(path, target="y", drop_missing_target=True)
@@ -56,13 +56,13 @@ def test_the_class_none_is_a_class(tmp_path):
         ["a", "", "b", None],
     ],
 )
-def test_arrays_and_columns_refuse_missing_truths_with_their_rows(y):
+def test_arrays_and_columns_refuse_missing_true_labels_with_their_rows(y):
     X = np.arange(8.0).reshape(4, 2)
     with pytest.raises(ValueError, match=r"y is missing in 2 rows \(counted from 0: 1, 3\)"):
         TaskLossClassifier(model="ridge").fit(X, y)
 
 
-def test_the_command_line_drops_rows_without_a_truth_when_asked(tmp_path):
+def test_the_command_line_drops_rows_without_a_true_label_when_asked(tmp_path):
     data, model = tmp_path / "d.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 5},{i % 3},{'NA' if i == 4 else 'ab'[i % 2]}" for i in range(30)]
     data.write_text("\n".join(["a,b,y", *lines]))
@@ -82,7 +82,7 @@ def fit_arguments(data, model):
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 @pytest.mark.parametrize("gap", ["NA", "nan", ""])
-def test_folders_refuse_missing_truths_or_drop_them(tmp_path, kind, gap):
+def test_folders_refuse_missing_true_labels_or_drop_them(tmp_path, kind, gap):
     folder, model = tmp_path / "data", tmp_path / "m.safetensors"
     folder.mkdir()
     for part in range(2):
@@ -107,7 +107,7 @@ def test_folders_refuse_missing_truths_or_drop_them(tmp_path, kind, gap):
     assert '"n_examples": 59' in judged.output
 
 
-def test_evaluate_and_report_drop_rows_without_a_truth_when_asked(tmp_path):
+def test_evaluate_and_report_drop_rows_without_a_true_label_when_asked(tmp_path):
     train, test, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 7},{'ab'[i % 7 > 3]}" for i in range(40)]
     train.write_text("\n".join(["a,y", *lines]))
@@ -123,7 +123,7 @@ def test_evaluate_and_report_drop_rows_without_a_truth_when_asked(tmp_path):
         assert ": 39" in done.output
 
 
-def test_words_for_missing_cells_count_in_the_truths_of_later_files(tmp_path):
+def test_words_for_missing_cells_count_in_the_true_labels_of_later_files(tmp_path):
     first, second = tmp_path / "a.csv", tmp_path / "b.csv"
     first.write_text("a,y\n1,cat\nunknown,dog\n3,cat\n")
     second.write_text("a,y\n1,cat\n2,unknown\n")
@@ -142,7 +142,7 @@ def other_formats(folder):
 
 
 @pytest.mark.parametrize("name", ["s.npz", "f.npz", "d.svm", "d.arff", "e.arff"])
-def test_every_format_refuses_missing_truths_or_drops_them(tmp_path, name):
+def test_every_format_refuses_missing_true_labels_or_drops_them(tmp_path, name):
     other_formats(tmp_path)
     target = {"target": "y"} if name.endswith("arff") else {}
     place = r"\(row 2\)" if name.endswith("npz") else r"\(line \d\)"
@@ -166,7 +166,7 @@ def test_arff_files_with_labels_read_the_notation_that_was_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("gap", ["NA", None, float("nan")])
-def test_batches_refuse_missing_truths_with_their_rows(gap):
+def test_batches_refuse_missing_true_labels_with_their_rows(gap):
     X = np.arange(60.0).reshape(30, 2)
     y = np.array(["ab"[i % 2] if i != 3 else gap for i in range(30)], dtype=object)
     model = TaskLossClassifier("zero_one", Ridge("linear", solver="moments"))
@@ -180,7 +180,7 @@ def test_batches_refuse_missing_truths_with_their_rows(gap):
 
 
 @pytest.mark.parametrize("gap", ["NA", None, float("nan")])
-def test_tags_of_tables_refuse_missing_truths(gap):
+def test_tags_of_tables_refuse_missing_true_labels(gap):
     X = [np.eye(3)] * 4
     y = [["a", "b", "a"]] * 3 + [["a", gap, "b"]]
     with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 10\)"):
