@@ -1,6 +1,6 @@
 """
-Macro-F1, G-mean, kappa: metrics that are no means over examples
-================================================================
+Macro-F1, G-mean, kappa: non-decomposable metrics
+=================================================
 
 Rare classes, judged by the mean F1 of all classes. No loss of one example has that as its mean;
 but the best rule for it is the decision of least expected cost for one cost matrix, and that matrix

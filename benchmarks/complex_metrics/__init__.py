@@ -1,1 +1,1 @@
-"""Metrics that are no means: ours against the recipes that people use, on the same models."""
+"""Non-decomposable metrics: ours against the recipes that people use, on the same models."""

@@ -1,4 +1,4 @@
-"""Metrics that are no means: ours against the usual recipes, from the same probabilities.
+"""Non-decomposable metrics: ours against the usual recipes, from the same probabilities.
 
     python -m benchmarks.complex_metrics                  # every section; prints the page
     python -m benchmarks.complex_metrics --only tables    # one section, see --help

@@ -11,7 +11,7 @@ from benchmarks.measure import table
 OURS = "consistruct"
 RECIPES = ("class weights", "prior shift")
 HEAD = """\
-# Metrics that are no means: one search against the usual recipes
+# Non-decomposable metrics: one search against the usual recipes
 
 Made by `python -m benchmarks.complex_metrics --write`; do not edit. The numbers are in [complex_metrics.json](complex_metrics.json).
 

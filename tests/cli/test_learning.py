@@ -389,7 +389,7 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
     assert (killed / "model").read_bytes() == (straight / "model").read_bytes()
 
 
-# --- metrics that are no means -------------------------------------------------------------------
+# --- non-decomposable metrics -------------------------------------------------------------------
 
 
 def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):

@@ -358,7 +358,7 @@ SET_LATER: dict[str, Compute] = {
 }
 
 
-# --- metrics that are no mean over examples: decisions are chosen on out-of-fold predictions ---
+# --- non-decomposable metrics: decisions are chosen on out-of-fold predictions ---
 
 CHOSEN = {
     "f1": ("f1", "two"),

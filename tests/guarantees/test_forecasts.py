@@ -198,7 +198,7 @@ def test_the_answer_is_the_same_again_and_the_estimator_untouched():
     assert not hasattr(model, "model_")
 
 
-def test_metrics_that_are_no_means_are_forecast_by_their_value(few_fits):
+def test_non_decomposable_metrics_are_forecast_by_their_value(few_fits):
     X, y = make_classification(400, 8, n_informative=4, weights=[0.8], random_state=1)
     found = cs.forecast(cs.TaskLossClassifier("macro-f1", logistic()), X, y)
     now = found.at(400)

@@ -1,4 +1,4 @@
-"""TaskLossClassifier for metrics that are no means over examples."""
+"""TaskLossClassifier for non-decomposable metrics."""
 
 from __future__ import annotations
 

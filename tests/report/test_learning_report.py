@@ -470,7 +470,7 @@ def test_a_better_baseline_is_admitted(classes):
     assert "training data" in learning_sections(alone)[-1].answer
 
 
-# --- metrics that are no means -------------------------------------------------------------------
+# --- non-decomposable metrics -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["classes", "sets"])

@@ -175,7 +175,7 @@ def shape_of(examples: DataSet) -> str:
 
 
 def of_metric(estimator: Any) -> dict[str, Any]:
-    """What left-out rows say of a metric that is no mean over examples; nothing for a loss."""
+    """What left-out rows say of a non-decomposable metric; nothing for a loss."""
     if not hasattr(estimator, "metric_"):
         return {}
     rule = estimator.rule_

@@ -62,7 +62,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         "hamming", "fbeta", "ordinal", "abstain::0.3", "cost:FILE.csv", "tree:FILE.csv"). Costs may
         be a DataFrame, a dict ``costs[prediction][true]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
-        Or a metric that is no mean over examples ("macro-f1", "qwk", "precision-at-recall:0.9",
+        Or a non-decomposable metric ("macro-f1", "qwk", "precision-at-recall:0.9",
         …, see `consistruct.losses.METRICS`): decisions are then chosen on left-out rows.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as

@@ -183,7 +183,7 @@ class TargetEstimator(LossParameters):
     ) -> None:
         """Fit, recalibrate on left-out rows, and store what was learned.
 
-        For a metric that is no mean over examples, left-out rows choose the decisions too.
+        For a non-decomposable metric, left-out rows choose the decisions too.
         """
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss

@@ -163,7 +163,7 @@ def task_loss(
 
 
 def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = None) -> float:
-    """A metric that is no mean over examples: macro-F1, kappa, G-mean, … (greater is better).
+    """A non-decomposable metric: macro-F1, kappa, G-mean, … (greater is better).
 
     Parameters
     ----------

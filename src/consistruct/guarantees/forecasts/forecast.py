@@ -64,7 +64,7 @@ class Forecast:
     loss : str
         What is forecast.
     metric : str or None
-        Name of a metric that is no mean; the curve is then that of one minus its value.
+        Name of a non-decomposable metric; the curve is then that of one minus its value.
     confidence : float
         Confidence level of the intervals.
 
@@ -261,7 +261,7 @@ def forecast(
     Parameters
     ----------
     estimator : TaskLossClassifier or StructuredPredictor
-        Fitted or not; it is not changed. Its loss may be a metric that is no mean over examples,
+        Fitted or not; it is not changed. Its loss may be a non-decomposable metric,
         whose value is then forecast; one with a constraint is refused. With costs of each example:
         ``StructuredPredictor("cost-vectors", …)``, whose y are the costs.
     X, y, groups

@@ -149,7 +149,7 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     random_state: Any = 0,
 ) -> Interval:
-    """Interval of a metric that is no mean (F1 of a whole set, AUC, an area): rows drawn again.
+    """Interval of a non-decomposable metric (F1 of a whole set, AUC, an area): rows drawn again.
 
     Percentiles of the metric on samples drawn with replacement. An approximation: it knows nothing
     of what was not seen, so prefer `mean_interval` for means.

@@ -1,1 +1,1 @@
-"""Decision rules for metrics that are no means, found on left-out rows."""
+"""Decision rules for non-decomposable metrics, found on left-out rows."""

@@ -1,4 +1,4 @@
-"""Metrics that are no means over examples: functions ψ of the mean confusion.
+"""Non-decomposable metrics: functions ψ of the mean confusion.
 
     C = E[e_ŷ e_yᵀ]        (k, k): rows are predictions, columns true labels, entries sum to one
     label sets             (T, 2, 2): one such confusion per label

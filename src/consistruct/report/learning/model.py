@@ -57,7 +57,7 @@ class LearningReport:
     profit : Profit or None
         Where examples have costs of their own.
     decisions : DecisionChange or None
-        Where the model is for a metric that is no mean over examples.
+        Where the model is for a non-decomposable metric.
     selective : Selective or None
         Risk against coverage, where the model tells expected losses.
     forecast : CurveForecast or None
