@@ -1,9 +1,9 @@
 """
-Promise what mistakes will cost
-===============================
+Guarantee what mistakes will cost
+=================================
 
 A cost matrix says what each mistake costs. The model gets a level for the mean cost; rows that it
-was not fitted on say how many classes it has to name where it is unsure. The promise is kept at
+was not fitted on say how many classes it has to name where it is unsure. The guarantee is kept at
 every level, and the price of a lower one is a larger set.
 """
 
@@ -33,9 +33,9 @@ plain = -model.score(X_test, y_test)
 print(f"always one digit: mean cost {plain:.3f}")
 
 # %%
-# One threshold per level, from the calibration rows. "On average" and "with 90 %" are two promises:
-# by the second at most 10 of 100 calibration sets give a rule that exceeds the level. It names a
-# few classes more.
+# One threshold per level, from the calibration rows. "On average" and "with 90 %" are two
+# guarantees: by the second at most 10 of 100 calibration sets give a rule that exceeds the level.
+# It names a few classes more.
 
 levels = [0.03, 0.05, 0.08, 0.12, 0.16]
 reports = {}
@@ -48,7 +48,7 @@ print(reports["on average"][1])
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-left.plot(levels, levels, ":", color="#6b6b6b", label="promised")
+left.plot(levels, levels, ":", color="#6b6b6b", label="guaranteed")
 for (name, found), (line, colour) in zip(
     reports.items(), [("o-", "#0072B2"), ("s--", "#D55E00")], strict=True
 ):
@@ -56,7 +56,7 @@ for (name, found), (line, colour) in zip(
     error = [risk[:, 0] - risk[:, 1], risk[:, 2] - risk[:, 0]]
     left.errorbar(levels, risk[:, 0], error, fmt=line, color=colour, capsize=3, label=name)
     right.plot(levels, [one.size for one in found], line, color=colour, label=name)
-left.set(xlabel="level", ylabel="mean cost on test rows", title="What was promised, what came")
+left.set(xlabel="level", ylabel="mean cost on test rows", title="What was guaranteed, what came")
 right.set(xlabel="level", ylabel="digits named on average", title="What it takes")
 left.legend(frameon=False)
 right.legend(frameon=False)

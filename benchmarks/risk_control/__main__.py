@@ -1,4 +1,4 @@
-"""Promised risk against measured risk, and against MAPIE where it has the same promise.
+"""Guaranteed risk against measured risk, and against MAPIE where it has the same guarantee.
 
     python -m benchmarks.risk_control --write           # 20 splits, about ten minutes
     python -m benchmarks.risk_control --only scale      # one of real, peers, scale
@@ -22,14 +22,14 @@ SPLITS = 20
 PEER_SPLITS = 5  # MAPIE takes its time
 PARTS = ("real", "peers", "scale")
 
-REAL = """## Levels promised and risks measured
+REAL = """## Levels guaranteed and risks measured
 
 Half of the rows fit the model, a quarter calibrates, a quarter tests; drawn anew for each split,
 whose number stands under *splits above* (both parts of yeast and imclef07a together, all rows of
 the tables). *Mean test
 risk* ± its standard error over the splits; *splits above* counts test risks above the level,
-where the test rows themselves have noise: a promise on average is kept if the mean is at most the
-level within its error, a promise with 90 % if in at most one split of ten, those without a rule
+where the test rows themselves have noise: a guarantee on average is kept if the mean is at most the
+level within its error, a guarantee with 90 % if in at most one split of ten, those without a rule
 counted, a rule is issued whose true risk is above the level. *Coverage* is the share of rows that were answered, *mean size* classes in a set,
 labels in a set, or leaves below a node. *Loss without* is the mean loss of the plain predictions
 of the same model."""
@@ -37,8 +37,8 @@ PEERS = """## Against MAPIE
 
 {splits} splits. The same model, probabilities, calibration and test rows. Sets of labels:
 logistic regression per label; two classes: extra trees on 3,000 rows of adult, 2,000 calibration
-rows, 6,000 test rows. *Splits below* counts test values below the promise, *kept* what the
-promise costs. MAPIE's thresholds are its 100 defaults unless stated; for the precision of two
+rows, 6,000 test rows. *Splits below* counts test values below the guarantee, *kept* what the
+guarantee costs. MAPIE's thresholds are its 100 defaults unless stated; for the precision of two
 classes those to 0.9, from the safest on, since it finds none if one calls nothing positive. Split fixed-sequence testing
 uses a fifth of its rows to find the order, as ours does. Precision of label sets: an empty set
 counts precision 0 for us and in this table."""

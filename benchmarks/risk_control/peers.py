@@ -1,4 +1,4 @@
-"""The same promises by MAPIE, on the same probabilities and rows."""
+"""The same guarantees by MAPIE, on the same probabilities and rows."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def set_quality(sets: np.ndarray, y_true: np.ndarray) -> tuple[float, float, flo
 
 
 def peers(splits: int, held_out: bool) -> Iterator[str]:
-    """All promises that both make, longer by one data set each time."""
+    """All guarantees that both make, longer by one data set each time."""
     warnings.simplefilter("ignore", UserWarning)  # of thresholds that MAPIE does not find
-    header = ["data", "promise", "who", "measure promised", "splits below", "kept", "seconds"]
+    header = ["data", "guarantee", "who", "measure guaranteed", "splits below", "kept", "seconds"]
     rows: list[list[str]] = []
     for name in ("yeast", "scene"):
         X, Y = both_parts(name, held_out)
@@ -131,11 +131,11 @@ def label_peers(name: str, X: Any, Y: np.ndarray, splits: int) -> list[list[str]
     for (condition, who), values in found.items():
         column, target, _ = conditions[condition]
         numbers = np.array(values)
-        promised = numbers[:, column]
+        guaranteed = numbers[:, column]
         rows.append(
             [
-                name, condition, who, f"{np.nanmean(promised):.4f}",
-                f"{int((promised < target).sum())} of {splits}",
+                name, condition, who, f"{np.nanmean(guaranteed):.4f}",
+                f"{int((guaranteed < target).sum())} of {splits}",
                 f"{numbers[:, 2].mean():.3f} labels" + kept(column), f"{numbers[:, 3].mean():.3f}",
             ]
         )  # fmt: skip
@@ -154,7 +154,7 @@ def binary_peers(splits: int) -> list[list[str]]:
     """Adult: precision and recall of "earns more", on the same probabilities.
 
     Ours: a decision problem with one answer. Precision: the answer is "1", wrong if the true label
-    is 0, and the loss of the answers is promised. Recall: the answer is "0", wrong if the true
+    is 0, and the loss of the answers is guaranteed. Recall: the answer is "0", wrong if the true
     label is 1; of rows with true label 1 at most so many may be answered.
     """
     from mapie.risk_control import BinaryClassificationController as Controller
@@ -223,12 +223,12 @@ def binary_peers(splits: int) -> list[list[str]]:
     rows = []
     for (condition, who), values in found.items():
         numbers = np.array(values)
-        promised, other = (0, 1) if condition.startswith("precision") else (1, 0)
-        target, name = TARGETS[("precision", "recall")[promised]], ("precision", "recall")[other]
+        guaranteed, other = (0, 1) if condition.startswith("precision") else (1, 0)
+        target, name = TARGETS[("precision", "recall")[guaranteed]], ("precision", "recall")[other]
         rows.append(
             [
-                "adult", condition, who, f"{numbers[:, promised].mean():.4f}",
-                f"{int((numbers[:, promised] < target).sum())} of {len(values)}",
+                "adult", condition, who, f"{numbers[:, guaranteed].mean():.4f}",
+                f"{int((numbers[:, guaranteed] < target).sum())} of {len(values)}",
                 f"{name} {numbers[:, other].mean():.4f} (more is better)",
                 f"{numbers[:, 2].mean():.3f}",
             ]

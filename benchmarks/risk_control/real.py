@@ -1,4 +1,4 @@
-"""Levels promised on real data, and what test rows show of them."""
+"""Levels guaranteed on real data, and what test rows show of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from consistruct.guarantees.risk import RiskControl
 
 @dataclass(frozen=True)
 class Task:
-    """Rows, what estimates on them, and what is promised."""
+    """Rows, what estimates on them, and what is guaranteed."""
 
     name: str
     X: Any
@@ -78,7 +78,7 @@ def tasks(held_out: bool) -> Iterator[Task]:
 
 
 HEADER = [
-    "data and loss", "policy", "promise", "level", "mean test risk", "largest", "splits above",
+    "data and loss", "policy", "guarantee", "level", "mean test risk", "largest", "splits above",
     "coverage", "mean size", "loss without",
 ]  # fmt: skip
 
@@ -119,15 +119,15 @@ def real_row(
 ) -> list[object]:
     selective = asked.get("risk") == "selective"
     kind = "selective" if selective else "marginal"
-    promise = kind if "confidence" not in asked else f"{kind}, {asked['confidence']:.0%}"
+    guarantee = kind if "confidence" not in asked else f"{kind}, {asked['confidence']:.0%}"
     if not found:
-        return [name, asked["policy"], promise, asked["level"], *["none"] * 5, f"{plain:.4f}"]
+        return [name, asked["policy"], guarantee, asked["level"], *["none"] * 5, f"{plain:.4f}"]
     risks = np.array([(one.selective_risk if selective else one.risk).estimate for one in found])
     missing = "" if len(found) == splits else f" ({splits - len(found)} without a rule)"
     return [
         name,
         asked["policy"],
-        promise,
+        guarantee,
         asked["level"],
         f"{risks.mean():.4f} ± {risks.std() / np.sqrt(len(risks)):.4f}",
         f"{risks.max():.4f}",

@@ -72,7 +72,7 @@ class NotInSpanError(ConsistructError):
 
 
 class RiskLevelError(ConsistructError):
-    """A level of risk cannot be promised: too few rows, or no prediction is safe enough."""
+    """A level of risk cannot be guaranteed: too few rows, or no prediction is safe enough."""
 
 
 class CapabilityError(ConsistructError, TypeError):

@@ -1,4 +1,4 @@
-"""``--risk``: from a data file to a promise, and what the other commands make of it."""
+"""``--risk``: from a data file to a guarantee, and what the other commands make of it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_fit_evaluate_predict(files):
     assert fitted["estimator"] == "RiskControl"
     assert fitted["policy"] == "sets"
     assert fitted["calibration_n_examples"] == 150
-    assert "at most 0.1" in fitted["promise"]
-    assert "probability 0.8" in fitted["promise"]
+    assert "at most 0.1" in fitted["guarantee"]
+    assert "probability 0.8" in fitted["guarantee"]
     judged = run_json("evaluate", model, files / "test.csv")
-    assert judged["promise"] == fitted["promise"]
+    assert judged["guarantee"] == fitted["guarantee"]
     low, high = judged["interval"]
     assert low <= judged["mean_loss"] <= high
     assert low <= LEVEL

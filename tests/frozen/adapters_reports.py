@@ -53,10 +53,10 @@ def _safety(safe: Any, X: Any, y: Any, **about: Any) -> dict[str, Any]:
     seen = safe.evaluate(X, y, **about)
     (threshold,) = safe.thresholds_.values()
     return {
-        "level": safe.promise_.level,
-        "confidence": safe.promise_.confidence,
-        "holds for the fitted model": safe.promise_.proved,
-        "rows": safe.promise_.n,
+        "level": safe.guarantee_.level,
+        "confidence": safe.guarantee_.confidence,
+        "holds for the fitted model": safe.guarantee_.proved,
+        "rows": safe.guarantee_.n,
         "safety": threshold.safety,
         "predictions": written(safe.predict(X, **about)),
         "risk": _interval(seen.risk),

@@ -1,4 +1,4 @@
-"""Promised risk against known risk, for every loss of the registry and every policy that serves it,
+"""Guaranteed risk against known risk, for every registered loss and every policy that serves it,
 by many draws of calibration rows from a population (CONSISTRUCT_NIGHTLY=1: 10,000 each, else 200).
 """
 

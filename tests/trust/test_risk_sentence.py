@@ -27,10 +27,10 @@ def population(error):
 
 
 def issued(draw, model, **settings):
-    """The true risk of every rule that some calibration set gave, and a promise that came along."""
+    """The true risk of every rule that some calibration set gave, and one of the guarantees."""
     rng = np.random.default_rng(1)
     X, y = draw(POPULATION, rng)
-    risks, promise = [], None
+    risks, guarantee = [], None
     for _ in range(DRAWS):
         safe = cs.RiskControl(model, confidence=CONFIDENCE, policy="abstain", **settings)
         try:
@@ -40,8 +40,8 @@ def issued(draw, model, **settings):
         found = safe.evaluate(X, y)
         selective = settings.get("risk") == "selective"
         risks.append((found.selective_risk if selective else found.risk).estimate)
-        promise = safe.promise_
-    return SimpleNamespace(risks=np.array(risks), promise=promise)
+        guarantee = safe.guarantee_
+    return SimpleNamespace(risks=np.array(risks), guarantee=guarantee)
 
 
 def test_few_calibration_sets_give_a_rule_that_breaks_the_level_but_all_of_these_may():
@@ -52,9 +52,9 @@ def test_few_calibration_sets_give_a_rule_that_breaks_the_level_but_all_of_these
     assert 0 < len(found.risks) < DRAWS
     # every answer is wrong with probability 0.25: rules that are issued are mostly broken
     assert broken / len(found.risks) > 0.5
-    assert "no rule is issued that exceeds it" in str(found.promise)
-    assert "of the rules that are issued a larger share may exceed it" in str(found.promise)
-    assert not found.promise.always
+    assert "no rule is issued that exceeds it" in str(found.guarantee)
+    assert "of the rules that are issued a larger share may exceed it" in str(found.guarantee)
+    assert not found.guarantee.always
 
 
 def test_where_every_calibration_set_gives_a_rule_the_level_is_kept_by_ninety_of_a_hundred():
@@ -63,8 +63,8 @@ def test_where_every_calibration_set_gives_a_rule_the_level_is_kept_by_ninety_of
     assert len(found.risks) == DRAWS
     assert (found.risks > 0.1).mean() <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / DRAWS)
     assert found.risks.mean() > 0.05  # and not by answering nothing
-    assert "this holds of 90 of 100 issued rules" in str(found.promise)
-    assert found.promise.always
+    assert "this holds of 90 of 100 issued rules" in str(found.guarantee)
+    assert found.guarantee.always
 
 
 @pytest.mark.parametrize("name", ["risk.md", "howto/metrics.md"])

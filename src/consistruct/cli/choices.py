@@ -106,7 +106,7 @@ def query_arguments(estimator: Any, examples: DataSet) -> dict[str, Any]:
     from consistruct.learning import StructuredPredictor
     from consistruct.learning.encoding.queries import takes_queries
 
-    inner = getattr(estimator, "estimator_", estimator)  # of a promise
+    inner = getattr(estimator, "estimator_", estimator)  # of a guarantee
     fitted = getattr(getattr(inner, "kind_", None), "name", "") == "queries"
     starting = isinstance(estimator, StructuredPredictor) and takes_queries(
         estimator.loss, examples.X, examples.y, examples.groups

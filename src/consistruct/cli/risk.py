@@ -1,4 +1,4 @@
-"""``--risk``: a promise about the loss, from rows that are kept apart when fitting."""
+"""``--risk``: a guarantee about the loss, from rows that are kept apart when fitting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 Risk = Annotated[
     float | None,
     typer.Option(
-        help="Promise that the mean loss is at most this: some rows are set aside, and uncertain "
+        help="Guarantee that the mean loss is at most this: some rows are set aside, and uncertain "
         "predictions are replaced by safer ones (no answer, several classes, a longer list, "
         "…)."
     ),
@@ -57,7 +57,7 @@ def with_risk(
     calibrate: float | None,
     seed: int,
 ) -> Any:
-    """The estimator, with a promise where --risk asks for one."""
+    """The estimator, with a guarantee where --risk asks for one."""
     if risk is None:
         for name, value in (
             ("--confidence", confidence),
@@ -80,14 +80,14 @@ def with_risk(
 
 
 def is_controlled(estimator: Any) -> bool:
-    """Whether an estimator comes with a promise, which only those of `--risk` have."""
-    return hasattr(estimator, "promise_")
+    """Whether an estimator comes with a guarantee, which only those of `--risk` have."""
+    return hasattr(estimator, "guarantee_")
 
 
 def calibration_result(estimator: RiskControl) -> dict[str, Any]:
     """What `fit` says of the rows kept apart."""
     found = estimator.calibration_.as_dict()
-    return {"policy": estimator.policy_, "promise": found.pop("promise")} | {
+    return {"policy": estimator.policy_, "guarantee": found.pop("guarantee")} | {
         f"calibration_{name}": value for name, value in found.items()
     }
 
@@ -95,7 +95,7 @@ def calibration_result(estimator: RiskControl) -> dict[str, Any]:
 def evaluation_result(
     estimator: RiskControl, X: Any, y: Any, queries: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `evaluate` says: risk and coverage beside the promise."""
+    """What `evaluate` says: risk and coverage beside the guarantee."""
     found = estimator.evaluate(X, y, **queries).as_dict()
     count, risk, interval = (found.pop(name) for name in ("n_examples", "risk", "risk_interval"))
     return {

@@ -27,7 +27,7 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class FamilyGuarantee:
-    """What one score family promises.
+    """What one score family guarantees.
 
     Attributes
     ----------

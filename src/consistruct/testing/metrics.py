@@ -70,7 +70,7 @@ def _check_at(metric: Metric, confusion: FloatArray, rng: np.random.Generator) -
     ensure(
         abs(slope - predicted) <= 1e-5 * (1.0 + abs(slope)),
         metric,
-        f"the gradient promises a slope of {predicted}, the value has {slope}",
+        f"the gradient gives a slope of {predicted}, the value has {slope}",
     )
     costs = metric.costs(confusion)
     ensure(

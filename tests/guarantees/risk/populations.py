@@ -102,7 +102,7 @@ class Population:
                     **asked,
                 )
             except RiskLevelError:
-                continue  # nothing is predicted, nothing is promised
+                continue  # nothing is predicted, nothing is guaranteed
             found[number] = self.risk(threshold.safety, selective)
         return found
 

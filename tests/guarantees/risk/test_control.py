@@ -31,7 +31,7 @@ def model():
     return cs.TaskLossClassifier(COSTS, RIDGE).fit(X, y)
 
 
-def test_what_is_predicted_counts_what_was_promised(model):
+def test_what_is_predicted_counts_what_was_guaranteed(model):
     X, y = rows(600)
     safe = RiskControl(model, 0.3).fit(X, y)
     sets = safe.predict(X)
@@ -42,7 +42,7 @@ def test_what_is_predicted_counts_what_was_promised(model):
     report = safe.evaluate(X, y)
     assert report.risk.estimate == pytest.approx(np.mean(least))
     assert report.size == pytest.approx(np.mean([len(members) for members in sets]))
-    assert report.risk.estimate <= 0.3 == safe.promise_.level
+    assert report.risk.estimate <= 0.3 == safe.guarantee_.level
     assert safe.score(X, y) == pytest.approx(-report.risk.estimate)
     # one step less cautious would not do: (Σ loss + 4)/(n + 1) > level
     ladder = safe._ladder(X, y, None)
@@ -94,11 +94,11 @@ def test_selective_risk_needs_confidence_and_is_kept(model):
         RiskControl(model, 0.3, policy="sets", risk="selective", confidence=0.9).fit(X, y)
 
 
-def test_segments_have_promises_of_their_own(model):
+def test_segments_have_guarantees_of_their_own(model):
     X, y = rows(2000)
     side = np.where(X[:, 0] > 0, "right", "left")
     safe = RiskControl(model, {"left": 0.1, "right": 0.4}).fit(X, y, segments=side)
-    assert safe.promise_.level == {"left": 0.1, "right": 0.4}
+    assert safe.guarantee_.level == {"left": 0.1, "right": 0.4}
     losses = safe.task_losses(X, y, segments=side)
     assert losses[side == "left"].mean() <= 0.1
     assert 0.2 < losses[side == "right"].mean() <= 0.4
@@ -117,7 +117,7 @@ def test_segments_have_promises_of_their_own(model):
         RiskControl(model, 0.1).fit(X, y, segments=few)
 
 
-def test_weights_keep_the_promise_where_rows_shift(model):
+def test_weights_keep_the_guarantee_where_rows_shift(model):
     X, y = rows(4000)
     weights = np.exp(1.2 * X[:, 0])  # other rows come more often
     shifted, y_true = rows(40000, seed=9)
@@ -142,8 +142,8 @@ def test_weights_keep_the_promise_where_rows_shift(model):
 def test_a_share_of_the_rows_is_kept_apart():
     X, y = rows(500)
     safe = RiskControl(cs.TaskLossClassifier(COSTS, RIDGE), 0.4, cv=0.4, random_state=0).fit(X, y)
-    assert safe.promise_.n == 200
-    assert safe.promise_.proved
+    assert safe.guarantee_.n == 200
+    assert safe.guarantee_.proved
     again = RiskControl(cs.TaskLossClassifier(COSTS, RIDGE), 0.4, cv=0.4, random_state=0).fit(X, y)
     assert again.thresholds_[""].safety == safe.thresholds_[""].safety
 
@@ -152,9 +152,9 @@ def test_a_share_of_the_rows_is_kept_apart():
 def test_cross_fitting_uses_all_rows_and_says_that_it_proves_less(cv):
     X, y = rows(400)
     safe = RiskControl(cs.TaskLossClassifier(COSTS, RIDGE), 0.4, cv=cv, random_state=0).fit(X, y)
-    assert safe.promise_.n == 400
-    assert not safe.promise_.proved
-    assert "not proved" in str(safe.promise_)
+    assert safe.guarantee_.n == 400
+    assert not safe.guarantee_.proved
+    assert "not proved" in str(safe.guarantee_)
     assert safe.task_losses(*rows(20000, seed=4)).mean() <= 0.44
 
 
@@ -175,7 +175,7 @@ def test_rankings_of_queries_show_as_many_items_as_it_takes():
     ranker = cs.StructuredPredictor("ndcg", cs.models.Items("ridge"))
     safe = RiskControl(ranker, 0.35, cv=0.5, random_state=0).fit(X, relevance, groups=queries)
     assert safe.policy_ == "list"
-    assert safe.promise_.n == 125
+    assert safe.guarantee_.n == 125
     ranks = safe.predict(X, groups=queries)
     full = safe.estimator_.predict(X, groups=queries)
     assert (ranks[ranks > 0] == full[ranks > 0]).all()
@@ -208,7 +208,7 @@ def test_sequences_are_answered_or_not():
     )
 
 
-def test_another_loss_may_be_promised_for_label_sets():
+def test_another_loss_may_be_guaranteed_for_label_sets():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     Y = (X + rng.normal(size=(600, 3)) > 0.4).astype(int)
@@ -288,7 +288,7 @@ def test_too_few_rows_and_levels_out_of_reach(model):
     priced = cs.TaskLossClassifier("zero_one", RIDGE).fit(X, costs=costs)
     with pytest.raises(RiskLevelError, match="set max_loss="):
         RiskControl(priced, 0.5).fit(X, 3 * costs)
-    assert RiskControl(priced, 0.5, max_loss=3.0).fit(X, 3 * costs).promise_.level == 0.5
+    assert RiskControl(priced, 0.5, max_loss=3.0).fit(X, 3 * costs).guarantee_.level == 0.5
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_too_few_rows_and_levels_out_of_reach(model):
         {"level": {0: 0.3, 1: 0.4}},
     ],
 )
-def test_files_keep_the_promise(model, settings, tmp_path):
+def test_files_keep_the_guarantee(model, settings, tmp_path):
     X, y = rows(800)
     extra = (
         {"segments": (X[:, 0] > 0).astype(int)} if isinstance(settings.get("level"), dict) else {}
@@ -308,7 +308,7 @@ def test_files_keep_the_promise(model, settings, tmp_path):
     safe = RiskControl(model, **({"level": 0.3, "random_state": 0} | settings)).fit(X, y, **extra)
     save(safe, tmp_path / "safe")
     again = load(tmp_path / "safe")
-    assert again.promise_ == safe.promise_
+    assert again.guarantee_ == safe.guarantee_
     assert again.calibration_ == safe.calibration_
     assert again.predict(X, **extra).tolist() == safe.predict(X, **extra).tolist()
     assert again.evaluate(X, y, **extra) == safe.evaluate(X, y, **extra)

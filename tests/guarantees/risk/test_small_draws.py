@@ -1,4 +1,4 @@
-"""The promise, by a few draws for every kind of policy; tests/long has all of them."""
+"""The guarantee, by a few draws for every kind of policy; tests/long has all of them."""
 
 from __future__ import annotations
 

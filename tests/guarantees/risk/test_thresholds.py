@@ -182,7 +182,7 @@ def test_too_few_rows_say_how_many_it_takes():
     [
         ({"method": "magic"}, "must be one of"),
         ({"risk": "selective", "confidence": None}, "pass confidence=0.9"),
-        ({"method": "conformal", "confidence": 0.9}, "promises the expected risk"),
+        ({"method": "conformal", "confidence": 0.9}, "guarantees the expected risk"),
         ({"method": "conformal", "monotone": False}, "not proved"),
         ({"method": "hoeffding-bentkus", "risk": "selective", "confidence": 0.9}, "betting"),
         ({"method": "binomial"}, "two values"),
@@ -195,7 +195,7 @@ def test_methods_that_prove_nothing_are_refused(asked, message):
         choose_method(**(settings | asked))
 
 
-# --- the promise where everything is known exactly ---
+# --- the guarantee where everything is known exactly ---
 
 
 def continuous_draw(n, rng):

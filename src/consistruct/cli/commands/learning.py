@@ -238,7 +238,7 @@ def fit(
     keep_columns(estimator, examples)
     save(estimator, model, notes=notes_of(examples))
     losses = estimator.task_losses(examples.X, examples.y, **queries)
-    promised = calibration_result(estimator) if is_controlled(estimator) else {}
+    guaranteed = calibration_result(estimator) if is_controlled(estimator) else {}
     show(
         {
             "command": "fit",
@@ -253,7 +253,7 @@ def fit(
             **_what_was_learnt(getattr(estimator, "estimator_", estimator)),
             **of_metric(getattr(estimator, "estimator_", estimator)),
             "training_loss": float(losses.mean()),
-            **promised,
+            **guaranteed,
             "seconds": seconds,
         },
         as_json,

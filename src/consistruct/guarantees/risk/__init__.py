@@ -1,4 +1,4 @@
-"""Risk control after training: predictions whose expected task loss is promised.
+"""Risk control after training: predictions whose expected task loss is guaranteed.
 
     estimator ─▶ policy ─▶ ladder of each row ─▶ threshold (calibration rows) ─▶ predictions
 
@@ -7,9 +7,9 @@ calibration rows say how far up every row has to climb.
 """
 
 from consistruct.guarantees.risk.control import RiskControl
+from consistruct.guarantees.risk.guarantee import Guarantee, RiskReport
 from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import POLICIES, Policy
-from consistruct.guarantees.risk.promises import Promise, RiskReport
 from consistruct.guarantees.risk.thresholds import Threshold, calibrate
 from consistruct.learning.evaluation.evidence import rows_needed
 from consistruct.learning.evaluation.intervals import Interval
@@ -18,9 +18,9 @@ from consistruct.learning.files.model_types import ModelType, estimator_type, va
 
 __all__ = [
     "POLICIES",
+    "Guarantee",
     "Ladder",
     "Policy",
-    "Promise",
     "RiskControl",
     "RiskReport",
     "calibrate",
@@ -30,7 +30,7 @@ __all__ = [
 
 def _file_types() -> list[ModelType]:
     """What model files may hold of this package."""
-    values = [Promise, RiskReport, Threshold, Interval]
+    values = [Guarantee, RiskReport, Threshold, Interval]
     found = [value_type(f"guarantees.{cls.__name__}", cls) for cls in values]
     return [*found, estimator_type("guarantees.RiskControl", RiskControl)]
 

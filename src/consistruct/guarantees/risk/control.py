@@ -1,4 +1,4 @@
-"""RiskControl: any fitted estimator, with a promise about its loss."""
+"""RiskControl: any fitted estimator, with a guarantee about its loss."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct.guarantees.risk.calibration_rows import Calibration, calibration_rows
+from consistruct.guarantees.risk.guarantee import Guarantee, RiskReport, report
 from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import POLICIES, Policy
 from consistruct.guarantees.risk.policies.base import Options
-from consistruct.guarantees.risk.promises import Promise, RiskReport, report
 from consistruct.guarantees.risk.settings import (
     check_losses,
     check_settings,
@@ -46,7 +46,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     An estimator says what it would decide and how sure it is. Rows that it was not fitted on, with
     their true labels, then say how cautious it must be: where it is unsure it abstains, names
     several classes, stops at an inner node of a label tree, names more (or fewer) labels, shows a
-    longer list, or hands the row over. The promise holds for any model and any distribution, as
+    longer list, or hands the row over. The guarantee holds for any model and any distribution, as
     long as new rows are like the calibration rows; it is about the average row, not about each one.
 
     Parameters
@@ -59,7 +59,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         None: the risk is at most the level on average over calibration sets. 0.9: at most 10 of 100
         calibration sets give a rule whose risk exceeds the level. Sets that give no rule raise
         `RiskLevelError`; where every set gives one, the same holds of the rules that are issued
-        (`promise_.always`), elsewhere more than 10 of 100 issued rules may exceed the level.
+        (`guarantee_.always`), elsewhere more than 10 of 100 issued rules may exceed the level.
     policy : "auto" or a name of `POLICIES`
         What safer predictions are: "abstain", "sets" (of classes), "ancestor" (inner node of a
         tree), "grow" and "shrink" (labels that may, that surely apply), "threshold" (sets of labels
@@ -72,7 +72,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         proved to cost no more and no confidence is asked for; otherwise tests, exact ones where
         the loss is all or nothing, by betting where it is not.
     loss : Loss, optional
-        What is promised, if not the estimator's own loss: for sets of labels (Hamming, F-beta).
+        What is guaranteed, if not the estimator's own loss: for sets of labels (Hamming, F-beta).
     defer_cost : float, optional
         For policy="defer": what it costs to hand a row over.
     defer_to : fitted estimator, optional
@@ -80,8 +80,8 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     cv : None, float, int or splitter
         None: `fit` gets rows that the estimator has not seen. A share such as 0.3: the estimator is
         fitted on the other rows, these calibrate. Folds: every row is judged by an estimator fitted
-        without it, the final one is fitted on all rows; no row is given away, but the promise is no
-        longer proved (`promise_`).
+        without it, the final one is fitted on all rows; no row is given away, but the guarantee is
+        no longer proved (`guarantee_`).
     max_loss : float, optional
         Largest loss that can occur, where the loss does not say (costs of each example).
     random_state : int or Generator, optional
@@ -93,7 +93,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     policy_ : str
     thresholds_ : dict
         Safety by segment.
-    promise_ : Promise
+    guarantee_ : Guarantee
     calibration_ : RiskReport
         Risk and coverage on the calibration rows themselves (slightly optimistic).
 
@@ -104,7 +104,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> X, y = load_digits(return_X_y=True)
     >>> model = cs.TaskLossClassifier("zero_one", cs.models.Ridge()).fit(X[:600], y[:600])
     >>> safe = cs.RiskControl(model, level=0.02).fit(X[600:1200], y[600:1200])
-    >>> print(safe.promise_)  # doctest: +ELLIPSIS
+    >>> print(safe.guarantee_)  # doctest: +ELLIPSIS
     mean loss at most 0.02 for rows like the calibration rows, on average ... (conformal, 600 rows)
     >>> safe.predict(X[1200:1202])
     array([(7,), (7,)], dtype=object)
@@ -114,7 +114,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     estimator_: TargetEstimator
     thresholds_: dict[Any, Threshold]
-    promise_: Promise
+    guarantee_: Guarantee
     calibration_: RiskReport
 
     def __init__(
@@ -170,7 +170,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             a factor); `predict` then needs the weights of new rows. With a confidence the largest
             weight given is taken for the largest that can occur.
         segments : (n,) array, optional
-            A promise for each segment; `level` may be a dict by segment.
+            A guarantee for each segment; `level` may be a dict by segment.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         segments = per_row(segments, calibration.rows, "segments", calibration.n_given)
         self.weighted_ = weights is not None
         self._calibrate(ladder, weights, segments, rng)
-        self._set_promise(len(ladder), calibration.proved)
+        self._set_guarantee(len(ladder), calibration.proved)
         safety = self._safeties(len(ladder), weights, segments)
         self.calibration_ = self._report(ladder, safety)
         return self
@@ -273,10 +273,10 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"level has no entry for segment {segment!r}")
         return float(self.level[segment])
 
-    def _set_promise(self, n: int, proved: bool) -> None:
+    def _set_guarantee(self, n: int, proved: bool) -> None:
         segmented = EVERYONE not in self.thresholds_
         levels = {name: self._level(name) for name in self.thresholds_}
-        self.promise_ = Promise(
+        self.guarantee_ = Guarantee(
             levels if segmented else self._level(EVERYONE),
             self.confidence,
             self.risk,
@@ -364,7 +364,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def evaluate(
         self, X: Any, y: Any, weights: Any = None, segments: Any = None, groups: Any = None
     ) -> RiskReport:
-        """Risk, selective risk and coverage on rows with true labels, beside the promise.
+        """Risk, selective risk and coverage on rows with true labels, beside the guarantee.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return report(
             ladder,
             safety,
-            promise=str(self.promise_),
+            guarantee=str(self.guarantee_),
             bounds=self._bounds,
             size_of=self._policy.size,
         )
@@ -403,6 +403,6 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def loss_(self) -> Loss:
-        """What is promised."""
+        """What is guaranteed."""
         check_is_fitted(self, "thresholds_")
         return self._options.loss

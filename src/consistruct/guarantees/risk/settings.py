@@ -17,7 +17,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["check_losses", "check_settings", "check_weights", "choose_policy", "per_row"]
 
-LABEL_SETS = ("grow", "shrink", "threshold")  # policies that may promise another loss
+LABEL_SETS = ("grow", "shrink", "threshold")  # policies that may guarantee another loss
 
 
 def check_settings(control: Any) -> None:
@@ -60,7 +60,7 @@ def choose_policy(control: Any, estimator: TargetEstimator, options: Options) ->
         raise ValueError(f"policy {name!r} does not work for {options.loss!r} here: {refusal}")
     if control.loss is not None and name not in LABEL_SETS:
         raise ValueError(
-            f"loss= promises another loss for sets of labels (policies {', '.join(LABEL_SETS)}); "
+            f"loss= guarantees another loss for sets of labels (policies {', '.join(LABEL_SETS)}); "
             f"for classes change the loss of the estimator with set_loss"
         )
     if control.risk == "selective" and not POLICIES[name].silent:
@@ -72,14 +72,14 @@ def choose_policy(control: Any, estimator: TargetEstimator, options: Options) ->
 
 
 def check_losses(losses: FloatArray, bounds: tuple[float, float]) -> None:
-    """Raise where calibration rows have losses that the promise does not reckon with."""
+    """Raise where calibration rows have losses that the guarantee does not reckon with."""
     low, high = bounds
     least, most = float(losses.min()), float(losses.max())
     slack = 1e-9 * max(abs(low), abs(high))
     if least < low - slack or most > high + slack:
         raise RiskLevelError(
-            f"losses must be in [{low:g}, {high:g}] for a promise, got {least:g} to {most:g}; set "
-            "max_loss= to the largest possible loss"
+            f"losses must be in [{low:g}, {high:g}] for a guarantee, got {least:g} to {most:g}; "
+            "set max_loss= to the largest possible loss"
         )
 
 

@@ -9,7 +9,7 @@
   pilot, lists thresholds and says where to start; the others test them one after the other towards
   less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is a tenth
   of the level, and the level tested is lowered so that level' + δ·(high − level') is the one
-  promised.
+  guaranteed.
 
 Whether losses never increase is for the policy to prove; it is not looked up in the rows.
 
@@ -126,8 +126,8 @@ def choose_method(
         return "binomial" if two_values and not weighted else "betting"
     if method in exact and confidence is not None:
         raise ValueError(
-            f"method={method!r} promises the expected risk; with confidence= use 'auto' or one of "
-            f"{', '.join(TESTS)}"
+            f"method={method!r} guarantees the expected risk; with confidence= use 'auto' or one "
+            f"of {', '.join(TESTS)}"
         )
     if method == "conformal" and not monotone:
         raise ValueError(
@@ -170,7 +170,7 @@ def check_rows(
         return
     if safest >= level:
         raise RiskLevelError(
-            f"level {level:g}{where} cannot be promised: the safest prediction may cost "
+            f"level {level:g}{where} cannot be guaranteed: the safest prediction may cost "
             f"{safest:g}; choose a higher level, or another policy"
         )
     scaled, least = (level - low) / (high - low), (safest - low) / (high - low)
@@ -277,7 +277,7 @@ def calibrate(
         found = _fixed_sequence(scaled, problem, relative, rng or np.random.default_rng(0))
     if found is None:
         raise RiskLevelError(
-            f"level {level:g} cannot be promised from these {len(ladder)} rows: no prediction "
+            f"level {level:g} cannot be guaranteed from these {len(ladder)} rows: no prediction "
             "rule was shown to be safe enough; choose a higher level or more rows"
         )
     return Threshold(found, chosen, len(ladder))
@@ -296,7 +296,7 @@ def _conformal(
         first = int(np.searchsorted(room, 1.0))
         if first == len(room):
             raise RiskLevelError(
-                f"level {level:g} cannot be promised from these {n} rows: even the safest "
+                f"level {level:g} cannot be guaranteed from these {n} rows: even the safest "
                 f"predictions have mean loss {totals[-1] / n:.4g}; choose a higher level or more "
                 "rows"
             )

@@ -201,14 +201,14 @@ def profit_curve(
 
     others = np.where(np.arange(prices.shape[1]) == code, np.inf, prices)
     action = others.argmin(axis=1)
-    promised = prices[:, code] - others[index, action]
+    expected = prices[:, code] - others[index, action]
     gained = weight * (real[:, code] - real[index, action])
-    order = np.argsort(-promised, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(promised[order]) != 0, True))  # of each tied group
+    order = np.argsort(-expected, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(expected[order]) != 0, True))  # of each tied group
     baseline = float(weight @ real[:, code])
     profit = np.append(0.0, np.cumsum(gained[order])[last])
     share = np.append(0.0, np.cumsum(weight[order])[last])
-    threshold = np.append(np.inf, promised[order][last])
+    threshold = np.append(np.inf, expected[order][last])
     return ProfitCurve(
         share=share / share[-1],  # ends at 1 exactly
         profit=profit,

@@ -98,7 +98,7 @@ def rows_needed(
     safest: float = 0.0,
     test: str = "betting",
 ) -> int:
-    """Fewest calibration rows with which a level can be promised at all.
+    """Fewest calibration rows with which a level can be guaranteed at all.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ for weighted kappa), which is what lets them be found on few rows; free k x k ma
   this is Dinkelbach's iteration, for concave metrics it converges;
 * two classes: thresholds are tried one by one as well;
 * constraints: thresholds for two classes, else a climb with prices for the conditions (`prices`).
-  Conditions are counted by labels alone: a model that is wrong about a recall must not promise it.
+  Conditions are counted by labels alone: a model that is wrong about a recall must not guarantee
+  it.
 """
 
 from __future__ import annotations

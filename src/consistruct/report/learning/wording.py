@@ -314,7 +314,7 @@ def _trust(report: LearningReport) -> Section:
         details.append(
             f"Answering only the most certain {plural(report.unit)} lowers the mean loss as the "
             "second figure shows; `fit --risk` (RiskControl) turns a level of loss into a "
-            "promise."
+            "guarantee."
         )
     return Section("trust", question, answer, tuple(details), tuple(facts))
 

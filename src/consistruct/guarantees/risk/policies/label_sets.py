@@ -72,7 +72,7 @@ class _ByProbability(Policy):
             if loss.wrong_parts is not None and loss.wrong_parts[1] != 2:
                 return "parts have more than two states"
         if options.loss.true_labels.shape != estimator.loss_.true_labels.shape:
-            return "the loss that is promised has another number of labels"
+            return "the loss that is guaranteed has another number of labels"
         if estimator.kind_.name != "rows" or not estimator.model_.estimates:
             return "it needs probabilities of labels, which this model does not estimate"
         return None

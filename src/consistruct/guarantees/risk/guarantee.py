@@ -1,4 +1,4 @@
-"""What is promised, in words; and what rows with true labels show of it."""
+"""What is guaranteed, in words; and what rows with true labels show of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.learning.evaluation.intervals import Interval, mean_interval
 from consistruct.protocols import FloatArray
 
-__all__ = ["Promise", "RiskReport", "report"]
+__all__ = ["Guarantee", "RiskReport", "report"]
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """What holds for new rows, under which condition.
 
     Attributes
@@ -96,7 +96,7 @@ class RiskReport:
 
     Attributes
     ----------
-    promise : str
+    guarantee : str
     risk : Interval
         Mean of what predictions count (marginal).
     selective_risk : Interval or None
@@ -110,7 +110,7 @@ class RiskReport:
     n : int
     """
 
-    promise: str
+    guarantee: str
     risk: Interval
     selective_risk: Interval | None
     coverage: float
@@ -121,7 +121,7 @@ class RiskReport:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         found: dict[str, Any] = {
-            "promise": self.promise,
+            "guarantee": self.guarantee,
             "n_examples": self.n,
             "risk": self.risk.estimate,
             "risk_interval": self.risk.as_list(),
@@ -137,7 +137,7 @@ class RiskReport:
     def __str__(self) -> str:
         answers = "no answers" if self.selective_risk is None else str(self.selective_risk)
         lines = [
-            f"promise         {self.promise}",
+            f"guarantee       {self.guarantee}",
             f"risk            {self.risk}",
             f"selective risk  {answers}",
             f"coverage        {self.coverage:.4g}",
@@ -151,7 +151,7 @@ def report(
     ladder: Ladder,
     safety: float | FloatArray,
     *,
-    promise: str,
+    guarantee: str,
     bounds: tuple[float, float],
     size_of: str,
 ) -> RiskReport:
@@ -162,7 +162,7 @@ def report(
     low, high = min(bounds[0], float(losses.min())), max(bounds[1], float(losses.max()))
     some = bool(answered.any())
     return RiskReport(
-        promise,
+        guarantee,
         mean_interval(losses, bounds=(low, high)),
         mean_interval(losses[answered], bounds=(low, high)) if some else None,
         float(answered.mean()),
