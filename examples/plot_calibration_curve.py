@@ -24,9 +24,10 @@ print("pieces end at", [round(float(piece.high), 3) for piece in H.pieces])
 # wrong label wins, and multipliers that prove that nothing is worse. ``check`` recomputes all of
 # it.
 
-proof = H.certificate(2.5)
-proof.check()
-print("worst pair (better, predicted):", proof.pair, " q:", np.round(proof.probabilities, 3))
+certificate = H.certificate(2.5)
+certificate.check()
+pair, q = certificate.pair, np.round(certificate.probabilities, 3)
+print("worst pair (better, predicted):", pair, " q:", q)
 
 # %%
 envelope = H.envelope()

@@ -127,5 +127,5 @@ def test_eps_is_snapped_to_whole_parts():
 
 
 def test_other_losses_are_refused_in_one_line():
-    with pytest.raises(ConsistructError, match="no exact proof is known for"):
+    with pytest.raises(ConsistructError, match="no exact certificate is known for"):
         oracle_prover(ZeroOne(4), ZeroOne(4).score_space)

@@ -156,7 +156,7 @@ class Method(ABC):
 
     @abstractmethod
     def certificate(self, eps: float) -> Certificate:
-        """Proof of the value at ε."""
+        """Certificate of the value at ε."""
 
     @property
     def consistency_level(self) -> float:
@@ -310,7 +310,7 @@ class CalibrationFunction:
         return _shaped(eps, [point.log_lower for point in self.curve(eps)])
 
     def certificate(self, eps: float) -> Certificate:
-        """The proof of H(ε): pair, distribution, scores, multipliers, what covers other pairs."""
+        """Certificate of H(ε): pair, distribution, scores, multipliers, what covers other pairs."""
         if not 0 < eps <= self._method.max_eps:
             raise ValueError(f"eps must be in (0, max_eps = {self.max_eps:.17g}], got {eps}")
         return self._method.certificate(float(eps))

@@ -71,7 +71,7 @@ class WorstDistribution:
 
 
 class Certificate(Protocol):
-    """Proof of lower ≤ H(ε)·exp(−log_scale) ≤ upper."""
+    """Plain data that prove lower ≤ H(ε)·exp(−log_scale) ≤ upper."""
 
     @property
     def eps(self) -> Any: ...

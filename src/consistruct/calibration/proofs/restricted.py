@@ -57,7 +57,7 @@ class RestrictedCertificate(DistributionCertificate):
     def _won(self) -> ListedCertificate:
         found = self.parts[self.winner]
         if found is None:
-            raise CertificateError("the part that attains the upper bound has no proof")
+            raise CertificateError("the part that attains the upper bound has no certificate")
         return found
 
     @property

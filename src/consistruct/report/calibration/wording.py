@@ -185,7 +185,7 @@ def _curve(report: CalibrationReport) -> Section:
     if statuses <= {"exact"}:
         answer = "Known exactly, by a formula."
     elif statuses <= {"exact", "certified", "rounding", "infeasible"}:
-        answer = "Known to six digits at every ε shown, with a proof that anyone can check."
+        answer = "Known to six digits at every ε shown, with a certificate that anyone can check."
     elif statuses <= {*KNOWN, "infeasible"}:
         answer = (
             "Known to six digits at every ε shown, by bounds evaluated in floating point: the "

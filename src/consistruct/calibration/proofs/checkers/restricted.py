@@ -191,7 +191,7 @@ def verify(document: dict[str, Any], check_part: Any = check_listed) -> None:
         raise Refused("the parts are not those of the distributions")
     won = parts[winner]
     if won is None:
-        raise Refused("the part that attains the upper end has no proof")
+        raise Refused("the part that attains the upper end has no certificate")
     for part in parts:
         if part is not None:
             check_part({**part, "kind": "listed"})
@@ -201,7 +201,7 @@ def verify(document: dict[str, Any], check_part: Any = check_listed) -> None:
         if part is None:
             values = [[L[c][y] for c in rows] for y in range(len(vertices))]
             if any(max(v) - min(v) >= eps for v in values):
-                raise Refused("no proof is given for a part")
+                raise Refused("no certificate is given for a part")
             continue
         if number(part["eps"], "eps") != eps or not same_problem(part, L, won):
             raise Refused("a part is about another problem")

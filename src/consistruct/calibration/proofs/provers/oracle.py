@@ -197,7 +197,7 @@ def oracle_prover(loss: Loss, space: Structure) -> OracleProver:
     found = problem_of(loss) if space == loss.score_space else None
     if found is not None:
         return OracleProver(*found)
-    raise ConsistructError(f"no exact proof is known for {loss!r} with {space!r}")
+    raise ConsistructError(f"no exact certificate is known for {loss!r} with {space!r}")
 
 
 def problem_of(loss: Loss) -> tuple[str, dict[str, Any]] | None:
