@@ -27,7 +27,7 @@ from benchmarks.decision_page import marketing_section, page, write_csv
 from benchmarks.measure import RESULTS
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.models import Costs
-from consistruct.structures import counted_calls
+from consistruct.structures.decisions import counted_calls
 
 SEEDS = (101, 102, 103, 104, 105, 106, 107, 108, 109, 110)
 STORE = RESULTS.parent / "cache" / "decisions.jsonl"

@@ -29,9 +29,10 @@ from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
 from consistruct.learning.statistics import ClassProbabilities
-from consistruct.structures import ChainScores
-from consistruct.structures import chain_marginals as host_marginals
-from consistruct.torch import TaskLoss, chain_log_partition, chain_marginals
+from consistruct.structures.chains import ChainScores
+from consistruct.structures.chains import chain_marginals as host_marginals
+from consistruct.torch import TaskLoss
+from consistruct.torch.chain import chain_log_partition, chain_marginals
 
 RESULT = Path(__file__).parent / "results" / "gpu.md"
 PARTS = ("criteria", "chains", "nystroem", "billion")

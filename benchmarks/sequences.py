@@ -36,13 +36,9 @@ from benchmarks.sequence_data import (
 from benchmarks.sequence_peers import Outcome, Stopwatch, run_crfsuite, torch_struct_posterior
 from benchmarks.sequence_scaling import Section, chain, compile_times, scaling, table, warm_up
 from consistruct.learning import StructuredPredictor
-from consistruct.learning.sequence_metrics import (
-    chunk_f1,
-    chunk_score,
-    sequence_error,
-    token_error,
-)
-from consistruct.structures import ChainScores, chain_marginals
+from consistruct.learning.evaluation.sequence_metrics import chunk_score
+from consistruct.metrics import chunk_f1, sequence_error, token_error
+from consistruct.structures.chains import ChainScores, chain_marginals
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

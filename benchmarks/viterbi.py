@@ -16,7 +16,8 @@ import numba
 import numpy as np
 
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import Chain, ChainScores
+from consistruct.structures import Chain
+from consistruct.structures.chains import ChainScores
 
 RESULT = Path(__file__).parent / "results" / "viterbi.md"
 REQUIRED_RATIO = 20

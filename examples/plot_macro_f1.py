@@ -26,7 +26,7 @@ rows = {}
 for metric in ("macro-f1", "g-mean", "balanced-accuracy", "mcc"):
     model = cs.TaskLossClassifier(metric, logistic, random_state=0).fit(X_train, y_train)
     rows[metric] = [
-        cs.learning.metric_value(y_test, pred, metric=metric)
+        cs.metrics.metric_value(y_test, pred, metric=metric)
         for pred in (likeliest, balanced.predict(X_test), model.predict(X_test))
     ]
     print(f"{metric:18s} likeliest {rows[metric][0]:.3f}, class weights {rows[metric][1]:.3f}, "

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import consistruct as cs
-from consistruct.learning.sequence_metrics import sequence_error, token_error
+from consistruct.metrics import sequence_error, token_error
 
 rng = np.random.default_rng(0)
 letters = np.array(list("abcde"))

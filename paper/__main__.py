@@ -11,7 +11,7 @@ from rich.console import Console
 
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import parse_loss
-from consistruct.structures import parse_scores
+from consistruct.structures.registry import parse_scores
 
 try:
     import sympy  # noqa: F401

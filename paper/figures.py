@@ -16,7 +16,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 
 from consistruct.calibration import LabelOrderWarning, calibration_function
-from consistruct.charts import Chart, Series, chart_picture, draw_chart
+from consistruct.charts import chart_picture, draw_chart
+from consistruct.charts.model import Chart, Series
 from consistruct.guarantees import low_rank_truncations
 from consistruct.losses import Block, Hamming, Loss, Mixed, Ordinal, Tree, ZeroOne
 from consistruct.protocols import FloatArray

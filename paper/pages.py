@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from consistruct.exceptions import describe_count
+from consistruct._members import describe_count
 from paper.audit import NOT_CLAIMS, AuditReport
 from paper.figures import CAPTIONS
 from paper.hardness import HardnessStudy

@@ -14,7 +14,7 @@ from benchmarks.tabular.peers import RECIPE, bayes_decisions
 from benchmarks.tabular.run import BAYES, MODELS, marked_categories
 from benchmarks.tabular.tables import Split, Table, costs_of, proportional_costs, splits_of
 
-from consistruct.learning.metrics import savings
+from consistruct.metrics import savings
 
 WHERE = ("here",) * len(MODELS)
 

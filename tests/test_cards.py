@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 import consistruct as cs
 from consistruct._html import Line, card, lines_svg, table
-from consistruct.losses import LOSSES
 from consistruct.losses.metrics import parse_metric
+from consistruct.losses.registry import LOSSES
 from consistruct.report import calibration_report
 
 HOSTILE = "</td><script>alert(1)</script>"

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.losses import LOSSES, METRICS, parse_loss
+from consistruct.losses import parse_loss
+from consistruct.losses.metrics.registry import METRICS
+from consistruct.losses.registry import LOSSES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "cheatsheet.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from consistruct.cli import app
-from consistruct.losses import LOSSES
+from consistruct.losses.registry import LOSSES
 from consistruct.testing import check_loss
 from tests.page_blocks import COMMANDS, FENCE, SHOWN, blocks, check_output, commands, run_command
 

@@ -105,7 +105,9 @@ def test_the_rooms_are_the_package(capsys):
 
 
 def test_documented_names_are_rows_of_the_api_page():
-    assert documented_names("| name | what |\n|---|---|\n| `a` | x |\n| `b` | `c` |\n") == 2
+    rows = "| name | what |\n|---|---|\n| `a` | x |\n| `b` | `c` |\n"
+    assert documented_names(rows) == 2
+    assert documented_names(f"# API\n{rows}### Bases\n{rows}## Learn\n{rows}") == 4
 
 
 def test_what_switches_the_formatter_or_the_line_limit_off(tmp_path):

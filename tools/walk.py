@@ -38,12 +38,12 @@ def analysis() -> None:
     import numpy as np
 
     import consistruct as cs
-    from consistruct.report import calibration_html, calibration_report
+    from consistruct.report import calibration_report
 
     costs = np.random.default_rng(0).integers(1, 9, (6, 6)).astype(float)
     np.fill_diagonal(costs, 0.0)
     H = cs.calibration_function(cs.losses.CostMatrix(costs, rows="pred"))
-    calibration_html(calibration_report(H, [1.0, 2.0]))
+    calibration_report(H, [1.0, 2.0]).to_html()
 
 
 def classifier() -> None:

@@ -1,12 +1,14 @@
 """One page per public name, and links to them from the tables of docs/api.md.
 
-docs/api.md stays plain Markdown that lists every public name (a test compares it with the
-packages); its one line per name is all there is to say about a constant, and the docstring says the
-rest about a class or a function.
+docs/api.md stays plain Markdown that lists every public name (a test compares it with the modules),
+grouped by what people want to do; its one line per name is all there is to say about a constant,
+and the docstring says the rest about a class or a function. What a function returns has no public
+name of its own: it is described on the page of the function.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
@@ -18,11 +20,8 @@ from plain_formulas import escape_formulas
 
 DOCS = Path(__file__).resolve().parents[1]
 FOLDER = DOCS / "generated" / "api"
-# heading, package and body of a section of docs/api.md
-SECTION = re.compile(
-    r"^(## [^\n]*`(consistruct[\w.]*)`)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
-)
-ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
+# a name with its module below consistruct, and the line about it
+ROW = re.compile(r"^\| `([\w.]+)` \| (.*) \|$", re.MULTILINE)
 # scikit-learn adds these to every estimator; its own pages explain them
 ROUTING = re.compile(r"set_\w+_request|get_metadata_routing")
 NOT_INHERITED = "BaseEstimator, ClassifierMixin, object, Protocol, dict, tuple, Exception"
@@ -30,9 +29,12 @@ NOT_INHERITED = "BaseEstimator, ClassifierMixin, object, Protocol, dict, tuple, 
 
 @cache
 def api_tables() -> dict[str, dict[str, str]]:
-    """Read docs/api.md: package to {name: one line about it}."""
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
-    return {package: dict(ROW.findall(body)) for _, package, body in SECTION.findall(text)}
+    """Read docs/api.md: module to {name: one line about it}."""
+    tables: dict[str, dict[str, str]] = {}
+    for path, line in ROW.findall((DOCS / "api.md").read_text(encoding="utf-8")):
+        module, _, name = f"consistruct.{path}".rpartition(".")
+        tables.setdefault(module, {})[name] = line
+    return tables
 
 
 @cache
@@ -55,7 +57,61 @@ def page(package: str, name: str, line: str) -> str:
     else:  # a constant or a type alias: what api.md says of it
         words = line.replace("`", "``").replace("\\|", "|")
         body = f".. py:data:: {name}\n   :no-typesetting:\n\n``{package}.{name}``\n\n{words}\n"
+    for cls in results()[f"{package}.{name}"]:
+        body += f"\n.. autoclass:: {cls.__module__}.{cls.__qualname__}\n   :members:\n"
     return title + body
+
+
+@cache
+def results() -> dict[str, list[type]]:
+    """Map every public name to the classes without a public name that it returns.
+
+    Looked at are functions, and methods of what is no plain data: a loss or a structure returns
+    parts of itself. A class that several names return is described with the first of them; the
+    pages of the others link to it.
+    """
+    public = {name: _import(name) for name in public_names()}
+    known = {found for found in public.values() if inspect.isclass(found)}
+    described: dict[str, list[type]] = {}
+    for name, found in public.items():
+        described[name] = []
+        pending = [cls for function in _functions(found) for cls in _classes_in(function)]
+        while pending:
+            cls = pending.pop(0)
+            if cls not in known:
+                known.add(cls)
+                described[name].append(cls)
+                pending += _classes_in(cls)
+    return described
+
+
+def _import(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _functions(found: Any) -> list[Any]:
+    if inspect.isfunction(found):
+        return [found]
+    if not inspect.isclass(found) or dataclasses.is_dataclass(found) or inspect.isabstract(found):
+        return []
+    members = [value for name, value in vars(found).items() if not name.startswith("_")]
+    return [member for member in members if inspect.isfunction(member)]
+
+
+def _classes_in(found: Any) -> list[type]:
+    """Find the dataclasses of this package in what a function returns, or a class contains."""
+    annotations = inspect.get_annotations(found)
+    if inspect.isfunction(found):
+        annotations = {"return": annotations.get("return", "")}
+    names = vars(importlib.import_module(found.__module__))
+    words = re.findall(r"[A-Za-z]\w*", " ".join(map(str, annotations.values())))
+    classes = [names[word] for word in words if inspect.isclass(names.get(word))]
+    return [
+        cls
+        for cls in classes
+        if cls.__module__.startswith("consistruct.") and dataclasses.is_dataclass(cls)
+    ]
 
 
 def write_pages(app: Any) -> None:
@@ -94,16 +150,12 @@ def link_tables(app: Any, docname: str, source: list[str]) -> None:
     if docname != "api":
         return
 
-    def section(match: re.Match[str]) -> str:
-        package, body = match[2], match[3]
+    def row(cells: re.Match[str]) -> str:
+        module, _, name = f"consistruct.{cells[1]}".rpartition(".")
+        target = file_of(module, name).relative_to(DOCS).as_posix()
+        return f"| [`{cells[1]}`]({target}) | {cells[2]} |"
 
-        def row(cells: re.Match[str]) -> str:
-            target = file_of(package, cells[1]).relative_to(DOCS).as_posix()
-            return f"| [`{cells[1]}`]({target}) | {cells[2]} |"
-
-        return match[1] + ROW.sub(row, body)
-
-    linked = SECTION.sub(section, source[0])
+    linked = ROW.sub(row, source[0])
     pages = "\n".join(f"generated/api/{package}" for package in api_tables())
     source[0] = f"{linked}\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{pages}\n```\n"
 

@@ -11,19 +11,15 @@ if _typing.TYPE_CHECKING:
         guarantees,
         learning,
         losses,
+        metrics,
+        models,
         structures,
         surrogates,
     )
     from consistruct.calibration import calibration_function
     from consistruct.guarantees import advise, forecast, sample_complexity
     from consistruct.guarantees.risk import RiskControl
-    from consistruct.learning import (
-        StructuredPredictor,
-        TaskLossClassifier,
-        compare,
-        metrics,
-        models,
-    )
+    from consistruct.learning import StructuredPredictor, TaskLossClassifier, compare
     from consistruct.report import learning_report
 
     __version__: str
@@ -79,7 +75,7 @@ _LAZY = {
 _TYPES = {"guarantees": "consistruct.guarantees.risk"}
 
 
-def import_types(prefix: str) -> None:
+def _import_types(prefix: str) -> None:
     """Import the package that tells model files about types of this prefix, if there is one."""
     if prefix in _TYPES:
         _import_module(_TYPES[prefix])

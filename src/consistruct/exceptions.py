@@ -21,8 +21,11 @@ __all__ = [
     "NotInSpanError",
     "RiskLevelError",
     "TooManyLabelsError",
-    "describe_count",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class ConsistructError(ValueError):

@@ -1,11 +1,47 @@
-"""``from consistruct.models import Ridge``: another name of `consistruct.learning.models`."""
+"""Models of the expected target: the setting `model` of both estimators, each imported on use.
 
-import sys
-from typing import TYPE_CHECKING
+>>> from consistruct.models import Ridge
+>>> Ridge("linear", alpha=0.1)
+Ridge(alpha=0.1, features='linear')
+"""
 
-from consistruct.learning import models
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from consistruct.learning.models import *  # noqa: F403
+from consistruct.learning.models import LeftOut, TargetModel
 
-sys.modules[__name__] = models  # one module under both names; its members are imported on use
+if _TYPE_CHECKING:
+    from consistruct.learning.models import (
+        Boosting,
+        Chain,
+        Costs,
+        Items,
+        Linear,
+        Prepared,
+        Probabilities,
+        Regressor,
+        Ridge,
+        Stack,
+        Torch,
+    )
+else:  # type checkers know the names above, and find misspelt ones
+    from consistruct.learning.models import __getattr__  # noqa: F401
+
+__all__ = [
+    "Boosting",
+    "Chain",
+    "Costs",
+    "Items",
+    "LeftOut",
+    "Linear",
+    "Prepared",
+    "Probabilities",
+    "Regressor",
+    "Ridge",
+    "Stack",
+    "TargetModel",
+    "Torch",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -21,10 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "CrossGram",
-    "FloatArray",
     "Gram",
-    "IntArray",
-    "LabelArray",
     "LabelSet",
     "LabelSetLoss",
     "LabelTreeLoss",
@@ -33,9 +30,13 @@ __all__ = [
     "OrthonormalBasis",
     "ScoreSpace",
     "Surrogate",
-    "Target",
     "TaskLoss",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -16,17 +16,14 @@ import pytest
 
 from consistruct import calibration_function
 from consistruct.calibration.problem.distributions import Constrained
-from consistruct.calibration.proofs import (
-    KINDS,
-    HammingCertificate,
-    ListedCertificate,
-    MixedCertificate,
-    OracleCertificate,
-    PlainCertificate,
-    PolyhedralCertificate,
-    checkers,
-    from_json,
-)
+from consistruct.calibration.proofs import checkers, from_json
+from consistruct.calibration.proofs.base import PlainCertificate
+from consistruct.calibration.proofs.files import KINDS
+from consistruct.calibration.proofs.hamming import HammingCertificate
+from consistruct.calibration.proofs.listed import ListedCertificate
+from consistruct.calibration.proofs.mixed import MixedCertificate
+from consistruct.calibration.proofs.oracle import OracleCertificate
+from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.losses import (
     NDCG,

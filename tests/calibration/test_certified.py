@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.calibration.proofs import ListedCertificate
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming, Mixed, ZeroOne
 from consistruct.structures import Blocks, Dense

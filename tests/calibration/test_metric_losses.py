@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from consistruct import calibration_function, cli
 from consistruct.exceptions import LossSpecError
 from consistruct.losses import NDCG, FBeta, Kendall, MeanAveragePrecision
-from consistruct.structures import Positions, parse_scores
+from consistruct.structures import Positions
+from consistruct.structures.registry import parse_scores
 
 
 @pytest.mark.parametrize(("discount", "level"), [([6, 3, 2], 7 / 166), ([3, 2, 1], 1 / 26)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from consistruct import calibration_function
-from consistruct.calibration.proofs import ListedCertificate
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.losses import CostMatrix
 from consistruct.structures import Dense
 from tests.calibration.reference import (

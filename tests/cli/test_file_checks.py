@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from consistruct import calibration, cli, losses
 from consistruct.cli.file_checks import READ, WRITTEN, FileCommand, check_files
-from consistruct.report import calibration_report, calibration_tables
+from consistruct.report import calibration_report
+from consistruct.report.calibration.output import calibration_tables
 
 
 def test_every_option_that_takes_a_path_is_collected():

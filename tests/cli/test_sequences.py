@@ -14,16 +14,12 @@ from typer.testing import CliRunner
 
 from consistruct.cli import app
 from consistruct.learning import StructuredPredictor, TaskLossClassifier, load, save
+from consistruct.learning.evaluation.sequence_metrics import chunk_scheme
 from consistruct.learning.files.column_layout import ColumnLayout
 from consistruct.learning.files.conll import ColumnFile, FeatureTemplate, read_columns
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.ridge.model import Ridge
-from consistruct.learning.sequence_metrics import (
-    chunk_f1,
-    chunk_scheme,
-    sequence_error,
-    token_error,
-)
+from consistruct.metrics import chunk_f1, sequence_error, token_error
 
 TRAIN = """-DOCSTART- -X- O
 

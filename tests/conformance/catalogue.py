@@ -6,12 +6,10 @@ import numpy as np
 
 from consistruct.protocols import FloatArray, LabelSet
 from consistruct.structures import (
-    STRUCTURES,
     Blocks,
     Centered,
     Chain,
     Classes,
-    CostVectorSet,
     Dense,
     Full,
     Matchings,
@@ -26,6 +24,8 @@ from consistruct.structures import (
     Structure,
     Subsets,
 )
+from consistruct.structures.decisions import CostVectorSet
+from consistruct.structures.registry import STRUCTURES
 
 LABEL_SETS: tuple[LabelSet, ...] = (
     Classes(1),

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consistruct.losses import (
-    LOSSES,
     NDCG,
     Abstain,
     Block,
@@ -29,6 +28,7 @@ from consistruct.losses import (
     mixture,
 )
 from consistruct.losses.base import Loss
+from consistruct.losses.registry import LOSSES
 from consistruct.testing import check_huge_loss, check_loss
 
 EXAMPLES = [loss for entry in LOSSES.values() for loss in entry.examples]

@@ -7,8 +7,8 @@ import pytest
 from sklearn import metrics as sk
 
 from consistruct.exceptions import LossSpecError
-from consistruct.learning import metric_value
 from consistruct.losses.metrics import METRICS, Metric, RecallMean, is_metric, parse_metric
+from consistruct.metrics import metric_value
 from consistruct.testing import check_metric
 
 EXAMPLES = [metric for entry in METRICS.values() for metric in entry.examples]

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from consistruct import structures
-from consistruct.structures import STRUCTURES, Chain, Dense, Orthonormalized, Separable
-from consistruct.testing import check_huge_structure, check_label_set, check_structure
+from consistruct.structures import Chain, Dense, Orthonormalized, Separable
+from consistruct.structures.registry import STRUCTURES
+from consistruct.testing import check_huge_structure, check_structure
+from consistruct.testing.labels import check_label_set
 from tests.conformance.catalogue import DEFINED, LABEL_SETS, RELATED, SPACES
 
 HUGE = [space for entry in STRUCTURES.values() for space in entry.huge]

@@ -21,7 +21,9 @@ from consistruct.explorer.matrices import Matrices
 from consistruct.explorer.messages import MESSAGE_CHARACTERS, junk_message, page_message
 from consistruct.explorer.settings import Setting
 from consistruct.explorer.worker import Analyst
-from consistruct.losses import LOSSES, METRICS, CostMatrix, parse_loss, parse_metric
+from consistruct.losses import CostMatrix, parse_loss, parse_metric
+from consistruct.losses.metrics.registry import METRICS
+from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import SURROGATES
 
 GOOD = r"""true\pred,ham,spam

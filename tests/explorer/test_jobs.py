@@ -20,7 +20,7 @@ from consistruct.explorer.files import FILES
 from consistruct.explorer.worker import Analyst, _answer
 from consistruct.losses import parse_loss
 from consistruct.report import CalibrationReport, calibration_report
-from consistruct.structures import parse_scores
+from consistruct.structures.registry import parse_scores
 from tests.explorer.conftest import HOST, Visitor
 
 SLOW = {"loss": "map:5"}  # half a minute

@@ -17,7 +17,8 @@ import pytest
 from consistruct import cli
 from consistruct.cli.commands import explore as command
 from consistruct.exceptions import ConsistructError
-from consistruct.explorer import DEFAULT_PORT, serve
+from consistruct.explorer import serve
+from consistruct.explorer.server import DEFAULT_PORT
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 COMMAND = [sys.executable, "-c", "from consistruct.cli import main; main()", "explore"]

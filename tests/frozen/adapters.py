@@ -17,9 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 import consistruct as cs
 from consistruct import losses, structures
 from consistruct.calibration import LabelOrderWarning
-from consistruct.calibration.proofs import KINDS
+from consistruct.calibration.proofs.files import KINDS
 from consistruct.guarantees.risk.policies import POLICIES
 from consistruct.learning.models import MODELS
+from consistruct.losses.metrics.registry import METRICS
+from consistruct.losses.registry import LOSSES
 from tests.frozen.adapters_learning import (
     CHOSEN,
     CLOSED_FITS,
@@ -200,10 +202,10 @@ def registered() -> dict[str, tuple[set[str], set[str]]]:
     return {
         "certificates": (set(KINDS), _kinds(CERTIFIED)),
         # cost vectors are infinitely many true labels, for which H is refused
-        "calibration": (set(losses.LOSSES) - {"cost-vectors"}, _kinds(MEMBERS)),
+        "calibration": (set(LOSSES) - {"cost-vectors"}, _kinds(MEMBERS)),
         "models": (set(MODELS) | {"auto"}, _kinds(PARTS["models"])),
-        "losses": (set(losses.LOSSES) | {"combination"}, _kinds(LEARNED)),
-        "metrics": (set(losses.METRICS), _kinds(CHOSEN)),
+        "losses": (set(LOSSES) | {"combination"}, _kinds(LEARNED)),
+        "metrics": (set(METRICS), _kinds(CHOSEN)),
         "risk": (set(POLICIES), _kinds(SAFER)),
     }
 

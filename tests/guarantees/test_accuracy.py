@@ -11,7 +11,8 @@ import pytest
 
 import consistruct as cs
 from consistruct import cli
-from consistruct.guarantees import default_accuracy, sample_complexity
+from consistruct.guarantees import sample_complexity
+from consistruct.guarantees.constants import default_accuracy
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.report import calibration_report
 from consistruct.structures import Blocks

@@ -10,7 +10,8 @@ import pytest
 import consistruct as cs
 from consistruct.guarantees import optimum_norm, plan_table, sample_complexity
 from consistruct.guarantees.constants import log_gram_range, squared_target_norms, target_norm
-from consistruct.losses import LOSSES, Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
+from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Ordinal, ZeroOne
+from consistruct.losses.registry import LOSSES
 from consistruct.structures import Blocks, Chain, Dense, Full, Separable
 
 

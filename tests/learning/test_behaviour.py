@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from consistruct.exceptions import CapabilityError, LossSpecError
-from consistruct.learning import TaskLossScorer
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses import (
     Abstain,
@@ -25,6 +24,7 @@ from consistruct.losses import (
     Ordinal,
     Tree,
 )
+from consistruct.metrics import TaskLossScorer
 from tests.learning.estimators import classifier, predictor
 
 X, y = load_iris(return_X_y=True)

@@ -7,8 +7,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import cross_val_score
 
-from consistruct.learning import TaskLossScorer, load, save, task_losses
+from consistruct.learning import load, save
 from consistruct.losses import CostMatrix, Hamming, Ordinal, PartialLabels, ZeroOne
+from consistruct.metrics import TaskLossScorer, task_losses
 from consistruct.structures import Ragged
 from tests.learning.estimators import predictor
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consistruct.learning.metrics import example_losses, profit_curve, savings
+from consistruct.metrics import example_losses, profit_curve, savings
 
 
 def drawn(seed: int, n: int, k: int):

@@ -13,8 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consistruct as cs
-from consistruct.learning import TaskLossScorer, load, save, task_loss
+from consistruct.learning import load, save
 from consistruct.losses import CostMatrix, CostVectors
+from consistruct.metrics import TaskLossScorer, task_loss
 from tests.learning.estimators import classifier, predictor
 
 X, CODES = load_iris(return_X_y=True)

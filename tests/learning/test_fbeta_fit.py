@@ -11,9 +11,10 @@ from sklearn.metrics import fbeta_score
 from sklearn.model_selection import GridSearchCV
 
 import consistruct as cs
-from consistruct.learning import TaskLossScorer, load, save, task_loss
 from consistruct.learning import estimator as base
+from consistruct.learning import load, save
 from consistruct.losses import FBeta
+from consistruct.metrics import TaskLossScorer, task_loss
 from tests.learning.estimators import predictor
 
 X, Y = make_multilabel_classification(

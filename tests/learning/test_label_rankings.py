@@ -8,8 +8,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import kendalltau, spearmanr
 from sklearn.model_selection import GridSearchCV
 
-from consistruct.learning import TaskLossScorer, load, orders_from_ranks, save, task_losses
+from consistruct.learning import load, orders_from_ranks, save
 from consistruct.losses import Kendall, Matching, SpearmanFootrule, SpearmanRho
+from consistruct.metrics import TaskLossScorer, task_losses
 from tests.learning.estimators import predictor
 
 rng = np.random.default_rng(0)

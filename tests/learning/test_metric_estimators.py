@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_score
 
 import consistruct as cs
 from consistruct.exceptions import CapabilityError, ConsistructError, LossSpecError
-from consistruct.learning import TaskLossScorer, load, metric_value, save
+from consistruct.learning import load, save
 from consistruct.losses import CostMatrix, LabelCosts
 from consistruct.losses.metrics import (
     Constrained,
@@ -23,6 +23,7 @@ from consistruct.losses.metrics import (
     RecallMean,
     parse_metric,
 )
+from consistruct.metrics import TaskLossScorer, metric_value
 
 X, Y = make_classification(
     900, 8, n_informative=5, n_classes=3, weights=[0.75, 0.18], flip_y=0.1, random_state=0

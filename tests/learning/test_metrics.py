@@ -4,9 +4,10 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import hamming_loss, mean_absolute_error, zero_one_loss
 from sklearn.tree import DecisionTreeClassifier
 
-from consistruct.learning import TaskLossScorer, task_loss
-from consistruct.losses import LOSSES, CostMatrix, Hamming, Ordinal
+from consistruct.losses import CostMatrix, Hamming, Ordinal
 from consistruct.losses.base import dense_target
+from consistruct.losses.registry import LOSSES
+from consistruct.metrics import TaskLossScorer, task_loss
 from tests.learning.estimators import classifier, predictor
 
 X, y = load_iris(return_X_y=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from consistruct._validation import read_integer, read_number
 from consistruct.learning import read_data
-from consistruct.losses import parse_cost_csv
+from consistruct.losses.costs.files import parse_cost_csv
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 # what a number looks like, by a grammar of its own: ASCII digits, one point, one exponent

@@ -8,8 +8,8 @@ import pytest
 
 import consistruct as cs
 from consistruct.learning import load, save
-from consistruct.learning.metrics import metric_value, task_loss
 from consistruct.losses import CostMatrix, Ordinal, parse_loss
+from consistruct.metrics import metric_value, task_loss
 
 GRADES = np.array(["low", "mid", "high"])
 RNG = np.random.default_rng(0)

@@ -28,6 +28,7 @@ from consistruct.learning.models import Linear, Ridge
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.losses.metrics import METRICS
+from consistruct.losses.registry import LOSSES
 from consistruct.structures import Classes
 from consistruct.surrogates import SURROGATES, BaseSurrogate, QuadraticSurrogate
 
@@ -36,7 +37,7 @@ X = RNG.normal(size=(40, 3))
 X_NEW = RNG.normal(size=(17, 3))
 EXAMPLES = [
     pytest.param(loss, id=f"{name}-{position}")
-    for name, entry in losses.LOSSES.items()
+    for name, entry in LOSSES.items()
     for position, loss in enumerate(entry.examples)
 ]
 
@@ -331,7 +332,7 @@ def test_sparse_matrices(kind):
 
 def test_every_member_of_the_registry_is_known():
     known = {entry.cls for entry in model_types()}
-    assert {entry.cls for entry in losses.LOSSES.values()} <= known
+    assert {entry.cls for entry in LOSSES.values()} <= known
     assert {entry.cls for entry in SURROGATES.values()} <= known
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.learning.evaluation.comparison import _exchange_test
-from consistruct.learning.metrics import selective_curve
+from consistruct.metrics import selective_curve
 
 RIDGE = cs.models.Ridge(features="linear", alpha=0.01)
 

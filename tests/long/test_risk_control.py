@@ -10,7 +10,8 @@ import os
 import numpy as np
 import pytest
 
-from consistruct.guarantees.risk import POLICIES, calibrate
+from consistruct.guarantees.risk.policies import POLICIES
+from consistruct.guarantees.risk.thresholds import calibrate
 from tests.guarantees.risk.populations import population, served
 from tests.guarantees.risk.test_thresholds import continuous_draw, exact_risk
 

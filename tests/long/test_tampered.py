@@ -7,7 +7,8 @@ from importlib import import_module
 
 import pytest
 
-from consistruct.calibration.proofs import KINDS, from_json
+from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.files import KINDS
 from consistruct.exceptions import CertificateError
 from tests.calibration.hard_problems import COUNT
 from tests.calibration.tampering import claim_is_true, genuine, tampered

@@ -6,7 +6,6 @@ import pytest
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.losses import (
     Block,
-    Combination,
     CostMatrix,
     CostVectors,
     Hamming,
@@ -15,6 +14,7 @@ from consistruct.losses import (
     ZeroOne,
     mixture,
 )
+from consistruct.losses.algebra import Combination
 from consistruct.losses.base import dense_target
 from consistruct.structures import Blocks, Full, Ragged
 

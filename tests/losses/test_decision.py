@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from consistruct import metrics
 from consistruct.exceptions import CapabilityError, ConsistructError, LossSpecError
-from consistruct.learning import metrics
-from consistruct.losses import LOSSES, Decision, parse_loss
+from consistruct.losses import Decision, parse_loss
+from consistruct.losses.registry import LOSSES
 from consistruct.structures import (
     Decisions,
     GraphPath,
@@ -16,9 +17,9 @@ from consistruct.structures import (
     MixedInteger,
     TopK,
     Tour,
-    counted_calls,
 )
-from consistruct.testing import check_label_set
+from consistruct.structures.decisions import counted_calls
+from consistruct.testing.labels import check_label_set
 from consistruct.testing.members import check_member
 
 EXAMPLES = [

@@ -10,7 +10,6 @@ import pytest
 
 from consistruct.exceptions import LossSpecError
 from consistruct.losses import (
-    LOSSES,
     Abstain,
     Block,
     CostMatrix,
@@ -25,6 +24,7 @@ from consistruct.losses import (
     read_tree_csv,
 )
 from consistruct.losses.base import Sizes
+from consistruct.losses.registry import LOSSES
 
 ROOT = Path(__file__).resolve().parents[2]
 

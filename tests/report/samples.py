@@ -10,7 +10,9 @@ from sklearn.datasets import make_classification, make_multilabel_classification
 
 from consistruct import StructuredPredictor, TaskLossClassifier, losses
 from consistruct.models import Chain, Ridge
-from consistruct.report import calibration_html, learning_html, learning_report
+from consistruct.report import learning_report
+from consistruct.report.calibration.output import calibration_html
+from consistruct.report.learning.output import learning_html
 from tests.report.settings import HOSTILE, report_of
 
 CALIBRATION = ("hostile names", "jumps", "underflow", "inconsistent", "hinge, a witness")

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from consistruct import calibration_function
 from consistruct.losses import Block, CostMatrix, Hamming, ZeroOne
-from consistruct.report import calibration_report, calibration_text
+from consistruct.report import calibration_report
+from consistruct.report.calibration.output import calibration_text
 from consistruct.report.schema import CALIBRATION_SCHEMA
 
 NAMED = CostMatrix([[0, 2.0], [1.0, 0]], ("ham", "spam"), ("ham", "spam"), rows="pred")

@@ -21,20 +21,14 @@ from sklearn.preprocessing import StandardScaler
 import consistruct as cs
 from consistruct.charts import plotly_figure
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.metrics import mean_interval, selective_curve
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.recalibration import Contrast
-from consistruct.report import (
-    LearningReport,
-    learning_charts,
-    learning_html,
-    learning_report,
-    learning_tables,
-    learning_text,
-    report_schema,
-)
+from consistruct.metrics import mean_interval, selective_curve
+from consistruct.report import LearningReport, learning_report, report_schema
 from consistruct.report.formats import label_text
 from consistruct.report.learning.baselines import LogisticProbabilities, constant_decision
+from consistruct.report.learning.charts import learning_charts
+from consistruct.report.learning.output import learning_html, learning_tables, learning_text
 from consistruct.report.learning.wording import learning_sections
 from tests.learning.estimators import classifier, predictor
 from tests.report.samples import classes_report, sets_report

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from consistruct.report import calibration_charts, calibration_html
+from consistruct.report.calibration.charts import calibration_charts
+from consistruct.report.calibration.output import calibration_html
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.page import DataFile, DataTable, report_page
 from consistruct.report.sections import Section

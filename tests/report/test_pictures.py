@@ -10,9 +10,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from consistruct.charts import Chart, HeatMap, Mark, Series, chart_csv, chart_picture, picture_kind
+from consistruct.charts import chart_csv, chart_picture
+from consistruct.charts.model import Chart, HeatMap, Mark, Series
+from consistruct.charts.pictures import picture_kind
 from consistruct.exceptions import ConsistructError
-from consistruct.report import calibration_charts, calibration_tables
+from consistruct.report.calibration.charts import calibration_charts
+from consistruct.report.calibration.output import calibration_tables
 from tests.report.settings import report_of
 
 

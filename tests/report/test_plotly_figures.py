@@ -9,9 +9,14 @@ import sys
 import numpy as np
 import pytest
 
-from consistruct.charts import THEME_COLOURS, Chart, HeatMap, Mark, Series, plotly_figure, themed
-from consistruct.report import calibration_charts
-from consistruct.report.calibration.charts import calibration_figures, comparison_figures
+from consistruct.charts import plotly_figure
+from consistruct.charts.model import Chart, HeatMap, Mark, Series
+from consistruct.charts.plotly_figures import THEME_COLOURS, themed
+from consistruct.report.calibration.charts import (
+    calibration_charts,
+    calibration_figures,
+    comparison_figures,
+)
 from consistruct.report.calibration.wording import calibration_sections
 from tests.report.settings import HOSTILE, SETTINGS, report_of
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import consistruct as cs
 from consistruct.charts.model import Chart
-from consistruct.learning.metrics import example_losses, profit_curve, savings
+from consistruct.metrics import example_losses, profit_curve, savings
 from consistruct.report.learning.charts import learning_charts
 from consistruct.report.learning.entries import ModelScore
 from consistruct.report.learning.model import LearningReport

@@ -6,18 +6,14 @@ import re
 
 import pytest
 
-from consistruct.charts import Chart, Series
-from consistruct.report import (
-    calibration_html,
-    calibration_tables,
-    learning_charts,
-    learning_html,
-    learning_tables,
-)
+from consistruct.charts.model import Chart, Series
 from consistruct.report.calibration import charts as calibration
 from consistruct.report.calibration.charts import calibration_figures
+from consistruct.report.calibration.output import calibration_html, calibration_tables
 from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.learning import charts as learning
+from consistruct.report.learning.charts import learning_charts
+from consistruct.report.learning.output import learning_html, learning_tables
 from consistruct.report.learning.wording import learning_sections
 from consistruct.report.sections import ReportChart
 from tests.report.samples import classes_report

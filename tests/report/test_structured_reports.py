@@ -10,16 +10,10 @@ import pytest
 from rich.console import Console
 
 import consistruct as cs
-from consistruct.learning.metrics import task_losses
-from consistruct.learning.sequence_metrics import chunk_f1, token_error
-from consistruct.report import (
-    LearningReport,
-    learning_charts,
-    learning_html,
-    learning_report,
-    learning_text,
-    report_schema,
-)
+from consistruct.metrics import chunk_f1, task_losses, token_error
+from consistruct.report import LearningReport, learning_report, report_schema
+from consistruct.report.learning.charts import learning_charts
+from consistruct.report.learning.output import learning_html, learning_text
 from consistruct.report.learning.wording import learning_sections
 
 QUICK = {"learning_curve": False, "bandwidths": False}

@@ -12,19 +12,14 @@ from rich.console import Console
 from sklearn.datasets import load_iris
 
 import consistruct as cs
-from consistruct.losses import LOSSES
-from consistruct.report import (
-    calibration_html,
-    calibration_report,
-    calibration_text,
-    learning_charts,
-    learning_html,
-    learning_report,
-    learning_text,
-)
+from consistruct.losses.registry import LOSSES
+from consistruct.report import calibration_report, learning_report
+from consistruct.report.calibration.output import calibration_html, calibration_text
 from consistruct.report.formats import loss_title, scores_title
+from consistruct.report.learning.charts import learning_charts
 from consistruct.report.learning.entries import ModelScore, PortfolioEntry
 from consistruct.report.learning.model_wording import _why
+from consistruct.report.learning.output import learning_html, learning_text
 from consistruct.report.learning.overlap import overlap
 from consistruct.report.learning.score_wording import verdict
 from consistruct.report.learning.wording import learning_sections

@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.structures import (
-    STRUCTURES,
-    Classes,
-    Orthonormalized,
-    Structure,
-    StructureEntry,
-    parse_scores,
-)
+from consistruct.structures import Classes, Orthonormalized, Structure
+from consistruct.structures.registry import STRUCTURES, StructureEntry, parse_scores
 from consistruct.testing import check_structure
 
 PAGE = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consistruct.structures import (
-    Chain,
+from consistruct.structures import Chain
+from consistruct.structures import _chain_kernels as kernels
+from consistruct.structures.chains import (
     ChainScores,
     augmented_scores,
     boundary_scores,
     chain_marginals,
     viterbi,
 )
-from consistruct.structures import _chain_kernels as kernels
 from tests.structures.chain_reference import enumerate_posterior, log_space_posterior, score_all
 
 

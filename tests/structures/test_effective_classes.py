@@ -12,7 +12,8 @@ import pytest
 from scipy.optimize import linprog
 
 from consistruct.losses import Block, CostMatrix, Hamming, Ordinal, ZeroOne
-from consistruct.structures import Blocks, Chain, Classes, EffectiveClasses, Full, Separable
+from consistruct.structures import Blocks, Chain, Classes, Full, Separable
+from consistruct.structures.base import EffectiveClasses
 
 
 def dense_effective_classes(L):

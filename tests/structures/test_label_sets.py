@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import FamilyError, TooManyLabelsError
-from consistruct.structures import Classes, CostVectorSet, Permutations, Product
+from consistruct.structures import Classes, Permutations, Product
 from consistruct.structures.classes import Partition
+from consistruct.structures.decisions import CostVectorSet
 
 
 def test_product_order_is_lexicographic():

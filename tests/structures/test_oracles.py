@@ -9,7 +9,6 @@ import pytest
 
 from consistruct.exceptions import CapabilityError, ConsistructError, TooManyLabelsError
 from consistruct.structures import (
-    ORACLES,
     Arborescence,
     Assignments,
     GraphPath,
@@ -22,6 +21,7 @@ from consistruct.structures import (
     TopK,
     Tour,
 )
+from consistruct.structures.registry import ORACLES
 from consistruct.testing.members import check_member
 
 DAG = [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [3, 4], [2, 4], [0, 4], [1, 4]]

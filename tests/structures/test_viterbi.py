@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consistruct.exceptions import FamilyError
-from consistruct.structures import Chain, ChainScores, viterbi
+from consistruct.structures import Chain
+from consistruct.structures.chains import ChainScores, viterbi
 
 
 def best_by_enumeration(unary, edges):

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from consistruct.exceptions import CapabilityError
-from consistruct.structures import ChainScores, Ragged, boundary_scores
-from consistruct.surrogates import SURROGATES, chain_surrogate
+from consistruct.structures import Ragged
+from consistruct.structures.chains import ChainScores, boundary_scores
+from consistruct.surrogates import SURROGATES
 from consistruct.surrogates.chain import (
     ChainHinge,
     ChainLogLoss,
     ChainQuadratic,
     ChainSoftmaxMargin,
 )
+from consistruct.surrogates.registry import chain_surrogate
 from tests.structures.chain_reference import score_all
 
 CHAIN_SURROGATES = {

@@ -9,7 +9,8 @@ import consistruct as cs
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.models import Costs, Linear
 from consistruct.losses import CostMatrix, Decision, Hamming
-from consistruct.structures import GridPath, Knapsack, TopK, counted_calls
+from consistruct.structures import GridPath, Knapsack, TopK
+from consistruct.structures.decisions import counted_calls
 from consistruct.surrogates import (
     SURROGATES,
     PerturbedFenchelYoungSurrogate,

@@ -11,26 +11,13 @@ import pytest
 from consistruct._members import ArrayField
 from consistruct.losses import Block, CostMatrix, Hamming, LabelCosts, PartialLabels, ZeroOne
 from consistruct.losses.base import dense_target
-from consistruct.structures import (
-    Chain,
-    Classes,
-    Dense,
-    EffectiveClasses,
-    Full,
-    Predictable,
-    Product,
-    Separable,
-)
+from consistruct.structures import Chain, Classes, Dense, Full, Product, Separable
+from consistruct.structures.base import EffectiveClasses, Predictable
 from consistruct.structures.classes import Partition
 from consistruct.structures.operators import DiagonalGram, FunctionMap, MatrixMap
-from consistruct.testing import (
-    check_huge_loss,
-    check_huge_structure,
-    check_label_set,
-    check_loss,
-    check_member,
-    check_structure,
-)
+from consistruct.testing import check_huge_loss, check_huge_structure, check_loss, check_structure
+from consistruct.testing.labels import check_label_set
+from consistruct.testing.members import check_member
 
 
 class WrongTarget(ZeroOne):

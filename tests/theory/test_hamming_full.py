@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from consistruct import calibration_function
-from consistruct.calibration.proofs import HammingCertificate
+from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.losses import Hamming
 from consistruct.structures import Full
 from paper.numerics import certified

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
-from consistruct.losses import LOSSES, Block, Decision, Hamming, PartialLabels, ZeroOne
+from consistruct.losses import Block, Decision, Hamming, PartialLabels, ZeroOne
 from consistruct.losses.base import Loss
+from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import make_surrogate
 from consistruct.torch.values import LISTED
 

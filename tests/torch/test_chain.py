@@ -11,20 +11,17 @@ import pytest
 import torch
 
 import consistruct as cs
-from consistruct.structures import ChainScores, Ragged, viterbi
-from consistruct.structures import chain_marginals as host_marginals
-from consistruct.surrogates import chain_surrogate
-from consistruct.torch import (
-    ChainCRF,
-    Decoder,
+from consistruct.structures import Ragged
+from consistruct.structures.chains import ChainScores, viterbi
+from consistruct.structures.chains import chain_marginals as host_marginals
+from consistruct.surrogates.registry import chain_surrogate
+from consistruct.torch import ChainCRF, Decoder, fused, scan, steps
+from consistruct.torch.chain import (
     chain_log_partition,
     chain_marginals,
     chain_sample,
     chain_score,
     chain_viterbi,
-    fused,
-    scan,
-    steps,
 )
 
 LENGTHS = [7, 3, 1, 0, 5]

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import consistruct as cs
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
-from consistruct.losses import LOSSES
+from consistruct.losses.registry import LOSSES
 from consistruct.structures import Ragged
 from consistruct.torch import Decoder, Head, TaskLoss
 from tests.torch.members import QUICK, SOME, batch, named

@@ -16,8 +16,9 @@ import pytest
 
 import consistruct as cs
 from consistruct import losses, structures
-from consistruct.calibration.proofs import PlainCertificate
-from consistruct.report import calibration_report, calibration_sections
+from consistruct.calibration.proofs.base import PlainCertificate
+from consistruct.report import calibration_report
+from consistruct.report.calibration.wording import calibration_sections
 from tests.calibration.rational import calibration_value
 
 GRADED = np.diag([1e8, 1.0, 1e-8])

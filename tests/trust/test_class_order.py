@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consistruct as cs
-from consistruct.learning.metrics import TaskLossScorer
 from consistruct.losses import CostMatrix
+from consistruct.metrics import TaskLossScorer
 
 X, CODES = load_iris(return_X_y=True)
 X = X + np.random.default_rng(0).normal(scale=0.4, size=X.shape)

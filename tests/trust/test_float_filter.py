@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.calibration.proofs import ListedCertificate, from_json
+from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.exceptions import CertificateError
 
 

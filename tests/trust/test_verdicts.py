@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import consistruct as cs
-from consistruct.calibration.proofs import ListedCertificate, PlainCertificate, from_json
+from consistruct.calibration.proofs import from_json
+from consistruct.calibration.proofs.base import PlainCertificate
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.cli import app
 from consistruct.exceptions import CertificateError
 from tests.frozen.adapters import CERTIFIED, SHARE

@@ -3,20 +3,10 @@
 pair problem as data → symmetry reduction → method → certified curve; bounds; envelope; levels.
 """
 
-from consistruct.calibration.bounds import (
-    Bound,
-    inconsistent_lower_bound,
-    lower_bound,
-    upper_bound,
-)
-from consistruct.calibration.comparison import (
-    SurrogateComparison,
-    SurrogateCurve,
-    compare_surrogates,
-)
-from consistruct.calibration.curve import CalibrationFunction, CurvePoint
+from consistruct.calibration.bounds import inconsistent_lower_bound, lower_bound, upper_bound
+from consistruct.calibration.comparison import compare_surrogates
+from consistruct.calibration.curve import CalibrationFunction
 from consistruct.calibration.engine import LabelOrderWarning, RankWarning, calibration_function
-from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.problem.distributions import (
     Capped,
     Constrained,
@@ -26,18 +16,13 @@ from consistruct.calibration.problem.distributions import (
 )
 
 __all__ = [
-    "Bound",
     "CalibrationFunction",
     "Capped",
     "Constrained",
-    "CurvePoint",
     "Distributions",
-    "Envelope",
     "LabelOrderWarning",
     "Noisy",
     "RankWarning",
-    "SurrogateComparison",
-    "SurrogateCurve",
     "WithMargin",
     "calibration_function",
     "compare_surrogates",
@@ -45,3 +30,7 @@ __all__ = [
     "lower_bound",
     "upper_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consistruct._html import Line, card, lines_svg, list_of_facts
+from consistruct._members import describe_count
 from consistruct.calibration.curve import CurvePoint
 from consistruct.calibration.proofs.base import short_text
-from consistruct.exceptions import ConsistructError, describe_count
+from consistruct.exceptions import ConsistructError
 
 if TYPE_CHECKING:
     from consistruct.calibration.curve import CalibrationFunction

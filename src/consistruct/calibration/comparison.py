@@ -51,9 +51,9 @@ from consistruct.surrogates import (
     BaseSurrogate,
     DistributionSurrogate,
     LinearRegretSurrogate,
-    SurrogateLike,
     make_surrogate,
 )
+from consistruct.surrogates.registry import SurrogateLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -31,7 +31,8 @@ from consistruct.calibration.proofs.base import down, log_down, log_up, up
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
-from consistruct.structures import EffectiveClasses, Structure
+from consistruct.structures import Structure
+from consistruct.structures.base import EffectiveClasses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -44,8 +44,8 @@ from consistruct.losses.hamming import Hamming
 from consistruct.structures import Decisions, Dense, Full, Oracle, Structure
 from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.structures.operators import predictable_rows
-from consistruct.surrogates import SURROGATES, BaseSurrogate, SurrogateLike, make_surrogate
-from consistruct.surrogates.registry import analysed_class
+from consistruct.surrogates import SURROGATES, BaseSurrogate, make_surrogate
+from consistruct.surrogates.registry import SurrogateLike, analysed_class
 
 __all__ = [
     "METHODS",

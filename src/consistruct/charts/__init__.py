@@ -4,22 +4,17 @@ This room knows nothing of the rest of the package: reports and `H.plot` describ
 they show as a `Chart`, and the drawing is done here.
 """
 
-from consistruct.charts.model import Chart, HeatMap, Mark, Series
-from consistruct.charts.pictures import chart_picture, draw_chart, picture_kind
-from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS, plotly_figure, themed
+from consistruct.charts.pictures import chart_picture, draw_chart
+from consistruct.charts.plotly_figures import plotly_figure
 from consistruct.charts.tables import chart_csv
 
 __all__ = [
-    "PLOTLY_CONFIG",
-    "THEME_COLOURS",
-    "Chart",
-    "HeatMap",
-    "Mark",
-    "Series",
     "chart_csv",
     "chart_picture",
     "draw_chart",
-    "picture_kind",
     "plotly_figure",
-    "themed",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

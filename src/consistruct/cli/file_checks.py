@@ -69,7 +69,7 @@ def check_files(command: str, options: dict[str, Any]) -> None:
     """
     files = _collect(command, options)
     if options.get("plot") is not None:
-        from consistruct.charts import picture_kind
+        from consistruct.charts.pictures import picture_kind
 
         picture_kind(str(options["plot"]))
     for option, path in files.written:

@@ -11,7 +11,8 @@ from consistruct.cli.progress import progress_bar
 from consistruct.exceptions import ConsistructError
 
 if TYPE_CHECKING:  # imported inside the functions: see cli/commands/learning.py
-    from consistruct.guarantees import Forecast, SampleComplexity
+    from consistruct.guarantees.complexity import SampleComplexity
+    from consistruct.guarantees.forecasts.forecast import Forecast
 
 __all__ = ["Pilot", "forecast_of", "read_pilot", "worst_case_of"]
 
@@ -106,9 +107,10 @@ def worst_case_of(
     """
     from sklearn.base import clone
 
-    from consistruct.guarantees import default_accuracy, sample_complexity
+    from consistruct.guarantees import sample_complexity
+    from consistruct.guarantees.constants import default_accuracy
     from consistruct.losses.metrics import asked_metric
-    from consistruct.structures import parse_scores
+    from consistruct.structures.registry import parse_scores
 
     if asked_metric(pilot.estimator.loss) is not None:
         return "a metric that is not an average over examples has none"

@@ -114,8 +114,8 @@ def fit_columns(
 ) -> dict[str, Any]:
     """Fit a chain, save it with its layout, and say how it went."""
     from consistruct.learning import StructuredPredictor
+    from consistruct.learning.evaluation.sequence_metrics import token_error
     from consistruct.learning.files.persistence import save
-    from consistruct.learning.sequence_metrics import token_error
 
     text, column = _read_layout(template, target)
     assert template is not None
@@ -163,7 +163,7 @@ def predict_columns(stored: ModelFile, model: Path, data: Path) -> tuple[str, li
 
 def evaluate_columns(stored: ModelFile, model: Path, data: Path) -> dict[str, Any]:
     """Errors on tokens and sequences, and F1 of chunks where the tags follow a chunk scheme."""
-    from consistruct.learning.sequence_metrics import (
+    from consistruct.learning.evaluation.sequence_metrics import (
         chunk_scheme,
         chunk_score,
         sequence_error,

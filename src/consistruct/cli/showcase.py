@@ -18,17 +18,8 @@ from consistruct.charts import chart_picture
 from consistruct.cli.report_files import write_file
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
-from consistruct.report import (
-    Section,
-    calibration_charts,
-    calibration_html,
-    calibration_report,
-    learning_charts,
-    learning_html,
-    learning_report,
-)
-from consistruct.report.calibration.wording import calibration_sections
-from consistruct.report.learning.wording import learning_sections
+from consistruct.report import calibration_report, learning_report
+from consistruct.report.sections import Section
 from consistruct.structures import Structure
 
 __all__ = ["show"]
@@ -116,14 +107,14 @@ def _analyse(console: Console, folder: Path) -> list[Path]:
     console.print("\n[bold]A real cost matrix: intrusion detection, five classes[/bold]")
     curve = calibration_function(INTRUSION)
     report = calibration_report(curve, at=1.0)
-    _print_answers(console, calibration_sections(report))
+    _print_answers(console, report.sections())
     curve.certificate(1.0).check()
     console.print(
         "certificate at ε = 1 checked: distribution, scores and multipliers prove the value"
     )
     return [
-        write_file(folder / "calibration.html", calibration_html(report)),
-        write_file(folder / "calibration.png", chart_picture(calibration_charts(report), "png")),
+        write_file(folder / "calibration.html", report.to_html()),
+        write_file(folder / "calibration.png", chart_picture(report.charts(), "png")),
     ]
 
 
@@ -156,11 +147,11 @@ def _learn(console: Console, folder: Path) -> list[Path]:
         name = "consistruct, weighted average of models" if first else score.name
         table.add_row(name, f"{score.mean:.3f} ± {score.standard_error:.3f}")
     console.print(table)
-    _print_answers(console, learning_sections(report))
+    _print_answers(console, report.sections())
     return [
         *paths,
-        write_file(folder / "learning.html", learning_html(report)),
-        write_file(folder / "learning.png", chart_picture(learning_charts(report), "png")),
+        write_file(folder / "learning.html", report.to_html()),
+        write_file(folder / "learning.png", chart_picture(report.charts(), "png")),
     ]
 
 

@@ -2,33 +2,16 @@
 
 from consistruct.distributed.averaging import fit_averaged
 from consistruct.distributed.folder import Folder
-from consistruct.distributed.jobs import (
-    FolderScore,
-    evaluate_folder,
-    fit_folder,
-    predict_folder,
-)
-from consistruct.distributed.planning import PassCost, Rates, measured_rates, pass_cost
+from consistruct.distributed.jobs import evaluate_folder, fit_folder, predict_folder
+from consistruct.distributed.planning import measured_rates, pass_cost
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.streams import (
-    Batch,
-    Plan,
-    Summary,
-    Survey,
-    make_plan,
-    survey_batch,
-)
+from consistruct.learning.streams import Batch, Summary, make_plan, survey_batch
 
 __all__ = [
     "Batch",
     "Folder",
-    "FolderScore",
     "Moments",
-    "PassCost",
-    "Plan",
-    "Rates",
     "Summary",
-    "Survey",
     "evaluate_folder",
     "fit_averaged",
     "fit_folder",
@@ -38,3 +21,7 @@ __all__ = [
     "predict_folder",
     "survey_batch",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,6 +5,14 @@ Needs the extra ``explorer`` (Starlette and uvicorn).
 
 from consistruct.explorer.app import create_app
 from consistruct.explorer.limits import Limits
-from consistruct.explorer.server import DEFAULT_PORT, serve
+from consistruct.explorer.server import serve
 
-__all__ = ["DEFAULT_PORT", "Limits", "create_app", "serve"]
+__all__ = [
+    "Limits",
+    "create_app",
+    "serve",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from consistruct import __version__
-from consistruct.charts import PLOTLY_CONFIG, THEME_COLOURS
+from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS
 from consistruct.explorer.files import FILES, TITLES
 from consistruct.explorer.limits import Limits
-from consistruct.losses import LOSSES
+from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import SURROGATES
 
 __all__ = ["OFFERS", "catalogue"]

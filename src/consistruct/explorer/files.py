@@ -7,12 +7,7 @@ import re
 
 from consistruct.charts import chart_picture
 from consistruct.explorer.settings import Setting
-from consistruct.report import (
-    CalibrationReport,
-    calibration_charts,
-    calibration_html,
-    calibration_tables,
-)
+from consistruct.report import CalibrationReport
 
 __all__ = ["FILES", "TITLES", "description", "file_name", "render"]
 
@@ -35,11 +30,11 @@ def render(report: CalibrationReport, name: str) -> bytes:
     if name == "report.json":
         return (json.dumps(report.as_dict(), indent=1, allow_nan=False) + "\n").encode()
     if name == "curve.csv":
-        return calibration_tables(report)["curve"].encode()
+        return report.tables()["curve"].encode()
     if name == "figures.png":
-        return chart_picture(calibration_charts(report), "png")
+        return chart_picture(report.charts(), "png")
     if name == "report.html":
-        return calibration_html(report).encode()
+        return report.to_html().encode()
     raise ValueError(f"the available files are {', '.join(FILES)}, got {name!r}")
 
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer.limits import Limits
 from consistruct.explorer.messages import junk_message
-from consistruct.losses import CostMatrix, parse_cost_csv, parse_metric
+from consistruct.losses import CostMatrix, parse_metric
+from consistruct.losses.costs.files import parse_cost_csv
 
 __all__ = ["Matrices", "Rows", "Upload"]
 

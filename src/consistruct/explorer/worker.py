@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from consistruct._members import describe_count
 from consistruct._threads import at_most
 from consistruct.calibration import (
     CalibrationFunction,
@@ -31,18 +32,18 @@ from consistruct.calibration import (
     RankWarning,
     calibration_function,
 )
-from consistruct.exceptions import ConsistructError, describe_count
+from consistruct.exceptions import ConsistructError
 from consistruct.explorer.files import render
 from consistruct.explorer.matrices import Upload
 from consistruct.explorer.messages import menu_words, page_message
 from consistruct.explorer.settings import Setting
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss
-from consistruct.report import CalibrationReport, Section, calibration_report
+from consistruct.report import CalibrationReport, calibration_report
 from consistruct.report.calibration.charts import calibration_figures
-from consistruct.report.calibration.wording import calibration_sections
 from consistruct.report.formats import label_text, log_text
-from consistruct.structures import parse_scores
+from consistruct.report.sections import Section
+from consistruct.structures.registry import parse_scores
 
 __all__ = ["Analyst", "main"]
 
@@ -84,7 +85,7 @@ class Analyst:
         )
         return {
             "report": report.as_dict(),
-            "sections": [_on_the_page(section) for section in calibration_sections(report)],
+            "sections": [_on_the_page(section) for section in report.sections()],
             "figures": calibration_figures(report),
             "table": _table(report),
         }

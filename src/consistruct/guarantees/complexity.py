@@ -147,7 +147,7 @@ def sample_complexity(
         As in `calibration_function`.
     eps : float, optional
         Excess task risk over the best prediction rule *with these scores*. If not given, a tenth
-        of what the best constant prediction loses (`guarantees.default_accuracy`), on the true
+        of what the best constant prediction loses (`constants.default_accuracy`), on the true
         labels given or when all true labels are equally likely.
     radius : float
         R with ‖φ(x)‖ ≤ R.

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.calibration import Envelope
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.proofs.base import short_text
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.algebra import Combination

@@ -63,7 +63,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         be a DataFrame, a dict ``costs[prediction][true]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
         Or a non-decomposable metric ("macro-f1", "qwk", "precision-at-recall:0.9",
-        …, see `consistruct.losses.METRICS`): decisions are then chosen on left-out rows.
+        …, see `consistruct.losses.parse_metric`): decisions are then chosen on left-out rows.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as
         ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or

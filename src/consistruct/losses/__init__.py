@@ -1,17 +1,25 @@
 """The loss zoo: each loss as offset + ⟨embed(pred), target(true)⟩ and by its direct formula."""
 
 from consistruct.losses.abstain import Abstain
-from consistruct.losses.algebra import Combination, mixture
-from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.algebra import mixture
+from consistruct.losses.base import Loss
 from consistruct.losses.block import Block, Mixed
 from consistruct.losses.costs.cost_vectors import CostVectors
-from consistruct.losses.costs.files import parse_cost_csv, read_cost_csv, read_tree_csv
+from consistruct.losses.costs.files import read_cost_csv, read_tree_csv
 from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.decision import Decision
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.hamming import Hamming
 from consistruct.losses.matrix import CostMatrix, MatrixLoss
-from consistruct.losses.metrics import METRICS, Metric, parse_metric
+from consistruct.losses.metrics.base import Metric
+from consistruct.losses.metrics.constraints import (
+    Constrained,
+    EqualRecall,
+    FlaggedAtMost,
+    PrecisionAtLeast,
+    RecallAtLeast,
+)
+from consistruct.losses.metrics.registry import parse_metric
 from consistruct.losses.ordinal import Ordinal
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.rankings.average_precision import MeanAveragePrecision
@@ -22,28 +30,27 @@ from consistruct.losses.rankings.permutation_distances import (
     SpearmanFootrule,
     SpearmanRho,
 )
-from consistruct.losses.registry import LOSSES, LossEntry, parse_loss
+from consistruct.losses.registry import parse_loss
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
 
 __all__ = [
-    "LOSSES",
-    "METRICS",
     "NDCG",
     "Abstain",
     "Block",
-    "Combination",
+    "Constrained",
     "CostMatrix",
     "CostVectors",
     "Decision",
+    "EqualRecall",
     "ExpectedRankUtility",
     "FBeta",
+    "FlaggedAtMost",
     "GainLoss",
     "Hamming",
     "Kendall",
     "LabelCosts",
     "Loss",
-    "LossEntry",
     "Matching",
     "MatrixLoss",
     "MeanAveragePrecision",
@@ -53,15 +60,19 @@ __all__ = [
     "PairwiseDisagreement",
     "PartialLabels",
     "PrecisionAt",
-    "Sizes",
+    "PrecisionAtLeast",
+    "RecallAtLeast",
     "SpearmanFootrule",
     "SpearmanRho",
     "Tree",
     "ZeroOne",
     "mixture",
-    "parse_cost_csv",
     "parse_loss",
     "parse_metric",
     "read_cost_csv",
     "read_tree_csv",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from consistruct._html import card, list_of_facts, table
-from consistruct.exceptions import describe_count
+from consistruct._members import describe_count
 
 if TYPE_CHECKING:
     from consistruct.losses.base import Loss

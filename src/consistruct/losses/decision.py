@@ -17,8 +17,9 @@ from consistruct._validation import check_count
 from consistruct.exceptions import CapabilityError, LossSpecError
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.structures import ORACLES, CostVectorSet, Decisions, Feasible, Oracle
-from consistruct.structures.decisions import Custom
+from consistruct.structures import Decisions, Oracle
+from consistruct.structures.decisions import CostVectorSet, Custom, Feasible
+from consistruct.structures.registry import ORACLES
 
 __all__ = ["Decision"]
 

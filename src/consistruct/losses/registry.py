@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from consistruct._budgets import SPECS
-from consistruct.exceptions import LossSpecError, describe_count
+from consistruct._members import describe_count
+from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.block import Block, Mixed
@@ -32,7 +33,8 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.structures import ORACLES, GridPath, Knapsack, TopK, Tour
+from consistruct.structures import GridPath, Knapsack, TopK, Tour
+from consistruct.structures.registry import ORACLES
 
 __all__ = [
     "ALIASES",

@@ -16,7 +16,8 @@ from consistruct.report.schema import SCHEMA_VERSION
 from consistruct.report.sections import WORST_CASE
 
 if TYPE_CHECKING:  # forecasts load scikit-learn
-    from consistruct.guarantees import Forecast, RowsNeeded, SampleComplexity
+    from consistruct.guarantees.complexity import SampleComplexity
+    from consistruct.guarantees.forecasts.forecast import Forecast, RowsNeeded
 
 __all__ = ["forecast_dict", "forecast_text"]
 

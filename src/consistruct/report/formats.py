@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
+from consistruct._members import describe_count
 from consistruct._plain_data import Form, finite, form
 from consistruct.charts.plotly_figures import shortened
-from consistruct.exceptions import describe_count
 from consistruct.losses.registry import LOSSES
 
 __all__ = [

@@ -9,16 +9,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from consistruct._members import describe_count
 from consistruct._plain_data import dump
-from consistruct.exceptions import describe_count
-from consistruct.guarantees import (
-    Advice,
-    FamilyGuarantee,
-    GuaranteeColumn,
-    PlanRow,
-    SampleComplexity,
-    SurrogateAdvice,
-)
+from consistruct.guarantees.advice import Advice, FamilyGuarantee
+from consistruct.guarantees.complexity import GuaranteeColumn, SampleComplexity
+from consistruct.guarantees.plan_table import PlanRow
+from consistruct.guarantees.surrogate_choice import SurrogateAdvice
 from consistruct.report.calibration.model import SCHEMA_VERSION
 from consistruct.report.sections import WORST_CASE
 

@@ -33,25 +33,11 @@ Examples
 array([[1, 0, 1]])
 """
 
-from consistruct.structures.base import EffectiveClasses, FiniteLabels, Predictable, Structure
+from consistruct.structures.base import FiniteLabels, Structure
 from consistruct.structures.bases import Centered, Orthonormalized
-from consistruct.structures.chains import (
-    Chain,
-    ChainMarginals,
-    ChainScores,
-    augmented_scores,
-    boundary_scores,
-    chain_marginals,
-    viterbi,
-)
+from consistruct.structures.chains import Chain
 from consistruct.structures.classes import Blocks, Classes, Full
-from consistruct.structures.decisions import (
-    CostVectorSet,
-    Decisions,
-    Feasible,
-    Oracle,
-    counted_calls,
-)
+from consistruct.structures.decisions import Decisions, Oracle
 from consistruct.structures.dense import Dense
 from consistruct.structures.matchings import Matchings
 from consistruct.structures.orders import Permutations, Positions
@@ -59,27 +45,19 @@ from consistruct.structures.pair_orders import PairDiscount, PairOrder
 from consistruct.structures.parts import Product, Separable
 from consistruct.structures.paths import GraphPath, GridPath, Path
 from consistruct.structures.ragged import Ragged
-from consistruct.structures.registry import ORACLES, STRUCTURES, StructureEntry, parse_scores
 from consistruct.structures.selections import Intervals, Knapsack, MixedInteger, TopK
 from consistruct.structures.sets import SetSizes, Subsets
 from consistruct.structures.trees import Arborescence, Assignments, SpanningTree, Tour
 
 __all__ = [
-    "ORACLES",
-    "STRUCTURES",
     "Arborescence",
     "Assignments",
     "Blocks",
     "Centered",
     "Chain",
-    "ChainMarginals",
-    "ChainScores",
     "Classes",
-    "CostVectorSet",
     "Decisions",
     "Dense",
-    "EffectiveClasses",
-    "Feasible",
     "FiniteLabels",
     "Full",
     "GraphPath",
@@ -95,21 +73,17 @@ __all__ = [
     "Path",
     "Permutations",
     "Positions",
-    "Predictable",
     "Product",
     "Ragged",
     "Separable",
     "SetSizes",
     "SpanningTree",
     "Structure",
-    "StructureEntry",
     "Subsets",
     "TopK",
     "Tour",
-    "augmented_scores",
-    "boundary_scores",
-    "chain_marginals",
-    "counted_calls",
-    "parse_scores",
-    "viterbi",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,7 +67,7 @@ class ChainScores:
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.structures import ChainScores
+    >>> from consistruct.structures.chains import ChainScores
     >>> two = ChainScores(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 2, 3]))
     >>> len(two.offsets) - 1, two.unary.shape
     (2, (3, 2))
@@ -128,7 +128,7 @@ def viterbi(scores: ChainScores) -> Ragged:
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.structures import ChainScores, viterbi
+    >>> from consistruct.structures.chains import ChainScores, viterbi
     >>> unary = np.array([[1.0, 0.0], [0.0, 0.5], [0.0, 2.0]])
     >>> stay = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> viterbi(ChainScores(unary, stay, np.array([0, 2, 3]))).values
@@ -186,7 +186,7 @@ def chain_marginals(scores: ChainScores, weights: ArrayLike | None = None) -> Ch
     Two states, two parts, a reward for staying:
 
     >>> import numpy as np
-    >>> from consistruct.structures import ChainScores, chain_marginals
+    >>> from consistruct.structures.chains import ChainScores, chain_marginals
     >>> stay = np.log(np.array([[3.0, 1.0], [1.0, 3.0]]))
     >>> p = chain_marginals(ChainScores(np.zeros((2, 2)), stay, np.array([0, 2])))
     >>> np.exp(p.log_partition).round(12), p.edges.round(12).tolist()

@@ -164,7 +164,7 @@ def parse_scores(spec: str, loss: TaskLoss) -> Structure:
     Examples
     --------
     >>> from consistruct.losses import Hamming
-    >>> from consistruct.structures import parse_scores
+    >>> from consistruct.structures.registry import parse_scores
     >>> parse_scores("chain", Hamming(5, 3))
     Chain(5, 3)
     """

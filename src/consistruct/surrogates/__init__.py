@@ -14,14 +14,7 @@ from consistruct.surrogates.log_loss import LogSurrogate
 from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
 from consistruct.surrogates.max_min import MaxMinMarginSurrogate
 from consistruct.surrogates.quadratic import QuadraticSurrogate
-from consistruct.surrogates.registry import (
-    SURROGATES,
-    SurrogateEntry,
-    SurrogateLike,
-    chain_surrogate,
-    make_surrogate,
-    surrogate_class,
-)
+from consistruct.surrogates.registry import SURROGATES, make_surrogate
 from consistruct.surrogates.sparsemax import SparsemaxSurrogate
 
 __all__ = [
@@ -42,9 +35,9 @@ __all__ = [
     "SoftmaxMarginSurrogate",
     "SparsemaxSurrogate",
     "SquareSurrogate",
-    "SurrogateEntry",
-    "SurrogateLike",
-    "chain_surrogate",
     "make_surrogate",
-    "surrogate_class",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

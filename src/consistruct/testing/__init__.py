@@ -14,9 +14,7 @@ target, `check_metric` those of a metric of the mean confusion.
 """
 
 from consistruct.testing.examples import table_examples
-from consistruct.testing.labels import check_label_set
 from consistruct.testing.losses import check_huge_loss, check_loss
-from consistruct.testing.members import check_member
 from consistruct.testing.metrics import check_metric
 from consistruct.testing.models import check_target_model
 from consistruct.testing.structures import check_huge_structure, check_structure
@@ -24,11 +22,13 @@ from consistruct.testing.structures import check_huge_structure, check_structure
 __all__ = [
     "check_huge_loss",
     "check_huge_structure",
-    "check_label_set",
     "check_loss",
-    "check_member",
     "check_metric",
     "check_structure",
     "check_target_model",
     "table_examples",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,13 +3,6 @@
 Needs PyTorch (``pip install consistruct[torch]``); nothing else in the package imports it.
 """
 
-from consistruct.torch.chain import (
-    chain_log_partition,
-    chain_marginals,
-    chain_sample,
-    chain_score,
-    chain_viterbi,
-)
 from consistruct.torch.crf import ChainCRF
 from consistruct.torch.criteria import Decoder, TaskLoss
 from consistruct.torch.heads import Head
@@ -19,9 +12,8 @@ __all__ = [
     "Decoder",
     "Head",
     "TaskLoss",
-    "chain_log_partition",
-    "chain_marginals",
-    "chain_sample",
-    "chain_score",
-    "chain_viterbi",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

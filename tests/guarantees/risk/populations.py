@@ -14,10 +14,12 @@ import numpy as np
 
 import consistruct as cs
 from consistruct.exceptions import RiskLevelError
-from consistruct.guarantees.risk import POLICIES, Ladder, calibrate
+from consistruct.guarantees.risk.ladders import Ladder
+from consistruct.guarantees.risk.policies import POLICIES
 from consistruct.guarantees.risk.policies.base import Options
+from consistruct.guarantees.risk.thresholds import calibrate
 from consistruct.guarantees.risk.views import View
-from consistruct.losses import LOSSES
+from consistruct.losses.registry import LOSSES
 
 ROWS = 3000
 TRAINING = 250

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import consistruct as cs
-from consistruct.guarantees.risk import POLICIES, RiskControl
+from consistruct.guarantees.risk import RiskControl
+from consistruct.guarantees.risk.policies import POLICIES
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.policies.class_sets import _greedy
 from consistruct.guarantees.risk.views import View
-from consistruct.losses import LOSSES
+from consistruct.losses.registry import LOSSES
 from tests.guarantees.risk.populations import DEFER_COST, NAMES, model_and_rows, population, served
 
 SERVED = served()

@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from consistruct.exceptions import RiskLevelError
-from consistruct.guarantees.risk import Ladder, calibrate, rows_needed
-from consistruct.guarantees.risk.thresholds import check_rows, choose_method
+from consistruct.guarantees.risk import rows_needed
+from consistruct.guarantees.risk.ladders import Ladder
+from consistruct.guarantees.risk.thresholds import calibrate, check_rows, choose_method
 from consistruct.learning.evaluation.evidence import binomial, capital, hoeffding_bentkus, stakes
 
 

@@ -13,7 +13,8 @@ from consistruct.learning.models.costs.candidates import cost_level, level_weigh
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.weighted_ridge import fit_weighted, solve_in_parts
 from consistruct.losses import Decision
-from consistruct.structures import GridPath, Knapsack, TopK, counted_calls
+from consistruct.structures import GridPath, Knapsack, TopK
+from consistruct.structures.decisions import counted_calls
 
 
 def data(n=240, degree=5, seed=0, noise=0.5, additive=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct.losses import LOSSES
 from consistruct.losses.base import dense_target
+from consistruct.losses.registry import LOSSES
 
 N_CELLS = 4
 

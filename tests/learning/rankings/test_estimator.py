@@ -14,7 +14,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import consistruct as cs
 from consistruct.exceptions import CapabilityError
-from consistruct.learning import TaskLossScorer, load, save, task_loss, task_losses
+from consistruct.learning import load, save
 from consistruct.learning.models.items.model import Items
 from consistruct.losses import (
     NDCG,
@@ -23,6 +23,7 @@ from consistruct.losses import (
     PairwiseDisagreement,
     PrecisionAt,
 )
+from consistruct.metrics import TaskLossScorer, task_loss, task_losses
 
 rng = np.random.default_rng(0)
 LENGTHS = np.tile([3, 1, 7, 5, 9, 4, 8, 6], 6)

@@ -15,20 +15,16 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.learning import StructuredPredictor, TaskLossScorer
+from consistruct.learning import StructuredPredictor
 from consistruct.learning.encoding.sequences import read_sequences
 from consistruct.learning.encoding.tokens import PackedTokens, group_offsets
 from consistruct.learning.models.chain import model as chain_module
 from consistruct.learning.models.chain.held_out import STRENGTHS
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.selection.cross_fitting import cross_fit
-from consistruct.learning.sequence_metrics import (
-    SEQUENCE_SCORERS,
-    sequence_error,
-    token_error,
-)
 from consistruct.losses import Hamming, ZeroOne
-from consistruct.structures import chain_marginals, viterbi
+from consistruct.metrics import SEQUENCE_SCORERS, TaskLossScorer, sequence_error, token_error
+from consistruct.structures.chains import chain_marginals, viterbi
 
 TAGS = np.array(["ant", "bee", "cat"])
 

@@ -13,7 +13,7 @@ from consistruct.learning.files.conll import (
     read_columns,
     write_columns,
 )
-from consistruct.learning.sequence_metrics import token_error
+from consistruct.metrics import token_error
 
 TEXT = """-DOCSTART- -X- O
 

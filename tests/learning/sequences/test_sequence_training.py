@@ -22,8 +22,9 @@ from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.structures import Ragged
-from consistruct.surrogates import SURROGATES, chain_surrogate
+from consistruct.surrogates import SURROGATES
 from consistruct.surrogates.chain import ChainLogLoss, ChainQuadratic
+from consistruct.surrogates.registry import chain_surrogate
 
 S, D = 3, 5
 

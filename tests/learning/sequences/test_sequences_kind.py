@@ -13,9 +13,9 @@ from consistruct.learning.encoding.sequences import TokenStates, takes_sequences
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear
-from consistruct.learning.sequence_metrics import token_error
 from consistruct.losses import Hamming, ZeroOne
 from consistruct.losses.base import dense_target
+from consistruct.metrics import token_error
 from consistruct.structures import Ragged
 
 ROWS = [np.eye(3)[[0, 1, 2]], np.eye(3)[[2, 2]], np.eye(3)[[1, 0, 1, 2]]] * 10

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consistruct.learning.encoding.tags import TagSet, pack_tags, scheme_transitions
-from consistruct.learning.sequence_metrics import (
-    chunk_f1,
-    chunk_score,
-    chunks,
-    sequence_error,
-    token_error,
-)
+from consistruct.learning.evaluation.sequence_metrics import chunk_score, chunks
+from consistruct.metrics import chunk_f1, sequence_error, token_error
 from consistruct.structures import Ragged
 
 OFFSETS = np.array([0, 2, 3])

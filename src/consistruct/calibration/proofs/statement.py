@@ -232,7 +232,7 @@ def _columns(rows: Rows) -> list[list[int]]:
 
 def check_space(loss: Loss, scores: Any) -> Structure:
     """Return the scores that a user names: a space, a spec such as "full", or None for own ones."""
-    from consistruct.structures import parse_scores
+    from consistruct.structures.registry import parse_scores
 
     if scores is None:
         own = loss.score_space

@@ -37,7 +37,7 @@ def advise(
     """
     from consistruct.guarantees import advise as find_advice
     from consistruct.report.guarantees import advice_dict, advice_text
-    from consistruct.structures import parse_scores
+    from consistruct.structures.registry import parse_scores
 
     task = read_loss(loss, rows)
     with progress_bar("score families") as step:

@@ -89,13 +89,7 @@ def analyze(
     from rich.console import Console
 
     from consistruct.charts import chart_picture
-    from consistruct.report import (
-        calibration_charts,
-        calibration_html,
-        calibration_report,
-        calibration_tables,
-        calibration_text,
-    )
+    from consistruct.report import calibration_report
 
     task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
     curve, messages = _curve(task, scores, surrogate, decoding, distributions, jobs)
@@ -113,16 +107,16 @@ def analyze(
         )
     written = []
     if html is not None:
-        written += [write_file(html, calibration_html(report))]
+        written += [write_file(html, report.to_html())]
     if plot is not None:
-        picture = chart_picture(calibration_charts(report), plot.suffix[1:].lower())
+        picture = chart_picture(report.charts(), plot.suffix[1:].lower())
         written += [write_file(plot, picture)]
     if csv is not None:
-        written += write_tables(csv, calibration_tables(report))
+        written += write_tables(csv, report.tables())
     if json_output:
         typer.echo(json.dumps(report.as_dict(), allow_nan=False))
         return
-    Console().print(calibration_text(report))
+    Console().print(report.to_text())
     for path in written:
         typer.echo(f"written: {path}")
 
@@ -149,7 +143,7 @@ def _curve(
     Own scores are those that the surrogate is trained with.
     """
     from consistruct.calibration import LabelOrderWarning, RankWarning, calibration_function
-    from consistruct.structures import parse_scores
+    from consistruct.structures.registry import parse_scores
 
     space = None if scores == "own" else parse_scores(scores, task)
     with warnings.catch_warnings(record=True) as caught:

@@ -134,7 +134,7 @@ def plan(
         )
     from consistruct.guarantees import plan_table, sample_complexity
     from consistruct.report.guarantees import plan_dict, plan_table_dict, plan_table_text, plan_text
-    from consistruct.structures import parse_scores
+    from consistruct.structures.registry import parse_scores
 
     if table:
         if eps is None:

@@ -83,13 +83,7 @@ def report(
 
     from consistruct.charts import chart_picture
     from consistruct.learning.files.persistence import read_model
-    from consistruct.report import (
-        learning_charts,
-        learning_html,
-        learning_report,
-        learning_tables,
-        learning_text,
-    )
+    from consistruct.report import learning_report
 
     stored = read_model(model)
     if is_controlled(stored.estimator):
@@ -116,16 +110,16 @@ def report(
         )
     written = []
     if html is not None:
-        written += [write_file(html, learning_html(found))]
+        written += [write_file(html, found.to_html())]
     if plot is not None:
-        picture = chart_picture(learning_charts(found), plot.suffix[1:].lower())
+        picture = chart_picture(found.charts(), plot.suffix[1:].lower())
         written += [write_file(plot, picture)]
     if csv is not None:
-        written += write_tables(csv, learning_tables(found))
+        written += write_tables(csv, found.tables())
     if as_json:
         typer.echo(json.dumps(found.as_dict(), allow_nan=False))
         return
-    Console().print(learning_text(found))
+    Console().print(found.to_text())
     for path in written:
         typer.echo(f"written: {path}")
 

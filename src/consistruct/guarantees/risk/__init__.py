@@ -7,32 +7,32 @@ calibration rows say how far up every row has to climb.
 """
 
 from consistruct.guarantees.risk.control import RiskControl
-from consistruct.guarantees.risk.guarantee import Guarantee, RiskReport
-from consistruct.guarantees.risk.ladders import Ladder
-from consistruct.guarantees.risk.policies import POLICIES, Policy
-from consistruct.guarantees.risk.thresholds import Threshold, calibrate
+from consistruct.guarantees.risk.policies import Policy
 from consistruct.learning.evaluation.evidence import rows_needed
-from consistruct.learning.evaluation.intervals import Interval
-from consistruct.learning.files.known_types import add_package
-from consistruct.learning.files.model_types import ModelType, estimator_type, value_type
+from consistruct.learning.files.known_types import add_package as _add_package
+from consistruct.learning.files.model_types import ModelType as _ModelType
 
 __all__ = [
-    "POLICIES",
-    "Guarantee",
-    "Ladder",
     "Policy",
     "RiskControl",
-    "RiskReport",
-    "calibrate",
     "rows_needed",
 ]
 
 
-def _file_types() -> list[ModelType]:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _file_types() -> list[_ModelType]:
     """What model files may hold of this package."""
+    from consistruct.guarantees.risk.guarantee import Guarantee, RiskReport
+    from consistruct.guarantees.risk.thresholds import Threshold
+    from consistruct.learning.evaluation.intervals import Interval
+    from consistruct.learning.files.model_types import estimator_type, value_type
+
     values = [Guarantee, RiskReport, Threshold, Interval]
     found = [value_type(f"guarantees.{cls.__name__}", cls) for cls in values]
     return [*found, estimator_type("guarantees.RiskControl", RiskControl)]
 
 
-add_package(_file_types)
+_add_package(_file_types)

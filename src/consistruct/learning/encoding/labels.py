@@ -15,12 +15,13 @@ import narwhals as nw
 import numpy as np
 
 from consistruct.learning.encoding.sets import SetLabels
-from consistruct.losses import LOSSES, CostVectors, Decision, parse_loss
+from consistruct.losses import CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.metrics import Metric, asked_metric
-from consistruct.losses.registry import loss_name
+from consistruct.losses.registry import LOSSES, loss_name
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.structures import ORACLES, Classes
+from consistruct.structures import Classes
+from consistruct.structures.registry import ORACLES
 
 __all__ = [
     "UNSEEN",

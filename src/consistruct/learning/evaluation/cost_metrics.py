@@ -44,7 +44,7 @@ def example_losses(
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import example_losses
+    >>> from consistruct.metrics import example_losses
     >>> loan = [[[0, 50], [3, 0]], [[0, 900], [8, 0]]]  # refusing costs 3, a default 50 or 900
     >>> names = ["pays", "fails"]
     >>> example_losses(names, ["pays", "pays"], loan, rows="pred", labels=names)
@@ -83,7 +83,7 @@ def savings(
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import savings
+    >>> from consistruct.metrics import savings
     >>> costs = [[[0, 10], [1, 0]], [[0, 2], [1, 0]], [[0, 2], [1, 0]]]
     >>> savings([1, 0, 0], [1, 0, 0], costs, rows="pred")
     1.0
@@ -170,7 +170,7 @@ def profit_curve(
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.learning.metrics import profit_curve
+    >>> from consistruct.metrics import profit_curve
     >>> costs = np.array([[[0, 10], [1, 0]], [[0, 20], [1, 0]], [[0, 5], [1, 0]]])
     >>> chance = np.array([[0.5, 0.5], [0.9, 0.1], [0.95, 0.05]])
     >>> expected = np.einsum("ict,it->ic", costs, chance)

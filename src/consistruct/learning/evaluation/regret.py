@@ -30,7 +30,7 @@ def regret(y_true: Any, y_pred: Any, *, loss: Any) -> FloatArray:
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import normalized_regret, regret
+    >>> from consistruct.metrics import normalized_regret, regret
     >>> costs, decisions = [[1.0, 2.0, 2.0, 0.5]], [[1, 0, 1, 0]]
     >>> regret(costs, decisions, loss="path:2x2")
     array([0.5])

@@ -87,7 +87,7 @@ def selective_curve(
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.learning.metrics import selective_curve
+    >>> from consistruct.metrics import selective_curve
     >>> doubt = np.linspace(0, 1, 500)
     >>> wrong = np.random.default_rng(0).random(500) < doubt
     >>> curve = selective_curve(wrong, doubt)

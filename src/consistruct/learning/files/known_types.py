@@ -23,6 +23,7 @@ __all__ = ["add_package", "model_types", "register_type"]
 # prefix of the names in files, module, classes
 VALUES = [
     ("labels", "consistruct.structures.classes", ("Partition",)),
+    ("structures", "consistruct.structures.decisions", ("CostVectorSet", "Feasible")),
     ("scores", "consistruct.structures.base", ("MatrixMap",)),
     ("learning", "consistruct.learning.statistics", ("ClassProbabilities", "TargetValues")),
     ("learning", "consistruct.learning.part_statistics", ("PartProbabilities",)),
@@ -106,14 +107,16 @@ OURS = frozenset(
 @functools.cache
 def model_types() -> TypeTable:
     """All types that a model file may hold."""
-    from consistruct import learning, losses, structures
+    from consistruct import learning, structures
     from consistruct.learning.files.sequence_types import sequence_types
     from consistruct.learning.models import MODELS, model_class
     from consistruct.learning.models.solvers.choice import SOLVERS
+    from consistruct.losses.algebra import Combination
+    from consistruct.losses.registry import LOSSES
     from consistruct.surrogates import SURROGATES
 
-    entries = [_loss_type(f"losses.{e.cls.__name__}", e.cls) for e in losses.LOSSES.values()]
-    entries.append(value_type("losses.Combination", losses.Combination, ("_joint",)))
+    entries = [_loss_type(f"losses.{e.cls.__name__}", e.cls) for e in LOSSES.values()]
+    entries.append(value_type("losses.Combination", Combination, ("_joint",)))
     for name in structures.__all__:
         cls = getattr(structures, name)
         # labels, structures, oracles, packed batches

@@ -92,7 +92,7 @@ class TypeTable:
     def named(self, name: object) -> ModelType:
         """The entry of a name in a file; the package that it is of may not be imported yet."""
         if isinstance(name, str) and name not in self._by_name:
-            consistruct.import_types(name.partition(".")[0])
+            consistruct._import_types(name.partition(".")[0])
         if not isinstance(name, str) or name not in self._by_name:
             raise ModelFileError(
                 f"it contains an object of type {name!r}, which this version does not know; if it "

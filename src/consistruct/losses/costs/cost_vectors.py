@@ -14,7 +14,8 @@ from consistruct._validation import check_count, check_number
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.spec import at_most, count_field
 from consistruct.protocols import FloatArray, LabelArray, Target
-from consistruct.structures import Classes, CostVectorSet, Full
+from consistruct.structures import Classes, Full
+from consistruct.structures.decisions import CostVectorSet
 
 __all__ = ["CostVectors"]
 

@@ -41,7 +41,7 @@ def parse_cost_csv(
 
     Examples
     --------
-    >>> from consistruct.losses import parse_cost_csv
+    >>> from consistruct.losses.costs.files import parse_cost_csv
     >>> parse_cost_csv("true\\pred,ham,spam\nham,0,10\nspam,1,0").M  # rows become predictions
     array([[ 0.,  1.],
            [10.,  0.]])

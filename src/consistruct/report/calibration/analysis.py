@@ -12,20 +12,20 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_number
 from consistruct.calibration import (
     CalibrationFunction,
-    CurvePoint,
-    Envelope,
     LabelOrderWarning,
     calibration_function,
     upper_bound,
 )
 from consistruct.calibration.bounds import expresses
+from consistruct.calibration.curve import CurvePoint
+from consistruct.calibration.envelope import Envelope
 from consistruct.calibration.methods.nonquadratic.closed import FormulaMethod
 from consistruct.calibration.proofs.base import WorstDistribution, distribution_of_numbers
 from consistruct.exceptions import ConsistructError
-from consistruct.guarantees import default_accuracy
 from consistruct.guarantees.constants import (
     Constants,
     DataConstants,
+    default_accuracy,
     paper_constants,
     samples_gap,
     sharp_constants,
@@ -78,7 +78,7 @@ def calibration_report(
     at : float, optional
         The ε that the worst case and the sample size are given for; it joins the grid. If not
         given, a tenth of what the best constant prediction loses
-        (`consistruct.guarantees.default_accuracy`), or the value of `eps` nearest to it.
+        (`consistruct.guarantees.constants.default_accuracy`), or the value of `eps` nearest to it.
     radius, q_bound : float
         R and Q, as in `sample_complexity`.
     warnings : sequence of str

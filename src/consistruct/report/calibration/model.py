@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from consistruct._plain_data import Form, dump, load
 from consistruct.report.formats import (
@@ -26,6 +26,12 @@ from consistruct.report.formats import (
     null_as,
 )
 from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_document, reading
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from consistruct.charts.model import Chart
+    from consistruct.report.sections import Section
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -249,13 +255,41 @@ class CalibrationReport:
     scores_title: str = ""
 
     def _repr_html_(self) -> str:
-        from consistruct.report.calibration.charts import calibration_charts
-        from consistruct.report.calibration.wording import calibration_sections
         from consistruct.report.card import report_card
 
-        chart = next((c for c in calibration_charts(self) if c.key == "curve"), None)
+        chart = next((c for c in self.charts() if c.key == "curve"), None)
         facts = (("loss", self.loss), ("scores", self.scores))
-        return report_card("How hard is this loss?", facts, calibration_sections(self), chart)
+        return report_card("How hard is this loss?", facts, self.sections(), chart)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the six questions and their answers in plain language, in a reader's order."""
+        from consistruct.report.calibration.wording import calibration_sections
+
+        return calibration_sections(self)
+
+    def charts(self) -> tuple[Chart, ...]:
+        """Return all charts that this report has, in the order of its questions."""
+        from consistruct.report.calibration.charts import calibration_charts
+
+        return calibration_charts(self)
+
+    def tables(self) -> dict[str, str]:
+        """Return the data behind the figures as CSV texts by name."""
+        from consistruct.report.calibration.output import calibration_tables
+
+        return calibration_tables(self)
+
+    def to_html(self, *, title: str | None = None) -> str:
+        """Return one self-contained page: answers, interactive figures, files to save."""
+        from consistruct.report.calibration.output import calibration_html
+
+        return calibration_html(self, title=title)
+
+    def to_text(self) -> Group:
+        """Return the questions with their answers for a terminal, to print with rich."""
+        from consistruct.report.calibration.output import calibration_text
+
+        return calibration_text(self)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: big integers as decimal strings, infinities as null."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from consistruct._members import describe_count
 from consistruct.calibration.proofs.base import short_text
-from consistruct.exceptions import describe_count
 from consistruct.report.calibration.charts import CHARTS
 from consistruct.report.calibration.easier import easier
 from consistruct.report.calibration.model import CalibrationReport, WorstCase

@@ -107,7 +107,7 @@ class ForecastPoint:
 
 @dataclass(frozen=True)
 class CurveForecast:
-    """How the learning curve goes on, see `consistruct.guarantees.Forecast`.
+    """How the learning curve goes on, see `consistruct.guarantees.forecast`.
 
     Attributes
     ----------

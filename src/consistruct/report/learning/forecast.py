@@ -37,8 +37,9 @@ def continued(
     losses : (m,) array
         By the fit on all.
     """
-    from consistruct.guarantees import Forecast, PowerLaw
     from consistruct.guarantees.forecasts import curve_of_draws
+    from consistruct.guarantees.forecasts.forecast import Forecast
+    from consistruct.guarantees.forecasts.learning_curve import PowerLaw
 
     near = [place for place, size in enumerate(sizes) if size >= n // REACH]
     if len(near) < 2:

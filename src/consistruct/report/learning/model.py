@@ -6,7 +6,7 @@ The schema is ``schemas/learning.json``. Losses are in the units of the task los
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from consistruct._plain_data import dump, load
 from consistruct.report.formats import Texts
@@ -28,6 +28,12 @@ from consistruct.report.learning.entries import (
     Selective,
 )
 from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from consistruct.charts.model import Chart, HeatMap
+    from consistruct.report.sections import Section
 
 __all__ = ["LearningReport"]
 
@@ -109,13 +115,40 @@ class LearningReport:
 
     def _repr_html_(self) -> str:
         from consistruct.report.card import report_card
-        from consistruct.report.learning.charts import learning_charts
+
+        chart = next((c for c in self.charts() if c.key == "learning_curve"), None)
+        facts = (("loss", self.loss), ("model", f"{self.estimator}, {self.model}"))
+        return report_card("How good is this model on its loss?", facts, self.sections(), chart)
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the questions and their answers in plain language, in a reader's order."""
         from consistruct.report.learning.wording import learning_sections
 
-        chart = next((c for c in learning_charts(self) if c.key == "learning_curve"), None)
-        facts = (("loss", self.loss), ("model", f"{self.estimator}, {self.model}"))
-        sections = learning_sections(self)
-        return report_card("How good is this model on its loss?", facts, sections, chart)
+        return learning_sections(self)
+
+    def charts(self) -> tuple[Chart | HeatMap, ...]:
+        """Return all charts that this report has, in the order of its questions."""
+        from consistruct.report.learning.charts import learning_charts
+
+        return learning_charts(self)
+
+    def tables(self) -> dict[str, str]:
+        """Return the data behind the figures as CSV texts by name."""
+        from consistruct.report.learning.output import learning_tables
+
+        return learning_tables(self)
+
+    def to_html(self, *, title: str | None = None) -> str:
+        """Return one self-contained page: answers, interactive figures, files to save."""
+        from consistruct.report.learning.output import learning_html
+
+        return learning_html(self, title=title)
+
+    def to_text(self) -> Group:
+        """Return the questions with their answers for a terminal, to print with rich."""
+        from consistruct.report.learning.output import learning_text
+
+        return learning_text(self)
 
     def reason(self, part: str) -> str | None:
         """Why a part is missing, if it is."""

@@ -14,7 +14,7 @@ MOST_POINTS = 101  # drawn; every hundredth of the examples
 
 
 def profit_of(y_true: Any, expected: Any, costs: Any, *, names: Any = None) -> Profit:
-    """The curve of `consistruct.learning.metrics.profit_curve`, at no more than 101 shares.
+    """The curve of `consistruct.metrics.profit_curve`, at no more than 101 shares.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def profit_of(y_true: Any, expected: Any, costs: Any, *, names: Any = None) -> P
     names : (k,) array, optional
         How the classes are called; by default by their codes.
     """
-    from consistruct.learning.metrics import profit_curve
+    from consistruct.learning.evaluation.cost_metrics import profit_curve
 
     curve = profit_curve(y_true, expected, costs, rows="pred")
     shares = np.linspace(0.0, 1.0, MOST_POINTS)

@@ -77,7 +77,7 @@ def _quietly(decide: Any) -> Any:
 
 def sequence_measures(y_true: list[Any], y_pred: list[Any]) -> tuple[Measure, ...]:
     """Token error, sequence error and, where the tags are chunk tags, F1 of the chunks."""
-    from consistruct.learning.sequence_metrics import chunk_scheme, sequence_intervals
+    from consistruct.learning.evaluation.sequence_metrics import chunk_scheme, sequence_intervals
 
     tags = [tag for row in (*y_true, *y_pred) for tag in row]
     scheme = chunk_scheme(tags) if all(isinstance(tag, str) for tag in tags) else None

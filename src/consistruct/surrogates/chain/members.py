@@ -12,7 +12,8 @@ from consistruct._members import Member
 from consistruct._validation import check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import ChainScores, Ragged, chain_marginals, viterbi
+from consistruct.structures import Ragged
+from consistruct.structures.chains import ChainScores, chain_marginals, viterbi
 from consistruct.surrogates.chain import _kernels
 
 __all__ = [
@@ -173,7 +174,7 @@ class ChainLogLoss(ChainSurrogate):
     Examples
     --------
     >>> import numpy as np
-    >>> from consistruct.structures import ChainScores
+    >>> from consistruct.structures.chains import ChainScores
     >>> from consistruct.structures import Ragged
     >>> from consistruct.surrogates.chain import ChainLogLoss
     >>> scores = ChainScores(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))

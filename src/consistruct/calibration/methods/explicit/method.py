@@ -23,8 +23,8 @@ from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.explicit.pool import ExplicitPairs, PairPool
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.problem.listed import ExplicitProblem, own_basis
-from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.base import down, up
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.provers.levels import Level, exact_level, residual
 from consistruct.calibration.proofs.provers.listed import ListedProver, Proof
 from consistruct.calibration.proofs.provers.pair import Piece

@@ -20,9 +20,9 @@ from consistruct.calibration.methods.explicit.method import PoolMethod, largest_
 from consistruct.calibration.methods.explicit_full import ExplicitCurve, explicit_curve
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.problem.listed import explicit_problem
-from consistruct.calibration.proofs import ListedCertificate
 from consistruct.calibration.proofs.base import down, up
 from consistruct.calibration.proofs.filters import Point
+from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.provers.listed import ListedProver, Proof
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray

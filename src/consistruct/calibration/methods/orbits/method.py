@@ -16,9 +16,10 @@ from consistruct.calibration.curve import (
 from consistruct.calibration.methods.explicit.parametric import lower_envelope
 from consistruct.calibration.methods.orbits import ClosedForm, HammingFull, snapped
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
-from consistruct.calibration.proofs import Certificate, HammingCertificate
+from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, plain, up
 from consistruct.calibration.proofs.checkers.hamming import full_bounds
+from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.provers.mixed import MixedProver, OrbitProof
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.hamming import Hamming

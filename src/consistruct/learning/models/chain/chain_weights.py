@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consistruct.learning.encoding.tags import scheme_transitions
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import ChainScores, boundary_scores
+from consistruct.structures.chains import ChainScores, boundary_scores
 
 __all__ = [
     "ChainWeights",

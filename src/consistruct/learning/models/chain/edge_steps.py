@@ -15,7 +15,7 @@ from consistruct._validation import is_sparse
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.protocols import IntArray
-from consistruct.structures import boundary_scores
+from consistruct.structures.chains import boundary_scores
 from consistruct.surrogates.chain import ChainGradient, ChainSurrogate
 from consistruct.surrogates.chain._kernels import gradients_packed
 

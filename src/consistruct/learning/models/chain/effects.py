@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from consistruct.protocols import FloatArray
-from consistruct.structures import ChainScores
+from consistruct.structures.chains import ChainScores
 
 __all__ = ["token_effects"]
 

@@ -10,7 +10,8 @@ import numpy as np
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
-from consistruct.structures import Ragged, viterbi
+from consistruct.structures import Ragged
+from consistruct.structures.chains import viterbi
 from consistruct.surrogates.chain import ChainSurrogate
 
 __all__ = [

@@ -43,8 +43,8 @@ from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
-from consistruct.surrogates import chain_surrogate
 from consistruct.surrogates.chain import ChainSurrogate
+from consistruct.surrogates.registry import chain_surrogate
 
 __all__ = ["Chain"]
 

@@ -23,8 +23,9 @@ from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.effects import token_effects
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import ChainScores, Ragged, chain_marginals, viterbi
-from consistruct.surrogates import chain_surrogate
+from consistruct.structures import Ragged
+from consistruct.structures.chains import ChainScores, chain_marginals, viterbi
+from consistruct.surrogates.registry import chain_surrogate
 
 __all__ = ["ChainPredictor"]
 

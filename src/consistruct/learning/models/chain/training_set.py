@@ -14,7 +14,8 @@ from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
 from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import ChainScores, Ragged
+from consistruct.structures import Ragged
+from consistruct.structures.chains import ChainScores
 
 __all__ = ["TrainingSet", "fit_identity", "hold_out"]
 

@@ -25,7 +25,7 @@ from consistruct.learning.models.costs.tuning import tuned
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
-from consistruct.structures import counted_calls
+from consistruct.structures.decisions import counted_calls
 from consistruct.surrogates import make_surrogate
 
 __all__ = ["Costs"]

@@ -36,7 +36,7 @@ from consistruct.learning.models.features.feature_maps import FeatureMap, Scalin
 from consistruct.learning.selection.cross_fitting import cross_fit
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
-from consistruct.structures import counted_calls
+from consistruct.structures.decisions import counted_calls
 
 __all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry", "skipped_entry"]
 

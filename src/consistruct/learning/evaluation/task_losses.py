@@ -31,41 +31,13 @@ from consistruct.learning.encoding.queries import (
     takes_queries,
 )
 from consistruct.learning.encoding.sets import SetLabels
-from consistruct.learning.evaluation.cost_metrics import (
-    ProfitCurve,
-    example_losses,
-    profit_curve,
-    savings,
-)
-from consistruct.learning.evaluation.importance import Importance, permutation_importance
-from consistruct.learning.evaluation.intervals import Interval, bootstrap_interval, mean_interval
-from consistruct.learning.evaluation.regret import normalized_regret, regret
-from consistruct.learning.evaluation.selective import SelectiveCurve, selective_curve
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.metrics import asked_metric, is_metric
 from consistruct.protocols import FloatArray
 
-__all__ = [
-    "Importance",
-    "Interval",
-    "ProfitCurve",
-    "SelectiveCurve",
-    "TaskLossScorer",
-    "bootstrap_interval",
-    "example_losses",
-    "mean_interval",
-    "metric_value",
-    "normalized_regret",
-    "permutation_importance",
-    "profit_curve",
-    "regret",
-    "savings",
-    "selective_curve",
-    "task_loss",
-    "task_losses",
-]
+__all__ = ["TaskLossScorer", "metric_value", "task_loss", "task_losses"]
 
 
 def task_losses(
@@ -91,7 +63,7 @@ def task_losses(
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import task_losses
+    >>> from consistruct.metrics import task_losses
     >>> task_losses(["cat", "dog"], ["cat", "cat"], loss="zero_one")
     array([0., 1.])
     >>> task_losses([1, 0, 0, 0, 1], [2, 1, 3, 1, 2], loss="precision_at::1", groups=[3, 2])
@@ -154,7 +126,7 @@ def task_loss(
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import task_loss
+    >>> from consistruct.metrics import task_loss
     >>> task_loss([0, 1, 4], [0, 2, 1], loss="ordinal:5")
     1.3333333333333333
     """
@@ -171,7 +143,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
         Classes are those of both together, sorted; where a metric is about two of them, the second
         is the one to find. One that occurs alone must be 0 or 1, which says which of the two it is.
     metric : Metric or str
-        See `consistruct.losses.METRICS`.
+        See `consistruct.losses.parse_metric`.
     sample_weight : (n,) array, optional
 
     Returns
@@ -180,7 +152,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
 
     Examples
     --------
-    >>> from consistruct.learning.metrics import metric_value
+    >>> from consistruct.metrics import metric_value
     >>> value = metric_value(["a", "b", "b", "c"], ["a", "b", "c", "c"], metric="macro-f1")
     >>> round(value, 6)
     0.777778
