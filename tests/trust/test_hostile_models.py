@@ -253,6 +253,51 @@ def test_sparse_arrays_without_entries_that_point_outside_are_refused(tmp_path):
     refused(tmp_path / "model", "cannot be loaded")
 
 
+def with_generator(generator: Any, path: Path, *, old: Any, new: Any, part: bool) -> None:
+    """A model file whose generator, as a parameter or in a scikit-learn part, has a number changed.
+
+    NumPy follows the position in the buffer without looking: it read gigabytes away.
+    """
+    trees = ExtraTreesClassifier(3, random_state=generator if part else None)
+    model = Probabilities(trees)
+    model = TaskLossClassifier(model=model, random_state=None if part else generator)
+    header, arrays = saved(model, path)
+    if not part:
+        text = json.dumps(header["estimator"]["arguments"]["random_state"])
+        assert f", {old}]" in text
+        changed_text = text.replace(f", {old}]", f", {new}]")
+        header["estimator"]["arguments"]["random_state"] = json.loads(changed_text)
+    else:
+        name = header["estimator"]["arguments"]["model"]["arguments"]["estimator"]["v"]["v"]
+        content, other = io.BytesIO(arrays[name].tobytes()), io.BytesIO()
+        with zipfile.ZipFile(content) as source, zipfile.ZipFile(other, "w") as target:
+            for member in source.namelist():
+                data = source.read(member)
+                if member == "schema.json":
+                    assert f'"{old}"'.encode() in data
+                    data = data.replace(f'"{old}"'.encode(), f'"{new}"'.encode())
+                target.writestr(member, data)
+        arrays[name] = np.frombuffer(other.getvalue(), dtype=np.uint8)
+    write(path, header, arrays)
+
+
+@pytest.mark.parametrize("part", [False, True], ids=["parameter", "scikit-learn part"])
+@pytest.mark.parametrize("new", [10**9, 625, -1])
+def test_generators_that_read_outside_their_buffer_are_refused(new, part, tmp_path):
+    generator = np.random.RandomState(0)
+    with_generator(generator, tmp_path / "model", old=624, new=623, part=part)
+    load(tmp_path / "model").fit(X, Y)
+    with_generator(generator, tmp_path / "model", old=624, new=new, part=part)
+    refused(tmp_path / "model", f"position {new} of a buffer of 624")
+
+
+@pytest.mark.parametrize("new", [-(10**8), 5])
+def test_generators_by_counter_are_refused_too(new, tmp_path):
+    generator = np.random.Generator(np.random.Philox(0))
+    with_generator(generator, tmp_path / "model", old=4, new=new, part=False)
+    refused(tmp_path / "model", f"position {new} of a buffer of 4")
+
+
 # --- memory -------------------------------------------------------------------------------------
 
 

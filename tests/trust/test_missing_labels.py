@@ -3,15 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from typer.testing import CliRunner
 
 from consistruct import StructuredPredictor, TaskLossClassifier
 from consistruct.cli import app
 from consistruct.exceptions import DataFileError
 from consistruct.learning import read_data
-from consistruct.models import Ridge
+from consistruct.models import Probabilities, Ridge
 
-GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?"]
+GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?", "<NA>", "#N/A"]
 
 
 @pytest.mark.parametrize("gap", GAPS)
@@ -53,6 +54,8 @@ def test_the_class_none_is_a_class(tmp_path):
         np.array(["a", None, "b", float("nan")], dtype=object),
         pd.Series(["a", None, "b", pd.NA]),
         pd.Series(["a", None, "b", None], dtype="category"),
+        pd.Series(["a", None, "b", None], dtype="string").astype(str),
+        np.ma.masked_array([0, 1, 1, 0], mask=[0, 1, 0, 1]),
         ["a", "", "b", None],
     ],
 )
@@ -60,6 +63,19 @@ def test_arrays_and_columns_refuse_missing_true_labels_with_their_rows(y):
     X = np.arange(8.0).reshape(4, 2)
     with pytest.raises(ValueError, match=r"y is missing in 2 rows \(counted from 0: 1, 3\)"):
         TaskLossClassifier(model="ridge").fit(X, y)
+
+
+def test_masked_cells_of_arrays_are_missing():
+    """What lies below a mask is not data: it was taken as if there was no mask."""
+    X = np.ma.masked_array([[0.0, 1.0], [9.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
+    X[1, 0] = np.ma.masked
+    y = ["a", "b", "a", "b"]
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        TaskLossClassifier(model="ridge").fit(X, y)
+    trees = Probabilities(HistGradientBoostingClassifier(min_samples_leaf=1, max_iter=3))
+    masked = TaskLossClassifier(model=trees).fit(X, y)
+    plain = TaskLossClassifier(model=trees).fit(X.filled(np.nan), y)
+    np.testing.assert_array_equal(masked.predict_proba(X), plain.predict_proba(X.filled(np.nan)))
 
 
 def test_the_command_line_drops_rows_without_a_true_label_when_asked(tmp_path):

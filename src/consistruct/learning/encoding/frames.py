@@ -40,6 +40,7 @@ __all__ = [
     "label_names",
     "labels_by_name",
     "labels_in_order",
+    "unmasked",
 ]
 
 MOST_INDICATORS = 50  # of one category, as numbers; rarer values read as zeros
@@ -270,6 +271,11 @@ def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
     if is_frame(values):
         columns = [as_array(c, name, complete=complete) for c in _frame(values).iter_columns()]
         return np.column_stack(columns)
+    if isinstance(values, np.ma.MaskedArray):  # asarray would take what lies below the mask
+        if complete:
+            mask = np.ma.getmaskarray(values)
+            refuse_missing_rows(name, mask.reshape(len(values), -1).any(axis=1))
+        return unmasked(values)
     if isinstance(values, nw.Series):
         series = values
     elif nw.dependencies.is_into_series(values):
@@ -286,6 +292,21 @@ def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
     array = np.asarray(series.to_numpy())
     # pandas has its own dtypes for numbers that may be missing: complete ones are plain numbers
     return np.array(series.to_list()) if array.dtype == object and _plain(series) else array
+
+
+def unmasked(values: Any) -> Any:
+    """A masked array with NaN, or None among words, in masked cells; anything else as it is.
+
+    >>> unmasked(np.ma.masked_equal([1, 2], 2)).tolist()
+    [1.0, nan]
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    numbers = values.dtype.kind in "biuf"
+    filled = values.astype(np.float64 if numbers else object)
+    return np.asarray(filled.filled(np.nan if numbers else None))
 
 
 def column_names(X: Any) -> tuple[str, ...]:

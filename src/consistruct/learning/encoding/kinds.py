@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
 from consistruct.learning.encoding.fitted_classes import encoding_for
-from consistruct.learning.encoding.frames import as_array, is_table
+from consistruct.learning.encoding.frames import as_array, is_table, unmasked
 from consistruct.learning.encoding.labels import LabelEncoding
 from consistruct.learning.encoding.named_inputs import named_columns, named_frame
 from consistruct.learning.statistics import Statistic, finest_statistic
@@ -181,6 +181,7 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
                 f"X.cpu(), or a model with device=, such as Ridge(device={X.device.type!r})"
             )
         X = on_host(X)
+    X = unmasked(X)
     if is_table(X) and not hasattr(X, "sparse"):  # which pandas has if all columns are sparse
         if model.wants_frames and not _fitted_on_arrays(estimator, reset):
             frame = named_frame(estimator, X, model, reset=reset)

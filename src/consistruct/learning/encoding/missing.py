@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 __all__ = ["is_missing", "is_missing_label", "refuse_missing_labels", "refuse_missing_rows"]
 
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none"})
+# "<na>" is what pandas writes for pandas.NA as text, "#n/a" what spreadsheets show
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none", "<na>", "#n/a"})
 MOST_SHOWN = 10  # rows that a message lists
 
 

@@ -23,6 +23,7 @@ from consistruct._budgets import FILES
 from consistruct._validation import check_csr
 from consistruct.exceptions import ModelFileError
 from consistruct.learning.files.model_types import ModelType, TypeTable
+from consistruct.learning.files.scikit_checks import check_generator
 from consistruct.learning.files.scikit_parts import join_parts, split_parts, stored_by_skops
 
 __all__ = ["Decoder", "Encoder"]
@@ -271,11 +272,14 @@ class Decoder:
         state = self.decode(node["v"])
         bit_generator = _BIT_GENERATORS[state["bit_generator"]]()
         bit_generator.state = state
-        return np.random.Generator(bit_generator)
+        generator = np.random.Generator(bit_generator)
+        check_generator(generator)
+        return generator
 
     def _random_state(self, node: dict[str, Any]) -> np.random.RandomState:
         generator = np.random.RandomState()
         generator.set_state(self.decode(node["v"]))
+        check_generator(generator)
         return generator
 
     def _skops(self, node: dict[str, Any]) -> Any:

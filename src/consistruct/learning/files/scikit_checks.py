@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from consistruct.exceptions import ModelFileError
 
-__all__ = ["check_boosted_tree", "check_content", "check_settings", "check_tree"]
+__all__ = [
+    "check_boosted_tree",
+    "check_content",
+    "check_generator",
+    "check_settings",
+    "check_tree",
+]
 
 LEAF = -1  # the child of a leaf in a Tree
 
@@ -109,6 +115,36 @@ def _no_hidden_methods(part: Any) -> None:
     for name in getattr(part, "__dict__", {}):
         found = getattr(type(part), str(name), None)
         _require(not callable(found), f"it sets the method {name!r} of {type(part).__name__}")
+
+
+# --- random numbers -----------------------------------------------------------------------------
+
+
+def check_generator(generator: Any) -> None:
+    """Refuse a position outside the buffer of a generator of random numbers.
+
+    NumPy stores what it is given, and the next draw reads at that place in memory.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator or numpy.random.RandomState
+    """
+    if isinstance(generator, np.random.RandomState):
+        state: Any = generator.get_state(legacy=False)
+    else:
+        state = generator.bit_generator.state
+    # the other bit generators have no buffer: all of their states are numbers
+    if state["bit_generator"] == "MT19937":
+        position, size = state["state"]["pos"], len(state["state"]["key"])
+    elif state["bit_generator"] == "Philox":
+        position, size = state["buffer_pos"], len(state["buffer"])
+    else:
+        return
+    # equal to the size: all numbers are used up, and the next draw makes new ones
+    if not 0 <= position <= size:
+        raise ModelFileError(
+            f"it has a generator of random numbers at position {position} of a buffer of {size}"
+        )
 
 
 # --- trees --------------------------------------------------------------------------------------
@@ -306,4 +342,6 @@ _CHECKS = {
     "HistGradientBoostingClassifier": _check_boosting,
     "HistGradientBoostingRegressor": _check_boosting,
     "OneHotEncoder": _check_one_hot,
+    "Generator": check_generator,
+    "RandomState": check_generator,
 }
