@@ -70,7 +70,7 @@ class FileBudget:
     Attributes
     ----------
     table_bytes : int
-        Text of a cost matrix, a label tree, a template or a list of labels.
+        Text of a cost matrix, a label tree, a template, a list of labels or a certificate.
     features : int
         Columns; of sparse files this is the largest index, a number that costs nothing to write.
     inflated_bytes, inflated_ratio : int

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -32,6 +33,10 @@ def run(words: list[str]) -> int:
         except SystemExit as stop:
             return int(stop.code or 0)
         return 0
+    # notes of a reader, as the program shows them
+    warnings.showwarning = lambda note, *_, **__: print(
+        f"consistruct: warning: {note}", file=sys.stderr
+    )
     try:
         with reported_failures():
             found = READERS[words[0]](*words[1:])

@@ -108,6 +108,7 @@ def test_the_list_of_labels_and_checkpoints_among_settings_are_files_too(folder)
     Path("t").write_text("w:%x[0,0]\n", encoding="utf-8")
     chain = ("fit", "w.conll", "--template", "t", "--model", "m", "--epochs", "1")
     keeps("w.conll", *chain, "--set", "checkpoint=w.conll")
+    keeps("w.conll", *chain, "--set", 'checkpoint="w.conll"')  # as JSON, which settings may be
     keeps("t", *chain, "--set", "solver=sgd", "--checkpoint", "t")
     Path("l.xml").write_text("<labels><label name='kind'/></labels>", encoding="utf-8")
     keeps("l.xml", "fit", "d.arff", "--labels", "l.xml", "--model", "l.xml")

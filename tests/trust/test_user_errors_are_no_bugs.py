@@ -238,3 +238,42 @@ def test_results_for_people_do_not_hide_what_is_written(folder):
     done = program("analyze", "zero-one:3", "--html", name)
     assert done.returncode == 0, done.stderr
     assert Path(name).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_scores_whose_squares_are_beyond_floats_have_a_report(folder):
+    """The constants of gradient descent are unknown; the calibration function is not."""
+    for matrix in ("-2,1e308,-2\n2,-2,-2\n0,1,0\n", "1e-200,0,0\n0,1,0\n0,0,1\n"):
+        Path("f.csv").write_text(matrix, encoding="utf-8")
+        words = ("analyze", "zero-one:3", "--scores", "matrix:f.csv", "--points", "3")
+        result = CliRunner().invoke(cli.app, words)
+        assert result.exit_code == 0, result.output
+        assert "beyond all floats" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.tsv", "d.parquet"])
+def test_names_with_nul_are_refused(name, folder):
+    """NumPy drops it from the end of a word: two classes became one."""
+    words = ["x\0", "x", "y", "y"]
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "kind": words})
+    if name.endswith("parquet"):
+        table.to_parquet(name)
+    else:
+        separator = "," if name.endswith("csv") else "\t"
+        table.to_csv(name, index=False, sep=separator)
+    refused("'x\\x00' contains the character NUL", "fit", name, "--target", "kind", "--model", "m")
+
+
+@posix
+def test_certificates_are_plain_files(folder):
+    """A device has no end, and a pipe may have no writer."""
+    os.mkfifo("pipe")
+    for name, kind in (("pipe", "a pipe"), ("/dev/zero", "a device"), (".", "a folder")):
+        refused(f"it is {kind}", "check", name)
+
+
+@posix
+def test_predictions_that_do_not_fit_name_their_file(folder):
+    assert CliRunner().invoke(cli.app, [*FIT, *RIDGE]).exit_code == 0
+    result = CliRunner().invoke(cli.app, ["predict", "m", "d.csv", "--out", "/dev/full"])
+    assert result.exit_code == 2
+    assert "/dev/full cannot be written: No space left" in result.stderr

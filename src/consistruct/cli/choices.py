@@ -23,6 +23,7 @@ __all__ = [
     "estimator_for",
     "prepared_for",
     "query_arguments",
+    "read_setting",
     "read_table",
 ]
 
@@ -118,7 +119,7 @@ def choose_model(
     learner: str, settings: list[str] | None, epochs: int | None, checkpoint: Path | None
 ) -> Any:
     """The model that ``--learner`` names, with the settings that ``--set name=value`` gives it."""
-    given = dict(_setting(text) for text in settings or ())
+    given = dict(read_setting(text) for text in settings or ())
     if learner == "auto":
         if given or epochs is not None or checkpoint is not None:
             raise ValueError(
@@ -174,7 +175,7 @@ def prepared_for(model: Any, examples: DataSet) -> Any:
     return Prepared(Columns.of(X).for_linear(), model)
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def read_setting(text: str) -> tuple[str, Any]:
     """``name=value``: a number, true, false or null as JSON writes them, else a string."""
     name, equals, value = text.partition("=")
     if not equals or not name:

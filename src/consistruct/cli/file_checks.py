@@ -17,6 +17,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from consistruct._atomic import is_stream, try_write
+from consistruct.cli.choices import read_setting
 from consistruct.cli.report_files import table_file
 
 __all__ = ["READ", "WRITTEN", "FileCommand", "check_files", "folder_checkpoint"]
@@ -105,9 +106,10 @@ def _collect(command: str, options: dict[str, Any]) -> _Files:
         if name == FOLDER:
             files.folders.append(Path(value))
     for text in options.get("settings") or ():
-        name, _, value = text.partition("=")
-        if name == "checkpoint" and value not in ("", "null"):
-            files.written.append(("--set checkpoint", Path(value)))
+        if text.partition("=")[0] == "checkpoint":
+            _, value = read_setting(text)  # as it will be used: "m" in quotes is m
+            if isinstance(value, str) and value:
+                files.written.append(("--set checkpoint", Path(value)))
     if options.get("csv") is not None and not Path(options["csv"]).is_dir():
         files.written += _further_tables(command, Path(options["csv"]))
     if command == "fit" and options.get("checkpoint") is None and Path(options["data"]).is_dir():

@@ -179,7 +179,14 @@ def log_gram_range(space: Structure) -> tuple[float, float]:
     if space.partition is not None and space.measure == "uniform":
         sizes, log_k = space.partition.block_sizes, math.log(space.partition.n_labels)
         return math.log(min(sizes)) - log_k, math.log(max(sizes)) - log_k
-    values, _ = space.gram().eigenvalues()
+    with np.errstate(over="ignore", invalid="ignore"):
+        values, _ = space.gram().eigenvalues()
+    # squares of scores beyond 1e154 are infinite, those below 1e-162 are zero
+    if not len(values) or not 0 < values[-1] <= values[0] < math.inf:
+        raise ConsistructError(
+            "the squares of these scores are beyond all floats, so that the constants of stochastic "
+            "gradient descent are not known; scale the columns of F to about 1"
+        )
     return math.log(values[-1]), math.log(values[0])
 
 

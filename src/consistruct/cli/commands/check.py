@@ -40,6 +40,7 @@ def check(
 
     Example: consistruct check certificate.json --loss ordinal:4 --scores full
     """
+    from consistruct._budgets import unreadable_table
     from consistruct._exact import decimal_text, exact_text, fraction_text
     from consistruct.calibration.proofs.base import down, up
     from consistruct.calibration.proofs.files import from_document, read_document
@@ -49,6 +50,9 @@ def check(
     if scores and not loss:
         raise ValueError("--scores are compared on a loss: pass --loss too")
     try:
+        fault = unreadable_table(certificate)
+        if fault is not None:
+            raise CertificateError(fault)
         document = read_document(certificate.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{certificate} is not JSON: {error}") from None

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from consistruct._atomic import atomic_write
 from consistruct.cli import folders, sequences
 from consistruct.cli.choices import count_or_file, estimator_for, query_arguments, read_table
 from consistruct.cli.failures import show_exactly
@@ -51,6 +50,7 @@ from consistruct.cli.options import (
 from consistruct.cli.output import show
 from consistruct.cli.predictions import predictions_csv
 from consistruct.cli.progress import activity
+from consistruct.cli.report_files import write_file
 from consistruct.cli.risk import (
     Calibrate,
     Confidence,
@@ -332,8 +332,7 @@ def predict(
                 expected = stored.estimator.predict_expected_loss(examples.X)
             text = predictions_csv(predictions, expected, layout, ranks=bool(queries))
     if out is not None:
-        with atomic_write(out) as stream:
-            stream.write(text.encode())
+        write_file(out, text)
     if as_json:
         result = {
             "command": "predict",

@@ -185,12 +185,23 @@ def check_gaps(path: Path, gaps: Sequence[tuple[int, str]], word: str, request: 
 
 def word_array(path: Path, words: Sequence[str]) -> NDArray[Any]:
     """Words as an array, whose cells all take as much memory as the longest word."""
+    _refuse_nul(words, f"{path}: ")
     size = 4 * len(words) * max(map(len, words), default=0)
     budget = FILES.inflated(path.stat().st_size)
     if size > budget:
         fault = f"{len(words)} names as long as the longest would take {size} bytes"
         raise bad(path, f"{fault}, but at most {budget} are read from a file of this size")
     return np.array(words, dtype=np.str_)
+
+
+def _refuse_nul(words: Sequence[str], place: str = "") -> None:
+    """Refuse NUL in names: NumPy pads its strings with it, so that one at the end is lost."""
+    word = next((word for word in words if "\0" in word), None)
+    if word is not None:
+        raise DataFileError(
+            f"{place}{word[:40]!r} contains the character NUL, which no name may have; is this a "
+            "text file?"
+        )
 
 
 def plain_digits(text: str) -> bool:
@@ -218,6 +229,7 @@ def numbers_or_names(cells: Sequence[str]) -> NDArray[Any]:
     (array([ 1, -2]), array(['1', 'b'], dtype='<U1'))
     """
     stripped = [cell.strip() for cell in cells]
+    _refuse_nul(stripped)
     try:
         # "007" is a name: turning it into 7 would lose it
         integers = [read_integer(cell) for cell in stripped]
@@ -280,6 +292,7 @@ def label_column(
 ) -> NDArray[Any]:
     """True labels as the model knows them: ``1`` is the class "1" where its classes are strings."""
     kind = None if like is None else like.label_kind
+    _refuse_nul(cells, f"{path}: ")
     if kind == "str":
         return word_array(path, [cell.strip() for cell in cells])
     values = numbers_or_names(cells)
