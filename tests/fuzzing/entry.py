@@ -34,8 +34,8 @@ def run(words: list[str]) -> int:
             return int(stop.code or 0)
         return 0
     # notes of a reader, as the program shows them
-    warnings.showwarning = lambda note, *_, **__: print(
-        f"consistruct: warning: {note}", file=sys.stderr
+    warnings.showwarning = lambda note, *_, **__: sys.stderr.write(
+        f"consistruct: warning: {note}\n"
     )
     try:
         with reported_failures():
