@@ -184,8 +184,8 @@ def log_gram_range(space: Structure) -> tuple[float, float]:
     # squares of scores beyond 1e154 are infinite, those below 1e-162 are zero
     if not len(values) or not 0 < values[-1] <= values[0] < math.inf:
         raise ConsistructError(
-            "the squares of these scores are beyond all floats, so that the constants of stochastic "
-            "gradient descent are not known; scale the columns of F to about 1"
+            "the squares of these scores are beyond all floats, so that the constants of "
+            "stochastic gradient descent are not known; scale the columns of F to about 1"
         )
     return math.log(values[-1]), math.log(values[0])
 
