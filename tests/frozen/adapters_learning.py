@@ -353,7 +353,7 @@ SET_LATER: dict[str, Compute] = {
     "ordinal, then tree": lambda: _loss_set_later(
         "ordinal", lambda: losses.Tree((-1, 0, 0, 1, 1, 2, 2)), "grades"
     ),
-    "costs of each decision and true label": _costs_of_examples,
+    "costs of each decision and truth": _costs_of_examples,
     "costs of each decision": _cost_vectors,
 }
 
