@@ -22,20 +22,16 @@ def loss_card(loss: Loss) -> str:
     """What it counts, over how many labels, and its costs where they are few."""
     low, high = loss.value_range
     facts = [("what it is", _first_line(loss)), ("values", f"{low:g} to {high:g}")]
-    size, true_labels = loss.n_labels, loss.true_labels.size
+    size, true_size = loss.n_labels, loss.true_labels.size
     if size is None:
         facts.append(("predictions", "a family: the size comes with the data"))
     else:
         facts.append(("predictions", describe_count(size)))
-        if true_labels != size:
-            facts.append(
-                (
-                    "true labels",
-                    "not listed" if true_labels is None else describe_count(true_labels),
-                )
-            )
+        if true_size != size:
+            shown = "not listed" if true_size is None else describe_count(true_size)
+            facts.append(("true labels", shown))
     parts = [list_of_facts(facts)]
-    if size is not None and true_labels is not None and size <= LISTED and true_labels <= LISTED:
+    if size is not None and true_size is not None and max(size, true_size) <= LISTED:
         parts.append(_costs(loss))
     return card(_title(loss), *parts)
 

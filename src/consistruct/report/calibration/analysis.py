@@ -268,13 +268,12 @@ def _worst_distribution(curve: CalibrationFunction, eps: float) -> tuple[WorstDi
         witness = curve.witness
         assert witness.pair is not None
         assert witness.distribution is not None
-        return distribution_of_numbers(
-            curve.loss, witness.pair, witness.distribution
-        ), "witness of the level"
+        worst = distribution_of_numbers(curve.loss, witness.pair, witness.distribution)
+        return worst, "witness of the level"
     if isinstance(curve._method, FormulaMethod) and curve.loss.mistakes_cost_one:
         # two labels share all probability: the proof of the formula
         distribution = np.array([(1 + eps) / 2, (1 - eps) / 2])
-        return WorstDistribution((0, 1), np.array([0, 1]), distribution), "proof of the closed form"
+        return WorstDistribution((0, 1), np.array([0, 1]), distribution), "closed form"
     note = f"certificate at ε = {eps:g}; other distributions may be just as bad"
     return curve.certificate(eps).worst_distribution(curve.loss), note
 
