@@ -243,7 +243,7 @@ def frame(index_name=None, column_name=None):
     ("made", "rows", "expected"),
     [
         (frame("pred"), None, ASYMMETRIC),
-        (frame("TrueLabel"), None, ASYMMETRIC.T),
+        (frame("Truth"), None, ASYMMETRIC.T),
         (frame(None, "predicted"), None, ASYMMETRIC.T),
         (frame(None, "true"), None, ASYMMETRIC),
         (frame("actual", "prediction"), "true", ASYMMETRIC.T),

@@ -60,8 +60,8 @@ class Combination(Loss):
             for role in ("predictions", "true_labels"):
                 if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
-                        f"losses can be combined only over the same {role}, got {first!r} and "
-                        f"{loss!r}"
+                        f"losses can be combined only over the same {role.replace('_', ' ')}, got "
+                        f"{first!r} and {loss!r}"
                     )
         self._set(terms=tuple((weight, loss) for loss, weight in flat.items()))
 
