@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from consistruct._plain_data import Form, dump, load
+from consistruct.charts.model import Chart
 from consistruct.report.formats import (
     Count,
     Label,
@@ -26,12 +27,10 @@ from consistruct.report.formats import (
     null_as,
 )
 from consistruct.report.schema import CALIBRATION_SCHEMA, SCHEMA_VERSION, check_document, reading
+from consistruct.report.sections import Section
 
 if TYPE_CHECKING:
     from rich.console import Group
-
-    from consistruct.charts.model import Chart
-    from consistruct.report.sections import Section
 
 __all__ = [
     "SCHEMA_VERSION",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from consistruct._plain_data import dump, load
+from consistruct.charts.model import Chart, HeatMap
 from consistruct.report.formats import Texts
 from consistruct.report.learning.entries import (
     BandwidthPoint,
@@ -28,12 +29,10 @@ from consistruct.report.learning.entries import (
     Selective,
 )
 from consistruct.report.schema import LEARNING_SCHEMA, check_document, reading
+from consistruct.report.sections import Section
 
 if TYPE_CHECKING:
     from rich.console import Group
-
-    from consistruct.charts.model import Chart, HeatMap
-    from consistruct.report.sections import Section
 
 __all__ = ["LearningReport"]
 
