@@ -52,7 +52,7 @@ single decision for all that is saved. "Bayes": the decision of least expected c
 model's probabilities and the costs of this customer. "One threshold": the same for all customers,
 the cheapest on five folds of the training part. "At ½": costs are ignored. empulse's models learn
 from the costs and decide by themselves, by their defaults: CSLogit on the one-hot columns of the
-linear models, the trees on codes of categories. Three folds, every customer judged once. Intervals
+linear models, the trees on codes of categories. Three folds, every customer tested once. Intervals
 are 95 %, by a bootstrap of the customers, the same ones for all models. Seconds are of fitting and
 predicting, one thread, summed over splits; every model was fitted on 6,000 rows just before, so
 that what it imports and compiles is at hand."""
@@ -291,7 +291,7 @@ def section(cell: Cell) -> tuple[str, str]:
     if "CSBoost" in models_of():
         ratio = cell.processor[0] / cell.processor[models_of().index("CSBoost")]
         verdict += f" Ours takes {ratio:.1f} times the processor time of empulse's boosting."
-    text = f"## {cell.data}\n\n{len(cell.losses)} customers judged.\n\n" + table(header, rows)
+    text = f"## {cell.data}\n\n{len(cell.losses)} customers tested.\n\n" + table(header, rows)
     return text, verdict
 
 

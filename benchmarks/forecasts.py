@@ -273,7 +273,7 @@ def page(outcomes: list[Outcome]) -> str:
     ]  # fmt: skip
     listed = table(
         (
-            "data", "loss", "model", "pilot", "all rows", "held out", "left-out loss of the pilot",
+            "data", "loss", "model", "pilot", "all rows", "held out", "out-of-fold loss of the pilot",
             "forecast for all rows [90 %]", "loss found", "width / loss", "inside",
         ),
         rows,
@@ -288,9 +288,9 @@ def page(outcomes: list[Outcome]) -> str:
             INTRODUCTION.format(most=f"{MOST:,}"),
             targets,
             f"The forecast itself is off by {gap:.1%} of the loss at the median; taking the "
-            f"left-out loss of the pilot for the loss at five times the rows would be off by "
+            f"out-of-fold loss of the pilot for the loss at five times the rows would be off by "
             f"{still:.1%}. Above its interval lies the loss in {above:.1%} of the cases. The "
-            f"left-out loss of the pilot lies in the interval for all rows in {naive:.0%}: where "
+            f"out-of-fold loss of the pilot lies in the interval for all rows in {naive:.0%}: where "
             f"it does, more rows may bring nothing.",
             "## All cases",
             listed,

@@ -254,7 +254,7 @@ def nystroem(quick: bool) -> str:
     header = ["products", "s", "bare products, s", "ratio", "penalty", "0-1 loss, fresh rows"]
     return (
         f"{n:,} x {d} rows made on the device, {m:,} centres, {k} outputs; features, sums, penalty "
-        f"by generalised cross-validation, 2,048 exact left-out estimates. Bare products do not "
+        f"by generalised cross-validation, 2,048 exact out-of-fold estimates. Bare products do not "
         f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s asked. "
         f'`precision="auto"` takes "{pilot[2]}" here, by its trial on {2**15:,} rows.'
     )
@@ -267,12 +267,12 @@ def billion(quick: bool) -> str:
     kernel = Kernel("rbf", float(d) ** 0.5)
     features = RandomFeatures(kernel, d, m, np.random.default_rng(0))
     spent, fit, used, _ = closed_form(features, X, y, k, "single")
-    left = fit.left_out
+    left = fit.out_of_fold
     true = y[torch.as_tensor(left.rows).to(DEVICE)].cpu().numpy()
     wrong = float((left.expected.argmax(1) != true).mean())
     return (
         f"{n:,} x {d} rows made on the device, {m:,} random features, {used} precision, penalty "
-        f"{fit.alpha:.1e}: {spent / 60:.2f} minutes ({verdict(spent / 60, 8)}); left-out 0-1 loss "
+        f"{fit.alpha:.1e}: {spent / 60:.2f} minutes ({verdict(spent / 60, 8)}); out-of-fold 0-1 loss "
         f"{wrong:.3f} on {len(left.rows):,} rows."
     )
 

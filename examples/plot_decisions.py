@@ -4,8 +4,8 @@ Decisions: shortest paths under predicted travel times
 
 Costs of the edges of a grid depend on a few features and come with noise that grows with them.
 Three ways to predict costs and then take the shortest path: least squares, least squares weighted
-by the level of the costs, and the default, which chooses among a few by left-out regret. Data are
-made up.
+by the level of the costs, and the default, which chooses among a few by out-of-fold regret. Data
+are made up.
 """
 
 import matplotlib.pyplot as plt

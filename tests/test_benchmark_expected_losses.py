@@ -8,7 +8,7 @@ def found(expected, **changes):
         "name": "made up",
         "loss": "zero_one",
         "fitted": 900,
-        "judged": 100,
+        "tested": 100,
         "expected": expected,
         "occurred": 0.2,
         "error": 0.01,

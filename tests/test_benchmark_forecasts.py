@@ -28,7 +28,7 @@ def test_the_page_says_what_was_met():
     assert good.count("made up") == 50
 
 
-def test_a_case_is_judged_on_rows_that_the_forecast_never_saw(monkeypatch):
+def test_a_case_is_evaluated_on_rows_that_the_forecast_never_saw(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.arange(400.0), rng.normal(size=400)])
     y = (X[:, 1] + rng.normal(size=400) > 0).astype(int)

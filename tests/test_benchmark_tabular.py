@@ -29,7 +29,7 @@ def table():
     return Table("german", X, y, np.array([False, False, True]))
 
 
-def test_every_row_is_judged_once(table):
+def test_every_row_is_tested_once(table):
     splits = splits_of(table, 5, held_out=False)
     assert sorted(np.concatenate([split.test for split in splits])) == list(range(180))
     for split in splits:
@@ -124,7 +124,7 @@ def test_the_page_says_where_models_were_measured(cells):
     assert f"Machine: here; except for {MODELS[0]}: elsewhere. " in page(moved, [])
 
 
-def test_many_rows_are_judged_by_cost_and_time():
+def test_many_rows_are_compared_by_cost_and_time():
     rows = [LargeRow("consistruct", 10.0, 1.0, 29.0), LargeRow("boosting", 9.0, 1.0, 10.0)]
     assert "2.90 times; met: yes" in large_section(rows)
     slow = [dataclasses.replace(rows[0], processor=31.0), rows[1]]

@@ -46,7 +46,7 @@ def test_a_run_that_pytest_refuses_is_a_failure():
     assert found.failed[0].startswith("did not run")
 
 
-def test_the_page_says_what_was_left_out():
+def test_the_page_says_what_was_omitted():
     counts = nightly.counts_of("certified", full=False, share=nightly.Share(1))
     assert counts == "those of CI, 1 of 40 blocks"
     reduced = nightly.page([replace(outcome(), counts=counts)])

@@ -122,7 +122,7 @@ def _constrained(n_jobs: int, count: int, seed: int) -> Result:
 
 
 def gaps(n_jobs: int) -> Result:
-    """Largest optimality gap on left-out rows, first split of every table by every model.
+    """Largest optimality gap on out-of-fold rows, first split of every table by every model.
 
     Of the single rule, and of what `randomised:` makes of it; the least recall of both on test
     rows, where rules are drawn at all; and what one row of the rarest class is worth there.
@@ -165,7 +165,7 @@ def gaps(n_jobs: int) -> Result:
 def beyond(n_jobs: int) -> Result:
     """Processor seconds of what follows a fit to many rows, and of one fit of the base models.
 
-    Recalibration (with the sample), the search, and all that `fit` does with left-out estimates:
+    Recalibration (with the sample), the search, and all that `fit` does with out-of-fold estimates:
     both of them for all rows and for each of five folds, the bound and the estimate.
     """
     rng = np.random.default_rng(0)

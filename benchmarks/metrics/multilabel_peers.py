@@ -289,7 +289,7 @@ class Ridge(Peer):
         super().__init__(X, Y, self._ridge.penalties)
 
     def held_out(self, setting: Any) -> tuple[float, np.ndarray]:
-        return timed(lambda: self._ridge.left_out(setting))
+        return timed(lambda: self._ridge.out_of_fold(setting))
 
     def fitted(self, setting: Any) -> tuple[float, Scorer]:
         spent, scorer = timed(lambda: self.fit(setting, self.X, self.Y))

@@ -56,7 +56,7 @@ class LeaveOneOutRidge:
         size = float(self._s.sum()) / n
         self.penalties = tuple(n * size * 10.0 ** np.arange(-6.0, 1.5, 0.5))
 
-    def left_out(self, penalty: float) -> np.ndarray:
+    def out_of_fold(self, penalty: float) -> np.ndarray:
         """Predictions (n, T) of each row by the fit without it."""
         shrink = self._s / (self._s + penalty)
         fitted = self._mean + self._q @ (shrink[:, None] * self._moments)

@@ -92,7 +92,7 @@ def large_section(rows: list[LargeRow]) -> str:
             f"## {ROWS:,} rows",
             f"{ROWS:,} training rows, {COLUMNS} columns, {CLASSES} classes of shares .6, .25, .1 "
             f"and .05 (scikit-learn's `make_classification`), proportional costs, {TEST:,} rows "
-            f"judged. Target: a cost at most that of {BOOSTING} by its defaults with Bayes "
+            f"tested. Target: a cost at most that of {BOOSTING} by its defaults with Bayes "
             f"decisions, within two standard errors of the difference, in at most {TIMES:g} times "
             f"its processor time: {ours.processor / peer.processor:.2f} times; met: {met}.",
             table(

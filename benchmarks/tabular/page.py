@@ -30,7 +30,7 @@ so; rows "argmax" ignore the costs and are there for reference. Ours runs with i
 on the same raw columns as boosting does (codes of categories, NaN for missing), not told which
 columns are categories, which peers are; its second row gets a DataFrame that tells it too.
 Forests have {TREES} trees, CatBoost {CATBOOST_ROUNDS} rounds, the rest are defaults; "isotonic"
-is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row judged once; classes
+is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row tested once; classes
 of fewer than ten rows are left out (one of yeast, one grade of wine). Costs: *proportional* are
 random, uniform on [0, 2000·n_c/n_t] for predicting c when t is true (Abe, Zadrozny, Langford 2004),
 drawn anew for each split; *published* come with the data; *rare class 10:1* makes every mistake on

@@ -42,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to learn from and rows to be judged on."""
+    """Rows to learn from and rows to test on."""
 
     number: int
     train: np.ndarray
@@ -59,7 +59,7 @@ def read_table(name: str) -> Table:
 
 
 def splits_of(table: Table, n_splits: int, *, held_out: bool) -> list[Split]:
-    """Five folds, each row judged once; `held_out` cuts the first training part into five again.
+    """Five folds, each row tested once; `held_out` cuts the first training part into five again.
 
     The test rows of the first fold are therefore never seen during development.
     """

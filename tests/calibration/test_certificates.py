@@ -289,7 +289,7 @@ def test_multipliers_of_orbits_matter(certificates):
         replace(certificate, points=negative).check()
 
 
-def test_hamming_orbits_cannot_be_left_out(certificates):
+def test_hamming_orbits_cannot_be_omitted(certificates):
     certificate = certificates["hamming"]
     fewer = dict(list(certificate.x.items())[1:])
     with pytest.raises(CertificateError, match="no bound is given for pairs that differ in 5"):

@@ -57,7 +57,7 @@ def test_fit_predict_evaluate(tmp_path, form):
     loss = json.loads(done.stdout)["mean_loss"]
     np.testing.assert_allclose(loss, (written["kind"] != frame["kind"]).mean())
     assert run("evaluate", model, data, "--at-most", loss / 2).exit_code == 1
-    # one of the files, read whole, is judged alike
+    # one of the files, read whole, is evaluated alike
     single = run("evaluate", model, sorted(data.iterdir())[0], "--json")
     assert single.exit_code == 0, single.output
 

@@ -398,11 +398,11 @@ def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
     ridge = ("--learner", "ridge", "--set", "features=linear", "--set", "alpha=0.01")
     told = run_json("fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge)
     assert told["metric"] == "FScore(average='macro')"
-    assert told["left_out_rows"] == 60
+    assert told["out_of_fold_rows"] == 60
     assert 0 < told["metric_estimate"] <= 1
-    judged = run_json("evaluate", model, data)
+    evaluated = run_json("evaluate", model, data)
     value = load(model).score(X, KINDS)
-    assert judged["metric_value"] == pytest.approx(value)
+    assert evaluated["metric_value"] == pytest.approx(value)
     assert run("evaluate", model, data, "--at-least", value - 0.01).exit_code == 0
     failed = run("evaluate", model, data, "--at-least", "1.01", code=1)
     assert "is below --at-least" in failed.stderr

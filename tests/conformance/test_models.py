@@ -130,7 +130,10 @@ CASES = {
             "time_limit": -1.0,
             "n_jobs": 2,
         },
-        {"exact_weights": False, "exact_left_out": False},  # weights are chosen on left-out rows
+        {
+            "exact_weights": False,
+            "exact_out_of_fold": False,
+        },  # they choose weights
     ),
     "torch": Case(
         Torch((8,), max_epochs=5, batch_size=16, learning_rate=0.1, device="cpu"),
@@ -161,7 +164,7 @@ CASES = {
             "n_epochs": 2,
             "time_limit": -1.0,
         },
-        {"exact_weights": False, "exact_left_out": False},  # landmarks and folds are drawn
+        {"exact_weights": False, "exact_out_of_fold": False},  # landmarks and folds are drawn
         kind="decisions",
     ),
     "chain": Case(

@@ -273,7 +273,7 @@ def test_bad_questions_are_told(pilot):
         found.rows_for("low")
 
 
-def test_small_parts_that_a_model_cannot_take_are_left_out():
+def test_small_parts_that_a_model_cannot_take_are_skipped():
     X, y = load_breast_cancer(return_X_y=True)
 
     class Picky(LogisticRegression):
@@ -289,7 +289,7 @@ def test_small_parts_that_a_model_cannot_take_are_left_out():
         nested_refits(model, X[:60, :5], y[:60])
 
 
-def test_draws_judged_by_the_same_rows():
+def test_draws_evaluated_on_the_same_rows():
     """Means of two sizes have the covariance that simulation finds."""
     rng = np.random.default_rng(0)
     n, m, draws, t = 400, 300, 3, 2.0

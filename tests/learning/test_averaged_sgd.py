@@ -399,7 +399,7 @@ def test_objectives_are_checked():
 
 
 @pytest.mark.parametrize("n", [200, 600])
-def test_automatic_penalty_of_lbfgs_is_judged_on_held_out_rows(n):
+def test_automatic_penalty_of_lbfgs_is_validated_on_held_out_rows(n):
     """Classes far apart, so that the strongest penalty leaves probabilities too near 1/3."""
     rng = np.random.default_rng(0)
     true = rng.integers(3, size=n)

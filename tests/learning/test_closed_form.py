@@ -267,7 +267,7 @@ def test_nystroem_with_all_landmarks_is_the_exact_kernel():
     np.testing.assert_allclose(theta[0], theta[1], atol=1e-6)
 
 
-def test_left_out_estimates_are_those_of_refits():
+def test_out_of_fold_estimates_are_those_of_refits():
     """Of every row at the chosen penalty, also where only a sample of rows chose it."""
     loss = CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], rows="pred")
     X, true, weight = problem(loss, n=20, d=3)
@@ -285,7 +285,7 @@ def test_left_out_estimates_are_those_of_refits():
                 sample_weight=weight,
                 rng=np.random.default_rng(0),
             )
-            np.testing.assert_array_equal(found.left_out.rows, np.arange(20))
+            np.testing.assert_array_equal(found.out_of_fold.rows, np.arange(20))
             phi = features.transform(X)
             for i in (0, 7, 19):
                 kept = np.arange(20) != i
@@ -299,7 +299,7 @@ def test_left_out_estimates_are_those_of_refits():
                 system = (Zc * w[:, None]).T @ Zc + weight.sum() * found.alpha * penalty
                 coef = np.linalg.lstsq(system, (Zc * w[:, None]).T @ yc, rcond=None)[0]
                 expected = mean_y + (z - mean_z) @ coef
-                np.testing.assert_allclose(found.left_out.expected[i], expected, atol=1e-6)
+                np.testing.assert_allclose(found.out_of_fold.expected[i], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

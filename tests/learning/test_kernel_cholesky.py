@@ -9,10 +9,10 @@ from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.closed_form import DualRidge
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.models.ridge.selection import (
-    JudgedRows,
     OutputPenalty,
     Selection,
-    left_out_share,
+    ValidationRows,
+    out_of_fold_share,
 )
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
@@ -66,7 +66,7 @@ def test_leave_one_out_is_refitting_without_the_row(loss, fit_intercept, weights
     y = dense_target(loss.target(true))
     found = ridge(X, loss, true, weight, fit_intercept=fit_intercept)
     alpha = 0.02
-    theta, _, _ = found.leave_one_out(alpha, left_out_share(weight))
+    theta, _, _ = found.leave_one_out(alpha, out_of_fold_share(weight))
     for i in range(12):
         rest = weight.copy()
         rest[i] -= weight[i] if weights == "real" else 1.0
@@ -94,7 +94,7 @@ def test_single_precision_stays_close_where_the_penalty_allows_it():
     loss = ZeroOne(3)
     X, true, weight = problem(loss, n=200)
     largest = float(np.linalg.eigvalsh(KERNEL(X, X) * np.sqrt(np.outer(weight, weight)))[-1])
-    share = left_out_share(weight)
+    share = out_of_fold_share(weight)
     exact, _, freedom = ridge(X, loss, true, weight).leave_one_out(1e-3, share)
     found = ridge(X, loss, true, weight, largest=largest)
     assert found._factor(1e-3)[0].dtype == np.float32
@@ -173,7 +173,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
         ridge(X, loss, true, weight, largest=1e9),
         Selection(None, selection),
         start,
-        JudgedRows.of(TargetValues(loss), true, weight),
+        ValidationRows.of(TargetValues(loss), true, weight),
     )
     alpha, path = choice.alpha, choice.path
     assert estimates.shape == (80, 3)

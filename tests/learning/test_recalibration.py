@@ -1,4 +1,4 @@
-"""Recalibration on left-out rows: chosen by rows really left out, for every model, in one place."""
+"""Recalibration on out-of-fold rows, really unseen, for every model, in one place."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def refitted(K, y, weight, left, alpha, intercept):
 @pytest.mark.parametrize("weights", ["none", "whole", "real"])
 @pytest.mark.parametrize("route", ["eigenvalues", "cholesky", "primal"])
 @pytest.mark.parametrize("loss", [losses.Hamming(4), losses.FBeta(4, empty=1.0)], ids=repr)
-def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
+def test_the_contrast_is_the_best_for_rows_that_are_really_out_of_fold(
     monkeypatch, route, loss, weights
 ):
     X, Y = rare_labels()
@@ -150,7 +150,7 @@ def test_probabilities_of_a_good_classifier_stay_as_they_are():
 
 
 def test_ridge_estimates_become_probabilities():
-    """Left-out rows of ridge regression are too flat where classes are well apart."""
+    """Out-of-fold rows of ridge regression are too flat where classes are well apart."""
     X, y = load_iris(return_X_y=True)
     model = classifier(random_state=0).fit(X, y)
     assert isinstance(model.recalibration_, Temperature)
@@ -169,7 +169,7 @@ def test_few_rows_change_nothing():
     assert isinstance(classifier().fit(X[rows], y[rows]).recalibration_, Unchanged)
 
 
-def test_groups_leave_no_exact_left_out_rows():
+def test_groups_leave_no_exact_out_of_fold_rows():
     """Rows of a group know each other's labels: leave-one-out would leak, folds by group do not."""
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(40), 5)
@@ -209,7 +209,7 @@ def test_a_contrast_between_classes_is_the_best_of_those_that_are_proven(weighte
     X, y, weight = noisy_grades(weighted)
     model = classifier("ordinal", features="linear", alpha=0.5, random_state=0)
     model.fit(X, y, sample_weight=weight if weighted else None)
-    left = model.model_.left_out()
+    left = model.model_.out_of_fold()
     assert len(left.rows) == len(X)
     chosen: Any = model.recalibration_
     assert isinstance(chosen, Contrast)

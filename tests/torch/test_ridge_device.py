@@ -76,8 +76,8 @@ def test_the_same_fit_as_on_the_host(features, fit_intercept, weight, monkeypatc
         )
         assert fit.alpha == plain.alpha
         np.testing.assert_allclose(mine, theirs, atol=1e-8)
-        np.testing.assert_array_equal(fit.left_out.rows, plain.left_out.rows)
-        np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-8)
+        np.testing.assert_array_equal(fit.out_of_fold.rows, plain.out_of_fold.rows)
+        np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=1e-8)
     np.testing.assert_allclose(fit.path["gcv"], plain.path["gcv"], rtol=1e-7)
 
 
@@ -91,7 +91,7 @@ def test_nystroem_without_whitening_is_the_same_function(name):
         alpha=1e-3,
     )
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
-    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-6)
+    np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["gcv", "surrogate", "task_loss"])
@@ -105,7 +105,7 @@ def test_a_penalty_is_chosen(how):
     assert abs(np.log10(fit.alpha / plain.alpha)) <= 1.01
 
 
-def test_left_out_estimates_are_those_of_fits_without_the_row():
+def test_out_of_fold_estimates_are_those_of_fits_without_the_row():
     features = KernelCentres(KERNEL, X[::15], SCALING)
     solver = DeviceClosedForm("cpu", "double")
     score_map = ScoreMap(features)
@@ -118,7 +118,7 @@ def test_left_out_estimates_are_those_of_fits_without_the_row():
             STATISTIC, score_map, X[kept], CLASSES[kept], alpha=0.01 * 300 / 299, rng=rng(0)
         )
         own = score_map.apply(other.weights, X[[row]])
-        np.testing.assert_allclose(fit.left_out.expected[[row]], own, atol=1e-7)
+        np.testing.assert_allclose(fit.out_of_fold.expected[[row]], own, atol=1e-7)
 
 
 def test_tensors_need_no_copy_on_the_host():
@@ -155,7 +155,7 @@ def test_single_precision_is_close(weight):
     features = RandomFeatures(KERNEL, 4, 30, np.random.default_rng(1), SCALING)
     single, theirs, fit, plain = both(features, weight=weight, precision="single", alpha=1e-3)
     np.testing.assert_allclose(single, theirs, atol=5e-3)
-    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=5e-3)
+    np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=5e-3)
 
 
 def test_the_trial_takes_double_where_single_is_worse(monkeypatch):

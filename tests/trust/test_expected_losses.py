@@ -84,7 +84,7 @@ def test_small_tables(loss):
 
 @pytest.mark.parametrize("rows", [24_000, 60_000])
 def test_large_tables(rows):
-    """Judged by fits of about the size of the one that is used, or by that one."""
+    """Compared by fits of about the size of the one that is used, or by that one."""
     neighbours = Stack([Probabilities(KNeighborsClassifier(5))])
     model = cs.TaskLossClassifier("zero_one", neighbours, random_state=0).fit(*squares(rows, 0))
     met, told = as_expected(model, *squares(5 * TEST, 1))

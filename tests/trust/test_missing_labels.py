@@ -101,10 +101,10 @@ def test_folders_refuse_missing_true_labels_or_drop_them(tmp_path, kind, gap):
     )
     assert done.exit_code == 0, done.output
     assert '"n_examples": 59' in done.output
-    judge = ["evaluate", str(model), str(folder), "--json"]
-    assert CliRunner().invoke(app, judge).exit_code != 0
-    judged = CliRunner().invoke(app, [*judge, "--drop-missing-target"])
-    assert '"n_examples": 59' in judged.output
+    evaluate = ["evaluate", str(model), str(folder), "--json"]
+    assert CliRunner().invoke(app, evaluate).exit_code != 0
+    evaluated = CliRunner().invoke(app, [*evaluate, "--drop-missing-target"])
+    assert '"n_examples": 59' in evaluated.output
 
 
 def test_evaluate_and_report_drop_rows_without_a_true_label_when_asked(tmp_path):

@@ -50,7 +50,7 @@ def test_they_are_learnt_and_predicted_as_they_are():
         chain().fit(X, neither)
 
 
-def test_column_files_with_them_are_fitted_and_judged(tmp_path, monkeypatch):
+def test_column_files_with_them_are_fitted_and_evaluated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = ["-DOCSTART- -X- O O", ""]
     for words, tags in zip(WORDS, TAGS, strict=True):

@@ -175,7 +175,7 @@ def shape_of(examples: DataSet) -> str:
 
 
 def of_metric(estimator: Any) -> dict[str, Any]:
-    """What left-out rows say of a non-decomposable metric; nothing for a loss."""
+    """What out-of-fold rows say of a non-decomposable metric; nothing for a loss."""
     if not hasattr(estimator, "metric_"):
         return {}
     rule = estimator.rule_
@@ -183,7 +183,7 @@ def of_metric(estimator: Any) -> dict[str, Any]:
         "metric": repr(rule.metric),
         "metric_estimate": rule.estimate,
         "metric_of_likeliest": rule.plain,
-        "left_out_rows": rule.n_rows,
+        "out_of_fold_rows": rule.n_rows,
     }
     if rule.gap is not None:
         found["optimality_gap"] = rule.gap

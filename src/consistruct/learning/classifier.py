@@ -63,15 +63,15 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         be a DataFrame, a dict ``costs[prediction][true]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
         Or a non-decomposable metric ("macro-f1", "qwk", "precision-at-recall:0.9",
-        …, see `consistruct.losses.parse_metric`): decisions are then chosen on left-out rows.
+        …, see `consistruct.losses.parse_metric`): decisions are then chosen on out-of-fold rows.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as
         ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or
-        its name. "auto" tries several on left-out rows, see `Stack`.
+        its name. "auto" tries several on out-of-fold rows, see `Stack`.
     cv : int or splitter, optional
-        Folds for left-out estimates, which recalibrate the model and, with "auto", choose between
-        models. None: exact leave-one-out where the model has it, five folds where "auto" or a
-        metric needs them, no recalibration for other models.
+        Folds for out-of-fold estimates, which recalibrate the model and, with "auto", choose
+        between models. None: exact leave-one-out where the model has it, five folds where "auto" or
+        a metric needs them, no recalibration for other models.
     class_weight : dict or "balanced", optional
     time_limit : float, optional
         Seconds that model="auto" may take; its first, fastest model is always fitted.
@@ -97,11 +97,12 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     statistic_ : Statistic
         What the model estimates the mean of.
     recalibration_ : Recalibration
-        What left-out rows corrected.
+        What out-of-fold rows corrected.
     path_ : dict
         What was compared on the way.
     portfolio_ : list of dict
-        With model="auto": the models that were tried, their left-out losses, weights and seconds.
+        With model="auto": the models that were tried, their out-of-fold losses, weights and
+        seconds.
     metric_ : Metric
         With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
@@ -110,9 +111,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart
         or a rule is drawn at random.
     metric_estimate_ : float
-        What to expect of new rows: the metric of left-out rows, by costs found on others.
+        What to expect of new rows: the metric of out-of-fold rows, by costs found on others.
     optimality_gap_ : float or None
-        For concave metrics: how far the rule is at most from the best one on left-out rows.
+        For concave metrics: how far the rule is at most from the best one on out-of-fold rows.
     rule_ : MetricRule
         Confusions before and after, upper bound, slack of constraints.
     n_features_in_, feature_names_in_
@@ -254,7 +255,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         """
         if self._metric() is not None:
             raise ValueError(
-                f"{self.loss!r} needs held-out rows, and partial_fit has none; use fit"
+                f"{self.loss!r} needs out-of-fold rows, and partial_fit has none; use fit"
             )
         first = not hasattr(self, "stream_")
         if first:
@@ -323,7 +324,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:
-        """P(class | x), (n, classes), recalibrated on left-out rows.
+        """P(class | x), (n, classes), recalibrated on out-of-fold rows.
 
         Parameters
         ----------
@@ -403,7 +404,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         scores : array
             Minus the expected loss as decisions use it: (n, k), one column per class in the order
             of `classes_`; (n,) for two classes, positive for the second; (n, T) for label matrices
-            judged part by part, positive where the label is predicted.
+            evaluated part by part, positive where the label is predicted.
         """
         inputs = self._read(X)
         self._require_estimates("decision_function")

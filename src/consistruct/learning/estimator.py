@@ -1,6 +1,6 @@
 """What the estimators share: one model, one recalibration, one decoder, whatever the examples are.
 
-(X, y) ─▶ kind.read ─▶ model.fit(inputs, codes, statistic) ─▶ recalibration on left-out rows
+(X, y) ─▶ kind.read ─▶ model.fit(inputs, codes, statistic) ─▶ recalibration on out-of-fold rows
     X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
 """
 
@@ -126,7 +126,7 @@ def verbosity(verbose: int) -> Iterator[None]:
 class TargetEstimator(LossParameters):
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
 
-    Everything after the model is written here once: recalibration on left-out rows, decisions,
+    Everything after the model is written here once: recalibration on out-of-fold rows, decisions,
     expected losses, a change of loss.
     """
 
@@ -181,9 +181,9 @@ class TargetEstimator(LossParameters):
     def _fit_model(
         self, model: TargetModel, examples: Examples, metric: Metric | None = None
     ) -> None:
-        """Fit, recalibrate on left-out rows, and store what was learned.
+        """Fit, recalibrate on out-of-fold rows, and store what was learned.
 
-        For a non-decomposable metric, left-out rows choose the decisions too.
+        For a non-decomposable metric, out-of-fold rows choose the decisions too.
         """
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
@@ -221,7 +221,7 @@ class TargetEstimator(LossParameters):
         cv: Any,
         rng: np.random.Generator,
     ) -> None:
-        """Learn from left-out estimates: the model's own, or those of `cv` folds."""
+        """Learn from out-of-fold estimates: the model's own, or those of `cv` folds."""
         self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
         if examples.kind.name == "queries" or not self.model_.estimates:
             return
@@ -229,7 +229,7 @@ class TargetEstimator(LossParameters):
             left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
         else:
             try:
-                left = self.model_.left_out()
+                left = self.model_.out_of_fold()
             except CapabilityError:  # nothing is known of rows that the model did not see
                 return
         values = self.statistic_.values(examples.codes)
@@ -402,7 +402,7 @@ class TargetEstimator(LossParameters):
 
         Other predictions, such as abstaining, are in the order of the loss. Estimated by the model,
         recalibrated on out-of-fold predictions, never outside the range of the loss.
-        Predictions are those of the least price, unless left-out rows proved a contrast better
+        Predictions are those of the least price, unless out-of-fold rows proved a contrast better
         (`recalibration_`): prices are told without it.
 
         Parameters

@@ -1,4 +1,4 @@
-"""After any model: what left-out estimates say about its own estimates.
+"""After any model: what out-of-fold estimates say about its own estimates.
 
 Three corrections, learnt on rows that the model did not see, all of them the identity where the
 model is right:
@@ -7,17 +7,17 @@ model is right:
   of least log loss, where that gains something: ridge estimates are too flat, boosted ones too
   sure. Means of several models, each corrected so, are nearly right: of them
   p → softmax(t·log p + b), with a prior that keeps t near 1 and every b near 0.
-* **Expected losses** are matched with the losses that occurred on left-out rows: probabilities get
-  one more power, estimates of other targets go away from their mean or towards it, until the mean
-  expected loss of the decisions is what they cost. Decisions do not change by it: those that follow
-  the power cost 1.2 ± 0.9 % more (ridge on five tables, random costs and squared distances).
+* **Expected losses** are matched with the losses that occurred on out-of-fold rows: probabilities
+  get one more power, estimates of other targets go away from their mean or towards it, until the
+  mean expected loss of the decisions is what they cost. Decisions do not change by it: those that
+  follow the power cost 1.2 ± 0.9 % more (ridge on five tables, random costs and squared distances).
 * **Decisions** get a *contrast*: they use mean + c(estimate − mean). A penalty pulls estimates
   towards their mean, rightly for squared error; where every label is rare, decisions then say "no
   label" too often, and with many classes they keep to the middle of a label tree. c is the one of a
-  short list with the least task loss on left-out rows. Probabilities are mostly right as they are,
-  so that there c must prove itself: gain more than its standard error and more than one further
-  mistake of the greatest cost. Consistency is not lost: c = 1 is on the list, and the best of
-  finitely many rules by task loss is no worse in the limit. What is *reported* (expected losses,
+  short list with the least task loss on out-of-fold rows. Probabilities are mostly right as they
+  are, so that there c must prove itself: gain more than its standard error and more than one
+  further mistake of the greatest cost. Consistency is not lost: c = 1 is on the list, and the best
+  of finitely many rules by task loss is no worse in the limit. What is *reported* (expected losses,
   probabilities) has no contrast, and another loss (`set_loss`) starts without one.
 """
 
@@ -34,7 +34,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 
 from consistruct._members import ArrayField, Member, frozen_array
-from consistruct.learning.models.ridge.selection import left_out_share
+from consistruct.learning.models.ridge.selection import out_of_fold_share
 from consistruct.learning.statistics import Statistic, settled
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
@@ -59,12 +59,12 @@ CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 PER_OCTAVE = 4
 TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
 FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
-FEWEST_ROWS = 20  # fewer left-out rows, counted with their weights, show nothing
+FEWEST_ROWS = 20  # fewer out-of-fold rows, counted with their weights, show nothing
 LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
 LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
 # deviations of t from 1 and of b from 0 before any row is seen: on 15 tables log losses rose by
-# 0.004 on average with 100 left-out rows, by 0.001 with 400, and fell by 0.001 with 2,000 and more,
-# where expected and occurred losses came from 4.7 % apart to 3.3 %
+# 0.004 on average with 100 out-of-fold rows, by 0.001 with 400, and fell by 0.001 with 2,000 and
+# more, where expected and occurred losses came from 4.7 % apart to 3.3 %
 SLOPE_PRIOR, BIAS_PRIOR = 0.25, 0.25
 LEAST_PROBABILITY = 1e-4  # times 1/classes
 TINY = 1e-12  # what keeps probabilities of tags off zero
@@ -92,7 +92,7 @@ class Recalibration(Member, ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unchanged(Recalibration):
-    """Nothing is known of left-out rows: estimates stay as they are."""
+    """Nothing is known of out-of-fold rows: estimates stay as they are."""
 
     def for_decisions(self, expected: Any) -> Any:
         return expected
@@ -223,7 +223,7 @@ class Temperature(Recalibration):
 
 def recalibrate(
     statistic: Statistic,
-    expected: Any,  # (m, width), or `Ragged`: of left-out rows
+    expected: Any,  # (m, width), or `Ragged`: of out-of-fold rows
     true_codes: Any,  # (m, …)
     weight: FloatArray,  # (m,)
     mean: FloatArray,  # (width,): of τ over all training rows
@@ -231,7 +231,7 @@ def recalibrate(
     powers: bool = True,
     codes: Any = None,
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The corrections that left-out rows ask for, and what was compared.
+    """The corrections that out-of-fold rows ask for, and what was compared.
 
     Probabilities that are means of several (`powers` is false) are scaled with a prior. Of
     sequences only reports are corrected; `codes` are the decisions of models with a rule of their
@@ -299,7 +299,7 @@ def _scaled(
 
 def match_reports(
     statistic: Statistic,
-    expected: Any,  # (m, width) or `Ragged`: of left-out rows
+    expected: Any,  # (m, width) or `Ragged`: of out-of-fold rows
     codes: Any,  # what was decided for them
     true_codes: Any,
     weight: FloatArray,
@@ -371,7 +371,7 @@ def _linear_parts(
 def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The power of class probabilities that left-out rows ask for, and what was compared."""
+    """The power of class probabilities that out-of-fold rows ask for, and what was compared."""
     if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)
@@ -402,7 +402,7 @@ def recalibrate_probabilities(
     plain = losses[:, TEMPERATURES.index(1.0)].min()
     if best > (1.0 - LEAST_GAIN) * plain:
         return Unchanged(), compared
-    logger.info("probabilities: power %.3g, held-out log loss %.4f", found.power, best)
+    logger.info("probabilities: power %.3g, out-of-fold log loss %.4f", found.power, best)
     return found, compared
 
 
@@ -416,11 +416,11 @@ def _some_rows(n: int, most: int) -> Any:
 def _with_contrasts(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray, mean: FloatArray
 ) -> FloatArray:
-    """Task loss of the left-out rows with every contrast, (contrasts, m)."""
+    """Task loss of the out-of-fold rows with every contrast, (contrasts, m)."""
     result = np.empty((len(CONTRASTS), len(weight)))
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
     values = statistic.values(codes)
-    total, share = float(weight.sum()), left_out_share(weight)
+    total, share = float(weight.sum()), out_of_fold_share(weight)
     for start in range(0, len(weight), size):
         part = slice(start, start + size)
         # the mean without the row itself: with it, a row would vouch for its own label
@@ -442,7 +442,7 @@ def _contrast(
     # relative to all rows alike: those with next to no weight decide nothing
     slack = LOSS_SLACK * float(losses.mean(axis=1).max())
     best = int(np.flatnonzero(task <= task.min() + slack)[0])
-    logger.info("contrast %g, held-out task loss %.4f", CONTRASTS[best], task[best])
+    logger.info("contrast %g, out-of-fold task loss %.4f", CONTRASTS[best], task[best])
     return Contrast(CONTRASTS[best], mean), {
         "contrasts": np.array(CONTRASTS),
         "contrast_loss": task,
@@ -458,7 +458,7 @@ def _proven_contrast(
 ) -> tuple[float | None, dict[str, FloatArray]]:
     """The contrast of least task loss among those whose gain is beyond doubt.
 
-    A mistake that costs a thousand times as much as the others may not occur among the left-out
+    A mistake that costs a thousand times as much as the others may not occur among the out-of-fold
     rows and yet decide what decisions cost: the gain must exceed one such mistake. (On 44 tables
     with random proportional costs, by the gain alone decisions were 3 % dearer, on one table nine
     times as dear; with this rule they were 0.1 % cheaper, and 2 % dearer at worst.)
@@ -477,5 +477,5 @@ def _proven_contrast(
     best = int(proven.argmax())
     if proven[best] <= 0.0:
         return None, compared
-    logger.info("contrast %g, held-out task loss %.4f", CONTRASTS[best], task[best])
+    logger.info("contrast %g, out-of-fold task loss %.4f", CONTRASTS[best], task[best])
     return CONTRASTS[best], compared

@@ -223,7 +223,7 @@ class Partners(_Orders):
 
 
 class PairTrueLabels(TrueLabels):
-    """Orders and grades judged pair by pair: which item of each pair should come first."""
+    """Orders and grades compared pair by pair: which item of each pair should come first."""
 
     nothing = 0.0  # the loss where no pair counts
 

@@ -70,9 +70,9 @@ def test_fit_predict_evaluate_and_report_on_the_command_line(tmp_path):
     predicted = run("predict", model, table, "--json")
     decisions = np.array(json.loads(predicted.stdout)["predictions"])
     assert GridPath(2, 2).feasible(decisions).all()
-    judged = json.loads(run("evaluate", model, table, "--json").stdout)
+    evaluated = json.loads(run("evaluate", model, table, "--json").stdout)
     regret = cs.metrics.regret(C, decisions, loss="path:2x2")
-    assert judged["mean_loss"] == pytest.approx(regret.mean())
+    assert evaluated["mean_loss"] == pytest.approx(regret.mean())
     told = run("report", model, table, "--train", table)
     assert told.exit_code == 0, told.output
     assert "the oracle" in told.stdout

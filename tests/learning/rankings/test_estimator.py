@@ -260,7 +260,7 @@ def test_model_files_of_trees(tmp_path):
     )
     assert again.model_.portfolio_ == model.model_.portfolio_
     with pytest.raises(CapabilityError):  # files keep what predicts, not the training queries
-        again.model_.left_out()
+        again.model_.out_of_fold()
 
 
 def test_fitting_again_forgets_the_queries():

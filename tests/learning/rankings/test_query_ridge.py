@@ -11,7 +11,7 @@ from consistruct.learning.models.items.query_ridge import (
     QueryProblem,
     QueryRidge,
     leave_one_query_out,
-    left_out_scores,
+    out_of_fold_scores,
 )
 from consistruct.losses import NDCG
 from consistruct.structures import Ragged
@@ -82,7 +82,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
     path = leave_one_query_out(ridge, PROBLEM, loss, GRADES, alphas)
     columns = features.transform(X)
     for position, alpha in enumerate(alphas):
-        scores = left_out_scores(ridge, PROBLEM, alpha)
+        scores = out_of_fold_scores(ridge, PROBLEM, alpha)
         task, risk = [], []
         for query in EVERY:
             others = np.delete(EVERY, query)
@@ -126,7 +126,7 @@ def test_a_query_that_is_interpolated_leaves_finite_scores_and_changes_no_other(
     own[:, :3] = X[:, :3]
     own[1, 3], own[2, 4] = 1.0, 1.0  # query 0 has three items
     problem = QueryProblem(own, OFFSETS, TARGETS, WEIGHT)
-    scores = left_out_scores(QueryRidge(problem, LinearFeatures(5), EVERY), problem, 0.0)
+    scores = out_of_fold_scores(QueryRidge(problem, LinearFeatures(5), EVERY), problem, 0.0)
     assert np.isfinite(scores.values).all()
     for query in EVERY[1:]:
         others = np.delete(EVERY, query)

@@ -71,15 +71,15 @@ def test_counts_of_groups_by_labels_alone():
     slow = np.zeros((2, 3, 3))
     for p, y, w, g in zip(rows.probabilities, rows.codes, weight, groups, strict=True):
         slow[g, int((costs[g] @ p).argmin()), y] += w
-    np.testing.assert_allclose(rows.judged(rows.decide(costs)), slow, atol=1e-15)
+    np.testing.assert_allclose(rows.observed(rows.decide(costs)), slow, atol=1e-15)
 
 
 def test_cuts_know_their_confusions():
     rows = drawn_classes(300, 2, 1)
-    for costs, counted, judged in cuts(rows):
+    for costs, counted, observed in cuts(rows):
         decisions = rows.decide(costs)
         np.testing.assert_allclose(counted, rows.confusion(decisions), atol=1e-12)
-        np.testing.assert_allclose(judged, rows.judged(decisions), atol=1e-12)
+        np.testing.assert_allclose(observed, rows.observed(decisions), atol=1e-12)
 
 
 def test_offsets_have_the_least_penalised_log_loss():
@@ -176,11 +176,11 @@ def test_prices_found_on_some_rows_are_level_with_those_of_all(monkeypatch):
         FScore(average="macro"), (RecallAtLeast(0.7, rare), FlaggedAtMost(0.4, rare))
     )
     found = search(metric, rows, np.random.default_rng(0))
-    assert metric.spare(rows.judged(rows.decide(found.costs)), rows.effective).min() >= 0
+    assert metric.spare(rows.observed(rows.decide(found.costs)), rows.effective).min() >= 0
     slow = max(
         metric.value(counted[0])
-        for _, counted, judged in priced_rules(metric, rows)
-        if metric.spare(judged, rows.effective).min() >= 0
+        for _, counted, observed in priced_rules(metric, rows)
+        if metric.spare(observed, rows.effective).min() >= 0
     )
     assert found.value >= slow - 0.002
     monkeypatch.setattr(prices, "MOST_TRIED", 0)  # as if none held: all rows are priced

@@ -135,15 +135,15 @@ def two_groups(n: int, seed: int) -> Counts:
 
 def spare(metric, rows, found):
     """Of the tightest condition, by labels alone."""
-    judged = rows.judged(rows.decide(found.costs))
-    return metric.spare(judged, len(rows)).min()
+    observed = rows.observed(rows.decide(found.costs))
+    return metric.spare(observed, len(rows)).min()
 
 
 def test_recall_holds_with_a_margin_and_costs_as_little_as_possible():
     rows = drawn_classes(2000, 2, 5)
     metric = parse_metric("precision-at-recall:0.9")
     found = search(metric, rows, np.random.default_rng(0))
-    confusion = rows.judged(rows.decide(found.costs))[0]
+    confusion = rows.observed(rows.decide(found.costs))[0]
     recall = confusion[1, 1] / confusion[:, 1].sum()
     assert 0.9 < recall < 0.95
     assert spare(metric, rows, found) >= 0

@@ -117,7 +117,7 @@ def test_batches_visit_every_sequence_once(sparse: bool, per_edge: bool) -> None
         assert value == pytest.approx(expected, rel=1e-5)
 
 
-def test_boundaries_can_be_left_out() -> None:
+def test_boundaries_can_be_omitted() -> None:
     for sparse in (False, True):
         data = make_data(sparse)
         problem = ChainSGD(ChainLogLoss(), data, new_state(), Steps(boundaries=False, batch_size=2))

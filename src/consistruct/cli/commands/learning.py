@@ -93,7 +93,7 @@ def fit(
     learner: Annotated[
         str,
         typer.Option(
-            help="auto (several models, chosen on held-out rows), ridge, linear, probabilities, "
+            help="auto (several models, chosen on out-of-fold rows), ridge, linear, probabilities, "
             "regressor, items; for column files, chain."
         ),
     ] = "auto",

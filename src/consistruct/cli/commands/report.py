@@ -72,7 +72,7 @@ def report(
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
 ) -> None:
-    """Judge a fitted model on held-out data: is it better than the usual baselines?
+    """Evaluate a fitted model on held-out data: is it better than the usual baselines?
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
 

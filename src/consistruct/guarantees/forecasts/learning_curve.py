@@ -1,7 +1,7 @@
 """The power law of a learning curve, loss(n) = a + b·n^−c, and what may hold instead of it.
 
 Refits say what the loss was at some numbers of rows, with errors that are correlated because the
-same rows judge every size. Written as
+same rows evaluate every size. Written as
 
     loss(n) = low + ℓ·h(n),   h(n) = 1 − r + r·(n/n₀)^−c,   n₀ the largest size,
 
@@ -43,7 +43,7 @@ class CurveData:
     means : (J,) array
         Mean loss at each size.
     covariance : (J, J) array
-        Covariance of these means, over rows that judge and rows that are trained on.
+        Covariance of these means, over held-out rows and rows that are trained on.
     training_variance : float
         n times the variance of the loss of one fit on n examples, over draws of them.
     row_variance : float

@@ -63,7 +63,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     policy : "auto" or a name of `POLICIES`
         What safer predictions are: "abstain", "sets" (of classes), "ancestor" (inner node of a
         tree), "grow" and "shrink" (labels that may, that surely apply), "threshold" (sets of labels
-        judged as they are), "list" (first items of a ranking), "defer". "auto" asks the loss.
+        counted as they are), "list" (first items of a ranking), "defer". "auto" asks the loss.
     risk : "marginal" or "selective"
         Mean over all rows, in which an abstention counts 0, or over the answered ones; the latter
         needs `confidence`.
@@ -79,9 +79,9 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Who answers rows that are handed over; None is a person, whose answer is right.
     cv : None, float, int or splitter
         None: `fit` gets rows that the estimator has not seen. A share such as 0.3: the estimator is
-        fitted on the other rows, these calibrate. Folds: every row is judged by an estimator fitted
-        without it, the final one is fitted on all rows; no row is given away, but the guarantee is
-        no longer proved (`guarantee_`).
+        fitted on the other rows, these calibrate. Folds: every row is predicted by an estimator
+        fitted without it, the final one is fitted on all rows; no row is given away, but the
+        guarantee is no longer proved (`guarantee_`).
     max_loss : float, optional
         Largest loss that can occur, where the loss does not say (costs of each example).
     random_state : int or Generator, optional
@@ -343,7 +343,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         found = []
         for rows, part in view.parts():
             family = self._policy.family(part, self._options)
-            found.append(family.present(family.unjudged().rungs(safety[rows])))
+            found.append(family.present(family.without_losses().rungs(safety[rows])))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Queries and their items, packed, and how their order is judged.
+"""Queries and their items, packed, and how their order is evaluated.
 
 One matrix holds the features of all items, offsets say where each query starts.
 """

@@ -18,11 +18,11 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["LeftOut", "TargetModel"]
+__all__ = ["OutOfFold", "TargetModel"]
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class OutOfFold:
     """Estimates of training examples by models that did not see them.
 
     Attributes
@@ -65,7 +65,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     uses_cv : bool
         Whether the estimator's ``cv`` is the model's own (`Stack`).
     shrinks : bool
-        Whether a penalty pulls its estimates towards their mean, so that left-out rows are asked
+        Whether a penalty pulls its estimates towards their mean, so that out-of-fold rows are asked
         how far (least squares); probabilities of other models are taken as they are.
     estimates : bool
         Whether `expected` answers; False for models that only rank labels, which then decide.
@@ -126,11 +126,11 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         """Predictions as codes, by the model's own rule; needed of models that only rank."""
         return self.statistic_.decode(self.expected(X))
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Estimates of (some of) the training examples by models that did not see them."""
         raise CapabilityError(
             self,
-            "left_out",
-            "held-out estimates without refitting",
+            "out_of_fold",
+            "out-of-fold estimates without refitting",
             "pass cv= to the estimator, which then fits on folds",
         )

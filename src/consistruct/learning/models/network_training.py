@@ -55,7 +55,7 @@ class Training:
 def train(
     network: torch.nn.Module,
     value: Callable[[IntArray], torch.Tensor],
-    judge: Callable[[], tuple[float, float]] | None,
+    validate: Callable[[], tuple[float, float]] | None,
     rows: IntArray,
     settings: Training,
 ) -> tuple[Arrays, dict[str, FloatArray]]:
@@ -66,7 +66,7 @@ def train(
     network : Module, on its device
     value : function
         Mean of the criterion over rows of the training data, with derivatives.
-    judge : function or None
+    validate : function or None
         (task loss, criterion) on rows that are not trained on; None trains all epochs.
     rows : (n,) int array
         Rows that are trained on.
@@ -79,7 +79,7 @@ def train(
     )
     best: tuple[float, ...] = (np.inf, np.inf)
     best_weights, waited, start = _weights(network), 0, 0
-    path: dict[str, list[float]] = {"training": [], "left_out": []}
+    path: dict[str, list[float]] = {"training": [], "held_out": []}
     found = None
     if settings.checkpoint is not None:
         found = read_checkpoint(settings.checkpoint, settings.fingerprint)
@@ -90,7 +90,7 @@ def train(
         _load(network, _part(found.arrays, "now."))
         _resume(optimiser, _part(found.arrays, "step."))
     for epoch in range(start, settings.max_epochs):
-        if judge is not None and waited >= settings.patience:
+        if validate is not None and waited >= settings.patience:
             break
         order = np.random.default_rng([settings.seed, epoch]).permutation(rows)
         rate = 0.5 * settings.learning_rate * (1 + np.cos(np.pi * epoch / settings.max_epochs))
@@ -101,11 +101,11 @@ def train(
             total = _epoch(value, optimiser, order, settings.batch_size)
         network.eval()
         path["training"].append(total)
-        if judge is None:
+        if validate is None:
             best_weights = _weights(network)
         else:
-            score = judge()
-            path["left_out"].append(score[0])
+            score = validate()
+            path["held_out"].append(score[0])
             waited += 1
             if score < best:  # ties of the task loss: the smaller value of the criterion
                 best, best_weights, waited = score, _weights(network), 0

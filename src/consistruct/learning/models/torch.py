@@ -57,7 +57,8 @@ class Torch(TargetModel):
         Of AdamW.
     batch_size, max_epochs : int
     validation_fraction : float
-        Share of the rows (or groups) that epochs are judged by; 0 trains `max_epochs` on all rows.
+        Share of the rows (or groups) that epochs are validated on; 0 trains `max_epochs` on all
+        rows.
     patience : int
         Epochs without a better task loss after which training stops.
     device : str
@@ -73,7 +74,7 @@ class Torch(TargetModel):
     weights_ : dict of arrays
         The network's state_dict.
     path_ : dict
-        The criterion and the left-out task loss of every epoch.
+        The criterion and the held-out task loss of every epoch.
     n_iter_ : int
 
     Notes
@@ -157,7 +158,7 @@ class Torch(TargetModel):
             scores = self._scores(network, self._tensor(X, part, device))
             return training.value(scores, true[where], weights[where])
 
-        def judge() -> tuple[float, float]:
+        def validate() -> tuple[float, float]:
             with torch.no_grad():
                 total = [float(value(part)) * len(part) for part in _chunks(held)]
                 self._module = network
@@ -167,7 +168,7 @@ class Torch(TargetModel):
 
         try:
             self.weights_, self.path_ = train(
-                network, value, judge if len(held) else None, rows, settings
+                network, value, validate if len(held) else None, rows, settings
             )
         finally:
             self._module = None
@@ -217,7 +218,7 @@ class Torch(TargetModel):
             ) from None
 
     def _hold_out(self, n: int, groups: Any, seed: int) -> tuple[IntArray, IntArray]:
-        """Rows that epochs are judged by and rows that are trained on; whole groups."""
+        """Rows that epochs are validated on and rows that are trained on; whole groups."""
         if self.validation_fraction == 0 or n < 2:
             return np.arange(0), np.arange(n)
         codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]

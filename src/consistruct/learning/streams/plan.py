@@ -26,7 +26,7 @@ from consistruct.learning.encoding.fitted_classes import encode_again
 from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import prepare_labels
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.ridge.from_moments import Examined
 from consistruct.learning.models.ridge.model import Ridge
@@ -165,7 +165,7 @@ class Plan:
         if hasattr(type(estimator), "decision_function") and hasattr(estimator, "class_weight"):
             estimator.classes_ = self.kind.labels.class_names(self.kind.loss)
         estimator.path_, estimator.recalibration_ = dict(model.path_), Unchanged()
-        left: LeftOut = model.left_out()
+        left: OutOfFold = model.out_of_fold()
         estimator.recalibration_, compared = recalibrate(
             model.statistic_, left.expected, sample.y, sample.weight, summary.moments.mean_target
         )

@@ -1,4 +1,4 @@
-"""Rankings judged pair by pair: pairwise disagreement with relevance grades, Kendall's tau."""
+"""Rankings compared pair by pair: pairwise disagreement with relevance grades, Kendall's tau."""
 
 from __future__ import annotations
 

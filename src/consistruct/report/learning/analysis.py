@@ -73,7 +73,7 @@ def learning_report(
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> LearningReport:
-    """Judge a fitted model by its task loss on held-out data, against what it should beat.
+    """Evaluate a fitted model by its task loss on held-out data, against what it should beat.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ BANDWIDTH_ROWS = 1000
 
 
 class Refits:
-    """Fits on the training data, or parts of it, judged on the held-out examples.
+    """Fits on the training data, or parts of it, evaluated on the held-out examples.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def overlap_warning(report: LearningReport) -> str | None:
     many = "all" if every else f"{report.overlap} of the {report.n_test}"
     return (
         f"Warning: {many} held-out {plural(report.unit)} are also in the training data, so the "
-        "baselines were fitted on the data they are judged on, and perhaps the model was too. "
+        "baselines were fitted on the data they are evaluated on, and perhaps the model was too. "
         "Expect larger losses on new data: use rows that were set aside."
     )
 

@@ -63,7 +63,7 @@ class Family(ABC):
         """The ladders with the losses against true labels."""
         return Ladder(self.thresholds, self.losses(y), self.answered, self.sizes)
 
-    def unjudged(self) -> Ladder:
+    def without_losses(self) -> Ladder:
         """The ladders without losses, to find the rungs of new rows."""
         return Ladder(self.thresholds, np.zeros(self.answered.shape), self.answered, self.sizes)
 

@@ -19,7 +19,7 @@ from consistruct.learning.encoding.tokens import (
     PackedTokens,
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.chain.chain_weights import (
     ChainWeights,
     broken_constraint,
@@ -53,8 +53,8 @@ DEFAULT_COMPONENTS = 2000
 LBFGS_DECREASE = 1e-8
 FOLDS = 10  # of sequences that are left out, one fold after the other (fits to four fifths of the
 # sequences err more: with them chunks were expected to cost 10 % more than they did),
-ENOUGH_LEFT_OUT = 2500  # until so many were: their share of wrong tags is known to a few per cent
-FEWEST_LEFT_OUT = 20  # sequences; fewer say nothing
+ENOUGH_OUT_OF_FOLD = 2500  # until so many were: their error is known to a few per cent
+FEWEST_OUT_OF_FOLD = 20  # sequences; fewer say nothing
 
 
 class Chain(ChainPredictor):
@@ -148,7 +148,7 @@ class Chain(ChainPredictor):
 
     state_: TrainingState
     path_: dict[str, FloatArray]
-    _left_out: LeftOut | None = None
+    _out_of_fold: OutOfFold | None = None
 
     def __init__(
         self,
@@ -229,13 +229,15 @@ class Chain(ChainPredictor):
         self.path_ = {}
         plan = Plan(self.max_epochs)
         if deadline is not None:
-            folds = min(FOLDS, math.ceil(FOLDS * ENOUGH_LEFT_OUT / len(data.tokens)))
+            folds = min(FOLDS, math.ceil(FOLDS * ENOUGH_OUT_OF_FOLD / len(data.tokens)))
             plan = plan_epochs(
                 ChainSGD(surrogate, data, state, steps),
                 deadline,
                 self.max_epochs,
                 searched=search_epochs(len(data.tokens)) if alpha is None else 0.0,
-                left_out=self.max_epochs * folds * (1.0 - 1.0 / FOLDS) if self.estimates else 0.0,
+                out_of_fold=self.max_epochs * folds * (1.0 - 1.0 / FOLDS)
+                if self.estimates
+                else 0.0,
             )
         found = None if file is None else read_checkpoint(file, identity)
         if found is not None:  # its penalty was chosen already
@@ -252,8 +254,8 @@ class Chain(ChainPredictor):
             problem = ChainSGD(surrogate, data, state.copy(), steps)
             weights = self._run(problem, held_out, identity, rng, plan.epochs)
         self.weights_ = weights
-        self._left_out = None
-        if self.estimates and plan.left_out and len(X) >= FEWEST_LEFT_OUT:
+        self._out_of_fold = None
+        if self.estimates and plan.out_of_fold and len(X) >= FEWEST_OUT_OF_FOLD:
             self._leave_out(surrogate, everything, mask, state, steps, rng)
         return self
 
@@ -293,20 +295,20 @@ class Chain(ChainPredictor):
                 for _ in range(self.n_iter_):
                     problem.epoch(rng)
                 weights = problem.state.average
-            judged = data.take(left)
+            fold = data.take(left)
             rows.append(left)
-            for scores in judged.scores(weights):
+            for scores in fold.scores(weights):
                 estimates.append(self._estimates(scores))
             if self.decides:
-                for scores in judged.scores(weights.forbid(*self._forbidden())):
+                for scores in fold.scores(weights.forbid(*self._forbidden())):
                     codes.append(self._decoded(scores))
-            if sum(map(len, rows)) >= ENOUGH_LEFT_OUT:
+            if sum(map(len, rows)) >= ENOUGH_OUT_OF_FOLD:
                 break
         listed = np.concatenate(rows)
         lengths = np.diff(data.tokens.offsets)[listed]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         order = np.argsort(listed)
-        self._left_out = LeftOut(
+        self._out_of_fold = OutOfFold(
             listed[order],
             Ragged(np.concatenate(estimates), offsets).take(order),
             Ragged(np.concatenate(codes), offsets).take(order) if self.decides else None,
@@ -347,13 +349,13 @@ class Chain(ChainPredictor):
         self.weights_ = self.state_.average
         return self
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Estimates and tags of (some of) the training sequences by fits that did not see them."""
-        return super().left_out() if self._left_out is None else self._left_out
+        return super().out_of_fold() if self._out_of_fold is None else self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model
 
     @property
     def can_stream(self) -> bool:  # type: ignore[override]
@@ -369,7 +371,7 @@ class Chain(ChainPredictor):
     ) -> ChainWeights:
         """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
 
-        def judge(answer: Arrays) -> float:
+        def validate(answer: Arrays) -> float:
             assert held_out is not None
             return token_error(ChainWeights.from_named(answer), held_out)
 
@@ -377,7 +379,7 @@ class Chain(ChainPredictor):
             problem,
             max_epochs=epochs,
             patience=None if held_out is None else self.patience,
-            judge=None if held_out is None else judge,
+            validate=None if held_out is None else validate,
             checkpoint=self._file(),
             fingerprint=identity,
             rng=rng,

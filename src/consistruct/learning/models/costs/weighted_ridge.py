@@ -12,7 +12,7 @@ from consistruct.learning.models.features.feature_maps import symmetric_eigen
 from consistruct.learning.models.ridge.selection import (
     OutputPenalty,
     Spectrum,
-    left_out_share,
+    out_of_fold_share,
     relative_grid,
 )
 from consistruct.protocols import FloatArray
@@ -31,7 +31,7 @@ class WeightedFit:
     ----------
     coef, intercept : (m, d) and (d,) arrays
     alpha : float
-    left_out : (n, d) array
+    out_of_fold : (n, d) array
     squares : float
         Mean squared error of the rows left out, by the weights that choose.
     """
@@ -39,7 +39,7 @@ class WeightedFit:
     coef: FloatArray
     intercept: FloatArray
     alpha: float
-    left_out: FloatArray
+    out_of_fold: FloatArray
     squares: float
 
 
@@ -55,7 +55,7 @@ def fit_weighted(
     features: FloatArray,  # (n, m)
     targets: FloatArray,  # (n, d)
     weight: FloatArray,  # (n,): of the fit
-    judge: FloatArray,  # (n,): of the choice
+    criterion: FloatArray,  # (n,): of the choice
     sketch: FloatArray | None = None,  # (d, s)
 ) -> WeightedFit:
     """Least squares with the penalty of least weighted squared error on rows left out in turn.
@@ -71,7 +71,7 @@ def fit_weighted(
     values = np.maximum(values, 0.0)
     rows = centred @ vectors
     moments = vectors.T @ (weighted.T @ targets)
-    share = left_out_share(weight)
+    share = out_of_fold_share(weight)
 
     def spectrum(part: FloatArray, middle: FloatArray) -> Spectrum:
         return Spectrum(values, part, total, middle, True, OutputPenalty.gram(part.shape[1]))
@@ -84,7 +84,7 @@ def fit_weighted(
 
     def errors(some: FloatArray) -> list[float]:
         path = searched.leave_one_out_path(rows, weight, share, y, some)
-        return [float(judge @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
+        return [float(criterion @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
 
     # every third penalty, then those beside the best of them
     coarse = errors(alphas[::3])
@@ -95,8 +95,8 @@ def fit_weighted(
     whole = spectrum(moments, average)
     coef = vectors @ whole.shrunk(alpha)
     left = whole.leave_one_out(rows, weight, share, targets, alpha)
-    error = float(judge @ np.einsum("nd,nd->n", left - targets, left - targets))
-    return WeightedFit(coef, average - mean @ coef, alpha, left, error / float(judge.sum()))
+    error = float(criterion @ np.einsum("nd,nd->n", left - targets, left - targets))
+    return WeightedFit(coef, average - mean @ coef, alpha, left, error / float(criterion.sum()))
 
 
 def solve_in_parts(

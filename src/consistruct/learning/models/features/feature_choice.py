@@ -248,7 +248,7 @@ def search_kernel(
     best = int(max(good, key=lambda place: _simplicity(candidates[place][0], first)))
     kernel, scaling = candidates[best]
     logger.info(
-        "features: %s, standardised: %s, task loss on held-out rows %.4f",
+        "features: %s, standardised: %s, task loss on out-of-fold rows %.4f",
         kernel,
         scaling.scale is not None,
         task[best],
@@ -319,7 +319,7 @@ def _simplicity(kernel: Kernel, first: str) -> tuple[bool, float]:
 def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: int) -> list[Risks]:
     """Risks of every candidate; those with the same distances stand together."""
 
-    def judge(kernel: Kernel, known: FloatArray) -> Risks:
+    def risks_of(kernel: Kernel, known: FloatArray) -> Risks:
         return trial.risks(SampleKernel(kernel, known))
 
     found: list[Risks] = []
@@ -327,7 +327,7 @@ def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: 
         pairs = list(group)
         inputs = pairs[0][1](trial.rows)
         known = distances(name, inputs, dense_rows(inputs))
-        found += each(judge, [(kernel, known) for kernel, _ in pairs], n_jobs, threads=True)
+        found += each(risks_of, [(kernel, known) for kernel, _ in pairs], n_jobs, threads=True)
     return found
 
 

@@ -32,8 +32,8 @@ FEWEST_COLUMNS, COLUMN_SHARE = 8, 0.1  # that a comparison is chosen from
 
 
 class BoostedScores(ItemScores):
-    """Attributes: `bins` of the columns, `trees`; `stage`, how many were chosen by left-out queries
-    (None: all that there are).
+    """Attributes: `bins` of the columns, `trees`; `stage`, how many were chosen by out-of-fold
+    queries (None: all that there are).
     """
 
     takes_missing = True

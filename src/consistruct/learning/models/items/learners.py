@@ -2,7 +2,7 @@
 
 Targets are noisy where gains are exponential or divided by those of the best order. Grades are
 less so: c·E[Pg | x], with c of least squares, is a biased estimate of −Pū with a smaller variance.
-Where several learners are averaged it is welcome: left-out queries tell how much weight each
+Where several learners are averaged it is welcome: out-of-fold queries tell how much weight each
 deserves, and one learner of the targets themselves remains.
 """
 

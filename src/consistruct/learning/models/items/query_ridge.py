@@ -32,11 +32,11 @@ from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
-__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "left_out_scores"]
+__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "out_of_fold_scores"]
 
 CHUNK_BYTES = 32 * 2**20
 DECADES = (-9.0, 1.0)  # penalties tried, times the mean squared norm of the centred features
-LEVERAGE_LIMIT = 1.0 - 1e-10  # a query that is interpolated exactly has no left-out residual
+LEVERAGE_LIMIT = 1.0 - 1e-10  # a query that is interpolated exactly has no out-of-fold residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +191,11 @@ def leave_one_query_out(
     for chosen, z, t in _batches(ridge, problem):
         codes = rows_at(grades, chosen)
         member = loss if loss.n is not None else loss.at(codes.shape[1])
-        left_out = np.array([_left_out(ridge, z, t, float(alpha)) for alpha in alphas])
-        orders = np.argsort(-left_out, axis=2, kind="stable").reshape(-1, codes.shape[1])
+        out_of_fold = np.array([_out_of_fold(ridge, z, t, float(alpha)) for alpha in alphas])
+        orders = np.argsort(-out_of_fold, axis=2, kind="stable").reshape(-1, codes.shape[1])
         lost = member(orders, np.tile(codes, (len(alphas), 1)))  # of all penalties in one call
         task[:, chosen] = lost.reshape(len(alphas), len(chosen))
-        risk[:, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=2)
+        risk[:, chosen] = 0.5 * ((out_of_fold - t) ** 2).sum(axis=2)
     null = 0.5 * float((problem.scaled_targets**2).sum()) / n
     return PathScores(
         alphas,
@@ -207,7 +207,7 @@ def leave_one_query_out(
     )
 
 
-def left_out_scores(
+def out_of_fold_scores(
     ridge: QueryRidge,
     problem: QueryProblem,  # of the kept queries only
     alpha: float,
@@ -216,7 +216,7 @@ def left_out_scores(
     values = np.empty(len(problem.targets))
     for chosen, z, t in _batches(ridge, problem):
         places = problem.offsets[chosen][:, None] + np.arange(t.shape[1])
-        values[places] = _left_out(ridge, z, t, alpha) / np.sqrt(problem.weight[chosen])[:, None]
+        values[places] = _out_of_fold(ridge, z, t, alpha) / np.sqrt(problem.weight[chosen])[:, None]
     return Ragged(values, problem.offsets)
 
 
@@ -234,7 +234,7 @@ def _batches(
             yield chosen, ridge.rows[places], targets[places]
 
 
-def _left_out(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> FloatArray:
+def _out_of_fold(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> FloatArray:
     """√v θ̂ of each query from the fit without it, (b, length)."""
     inverse = ridge.inverse(alpha)
     residual = t - z @ (inverse * ridge.moments)

@@ -18,7 +18,7 @@ import numpy as np
 
 from consistruct._members import Member, frozen_array
 from consistruct._validation import check_alpha
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.ridge.closed_form import RidgeFit
 from consistruct.learning.models.ridge.device_sums import (
@@ -31,8 +31,8 @@ from consistruct.learning.models.ridge.device_sums import (
 from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SELECTION_ROWS,
-    JudgedRows,
-    left_out_share,
+    ValidationRows,
+    out_of_fold_share,
     penalty_grid,
 )
 from consistruct.learning.statistics import Statistic
@@ -59,10 +59,10 @@ class DeviceClosedForm(Member):
     precision : {"auto", "double", "single"}
         Of the products. "single" is TF32 on GPUs that have it, float32 elsewhere; factors and
         solutions are float64 always. "auto" takes "single" where a trial on some rows finds the
-        same left-out task loss within its standard error and rounding takes nothing from the fit on
-        all rows, "double" otherwise and on the host.
+        same out-of-fold task loss within its standard error and rounding takes nothing from the fit
+        on all rows, "double" otherwise and on the host.
     selection : {"gcv", "surrogate", "task_loss"}
-        How one of several penalties is chosen: generalised cross-validation, or left-out rows.
+        How one of several penalties is chosen: generalised cross-validation, or out-of-fold rows.
 
     Examples
     --------
@@ -127,14 +127,14 @@ class DeviceClosedForm(Member):
         kept = np.arange(min(len(rows), SELECTION_ROWS))
         losses = []
         for precision in ("double", "single"):
-            left = part.fit(kept, precision, self.selection)[0].left_out
+            left = part.fit(kept, precision, self.selection)[0].out_of_fold
             pred = problem.statistic.decode(left.expected)
             losses.append(problem.statistic.loss(pred, part.host_codes(kept)))
         gap = losses[1] - losses[0]
         error = max(float(np.std(losses[0])), float(np.std(gap))) / np.sqrt(len(gap))
         chosen = "single" if float(gap.mean()) <= error else "double"
         logger.info(
-            "closed form on %s: held-out task loss %.5g in double, %.5g in single precision "
+            "closed form on %s: out-of-fold task loss %.5g in double, %.5g in single precision "
             "(standard error %.2g): %s precision",
             self.device,
             losses[0].mean(),
@@ -185,8 +185,8 @@ class _Problem:
         if not self.score_map.fit_intercept:
             found = found.about_zero()
         alike = self.weight.strides == (0,)  # every row counts once
-        share = np.ones(len(kept)) if alike else left_out_share(self.weight)[kept]
-        left = JudgedRows(self.statistic, self.host_codes(kept), self.weight[kept], share)
+        share = np.ones(len(kept)) if alike else out_of_fold_share(self.weight)[kept]
+        left = ValidationRows(self.statistic, self.host_codes(kept), self.weight[kept], share)
         path = _Path(found, features.penalty(), self.score_map.fit_intercept, left)
         alpha, compared = path.choose(self.alpha, criterion)
         coef, estimates = path.solution(alpha)
@@ -195,14 +195,14 @@ class _Problem:
         intercept = sums.mean_target.cpu().numpy() - sums.mean_feature.cpu().numpy() @ coef
         weights = np.vstack([coef, intercept]) if self.score_map.fit_intercept else coef
         lost = 0.0 if precision == "double" else path.lost_to_damping(alpha)
-        return RidgeFit(weights, alpha, compared, LeftOut(kept, estimates)), lost
+        return RidgeFit(weights, alpha, compared, OutOfFold(kept, estimates)), lost
 
 
 class _Path:
     """Solutions for any penalty from the sums, each by one Cholesky factor on the device."""
 
     def __init__(
-        self, found: DevicePass, penalty: Any, fit_intercept: bool, left: JudgedRows
+        self, found: DevicePass, penalty: Any, fit_intercept: bool, left: ValidationRows
     ) -> None:
         import torch
 
@@ -313,7 +313,7 @@ class _Path:
         return lost / explained if explained > 0 else 0.0
 
     def solution(self, alpha: float) -> tuple[Any, FloatArray]:
-        """Weights of the features, (m, width), and exact left-out estimates of the kept rows."""
+        """Weights of the features, (m, width), and exact out-of-fold estimates of the kept rows."""
         import torch
 
         factor, sums = self._factor(alpha), self.sums

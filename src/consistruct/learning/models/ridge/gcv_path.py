@@ -22,8 +22,8 @@ from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     Choice,
-    JudgedRows,
     OutputPenalty,
+    ValidationRows,
     least_penalty,
     penalty_grid,
 )
@@ -150,7 +150,7 @@ def fit_from_moments(
     fit_intercept: bool,
     penalty: OutputPenalty,
     alphas: float | FloatArray | None,
-    left: JudgedRows,
+    left: ValidationRows,
     kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:
     """Weights for one penalty, or for the best of several (None: of a grid); what was chosen.

@@ -1,6 +1,7 @@
 """Kernel ridge regression of thousands of examples: one Cholesky factorisation per penalty.
 
-With K̃ = P W^{1/2} K W^{1/2} P as in `DualRidge`, ỹ = √w(y − ȳ) and λ = Nα, let B = (K̃ + λI)⁻¹. Then
+With K̃ = P W^{1/2} K W^{1/2} P as in `DualRidge`, ỹ = √w(y − ȳ) and λ = Nα, let B = (K̃ + λI)⁻¹.
+Then
 
     residual:  ỹ − K̃Bỹ = λ B ỹ,
     leverage:  h_i = [K̃B]_ii + w_i/N = 1 − λ B_ii + w_i/N       (w_i/N for the intercept),
@@ -24,11 +25,11 @@ from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
-    JudgedRows,
     KeptPredictions,
     OutputPenalty,
     PathScores,
     Selection,
+    ValidationRows,
     penalty_grid,
 )
 from consistruct.losses.base import dense_target
@@ -153,7 +154,7 @@ class CholeskyRidge:
 
 
 def choose_by_factors(
-    problem: CholeskyRidge, selection: Selection, start: float, left: JudgedRows
+    problem: CholeskyRidge, selection: Selection, start: float, left: ValidationRows
 ) -> tuple[Choice, FloatArray]:
     """The best of the given penalties, which are all tried, or of the grid around `start`.
 

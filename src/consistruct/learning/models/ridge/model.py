@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import is_tensor, on_host, refuse_idle
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.features.approximations import KernelCentres, NystroemFeatures
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
 from consistruct.learning.models.features.feature_maps import (
@@ -69,7 +69,7 @@ class Ridge(FitsMoments, TargetModel):
         Whether inputs are standardised first; "auto" compares both for kernels and leaves
         features="linear" as they are.
     alpha : "auto", float or list of float
-        Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
+        Penalty, relative to the mean over the rows. Of several the best one by out-of-fold rows.
     solver : {"auto", "closed_form", "moments", "cg", "sgd", "paper_sgd"} or solver object
         "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
         "moments": the closed form from sums that merge, with the penalty by generalised
@@ -98,7 +98,7 @@ class Ridge(FitsMoments, TargetModel):
     coef_, intercept_ : (width, n_features_out) and (width,) arrays
     alpha_ : float
     path_ : dict
-        Left-out risks of every penalty that was compared.
+        Out-of-fold risks of every penalty that was compared.
     n_iter_ : int
     moments_ : Moments
         With solver="moments": the sums of all rows so far, of the inputs for linear features.
@@ -197,7 +197,7 @@ class Ridge(FitsMoments, TargetModel):
         settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
         if isinstance(solver, DeviceClosedForm):
             found, self.precision_ = solver.solve(self.statistic_, score_map, X, codes, **settings)
-            self._left_out = found.left_out if groups is None else None
+            self._out_of_fold = found.out_of_fold if groups is None else None
             self._store(score_map, found.weights, found.alpha, found.path, 1)
             return self
         if isinstance(solver, KernelCG):
@@ -206,12 +206,12 @@ class Ridge(FitsMoments, TargetModel):
             fit = solver.solve(
                 self.statistic_, score_map, X, codes, regularizer=self.regularizer, **settings
             )
-            self._left_out = fit.left_out if groups is None else None
+            self._out_of_fold = fit.out_of_fold if groups is None else None
             self._store(score_map, fit.weights, fit.alpha, fit.path, 1)
             return self
         self._refuse_regularizer()
         result = solver.solve(self.statistic_, score_map, X, codes, **settings)
-        self._left_out = None
+        self._out_of_fold = None
         self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
         return self
 
@@ -228,7 +228,7 @@ class Ridge(FitsMoments, TargetModel):
             fit_intercept=self.fit_intercept, **settings,
         )  # fmt: skip
         self.coef_, self.path_ = np.ascontiguousarray(expansion.T), {}
-        self._left_out = None
+        self._out_of_fold = None
         return self
 
     def partial_fit(
@@ -265,7 +265,7 @@ class Ridge(FitsMoments, TargetModel):
         )
         run.epoch(rng)
         self.sgd_state_ = run.state
-        self._left_out = None
+        self._out_of_fold = None
         self._store(score_map, run.weights(), run.state.alpha, {}, run.state.epoch)
         return self
 
@@ -371,20 +371,20 @@ class Ridge(FitsMoments, TargetModel):
             return predict_on(self.device, self.precision_, whole, weights, X)
         return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, X)
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Exact leave-one-out estimates, of all rows or of a random sample of at least 2048."""
-        if self._left_out is None:
+        if self._out_of_fold is None:
             raise CapabilityError(
                 self,
-                "left_out",
-                "held-out estimates",
+                "out_of_fold",
+                "out-of-fold estimates",
                 "only the closed form without groups has them exactly; pass cv=",
             )
-        return self._left_out
+        return self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model
 
 
 def _landmark_features(solver: Any) -> Any:

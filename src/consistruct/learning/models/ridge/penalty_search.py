@@ -23,10 +23,10 @@ from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
-    JudgedRows,
     KeptPredictions,
     PathScores,
     Selection,
+    ValidationRows,
     penalty_grid,
 )
 from consistruct.protocols import FloatArray
@@ -107,7 +107,7 @@ class FactoredRidge:
 def fit_by_search(
     sums: Moments,
     fit_intercept: bool,
-    left: JudgedRows,
+    left: ValidationRows,
     selection: Selection,
     kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:

@@ -14,7 +14,7 @@ row coordinates z_i with Σ_i w_i z_i z_iᵀ = diag(s), and moments m = Σ_i w_i
 where τ_i is the share of row i that is left out: whole weights count repetitions, one of which is
 left out, so that weighting a row and repeating it select the same penalty; else τ_i = 1.
 
-Penalties are compared by what the left-out estimates cost.
+Penalties are compared by what the out-of-fold estimates cost.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = [
     "SELECTION_ROWS",
     "SINGLE_PRECISION_MARGIN",
     "Choice",
-    "JudgedRows",
     "KeptPredictions",
     "OutputPenalty",
     "PathScores",
     "Selection",
     "Spectrum",
+    "ValidationRows",
     "least_penalty",
-    "left_out_share",
+    "out_of_fold_share",
     "penalty_grid",
     "relative_grid",
     "row_chunks",
@@ -197,7 +197,7 @@ class Selection:
         self,
         spectrum: Spectrum,
         rows: FloatArray,  # (n, p): z_i of the examples left out; none for "gcv"
-        left: JudgedRows,
+        left: ValidationRows,
         target_squares: float,
         precision: float,
     ) -> Choice:
@@ -212,12 +212,12 @@ class Selection:
             path = {"alphas": frozen_array(alphas), "gcv": scores}
             return Choice(least_penalty(alphas, scores), path)
 
-        def left_out(part: slice, y: FloatArray) -> Iterator[FloatArray]:
+        def out_of_fold(part: slice, y: FloatArray) -> Iterator[FloatArray]:
             return spectrum.leave_one_out_path(
                 rows[part], left.weight[part], left.share[part], y, alphas
             )
 
-        found = score_path(left_out, left, alphas)
+        found = score_path(out_of_fold, left, alphas)
         best = found.best(self.criterion)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
@@ -239,7 +239,7 @@ class KeptPredictions:
         self._least = np.inf
         self._kept: tuple[float, FloatArray] | None = None
 
-    def scores(self, alpha: float, left: JudgedRows) -> PathScores:
+    def scores(self, alpha: float, left: ValidationRows) -> PathScores:
         """Risks of one penalty over all rows."""
         theta = self._predict(alpha)
         found = score_path(lambda part, _y: [theta[part]], left, [alpha])
@@ -319,7 +319,7 @@ class PathScores:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedRows:
+class ValidationRows:
     """Examples that are left out in turn, and what their estimates are judged by.
 
     Attributes
@@ -345,7 +345,7 @@ class JudgedRows:
         chosen: IntArray | slice = slice(None),
     ) -> Self:
         """Some of the examples; all weights together say what their weights mean."""
-        return cls(statistic, true[chosen], weight[chosen], left_out_share(weight)[chosen])
+        return cls(statistic, true[chosen], weight[chosen], out_of_fold_share(weight)[chosen])
 
     def target(self, part: slice) -> FloatArray:
         """y = τ of a slice of the examples, (rows, width)."""
@@ -354,7 +354,7 @@ class JudgedRows:
 
 def score_path(
     predict: Callable[[slice, FloatArray], Iterable[FloatArray]],
-    left: JudgedRows,
+    left: ValidationRows,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Risks of leave-one-out predictions.
@@ -394,7 +394,7 @@ def score_path(
     )
 
 
-def left_out_share(weight: FloatArray) -> FloatArray:
+def out_of_fold_share(weight: FloatArray) -> FloatArray:
     """Share of each row that leave-one-out leaves out.
 
     Weights that are all whole numbers count repetitions, and one of them is left out. Other

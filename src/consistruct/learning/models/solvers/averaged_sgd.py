@@ -124,20 +124,20 @@ class AveragedSGD(BaseSolver):
         else:
             chosen = self._penalty(objective, score_map, *part, rng)
         problem = SGDRun(self, objective, score_map, *part, rng, alpha=chosen)
-        judge = None
+        validate = None
         if held_out is not None:
-            judged = whole.take(held_out)
+            validation = whole.take(held_out)
 
-            def judge(answer: Arrays) -> float:
+            def validate(answer: Arrays) -> float:
                 theta = score_map.apply(answer["weights"], inputs[held_out])
-                return float(np.average(judged.task_losses(theta), weights=weight[held_out]))
+                return float(np.average(validation.task_losses(theta), weights=weight[held_out]))
 
         done = run_epochs(
             problem,
             max_epochs=self.max_epochs,
             patience=self.patience,
             tol=self.tol,
-            judge=judge,
+            validate=validate,
             checkpoint=self.checkpoint,
             fingerprint=fingerprint,
             rng=rng,

@@ -46,7 +46,7 @@ class StochasticProblem(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class EpochsDone:
-    """What the loop found: the answer, how many epochs, their risks (held-out ones if judged)."""
+    """The answer of the loop, how many epochs, their risks (held-out where there are)."""
 
     answer: Arrays
     n_epochs: int
@@ -60,7 +60,7 @@ def run_epochs(
     rng: np.random.Generator,
     patience: int | None = None,
     tol: float = 0.0,
-    judge: Callable[[Arrays], float] | None = None,
+    validate: Callable[[Arrays], float] | None = None,
     checkpoint: str | None = None,
     fingerprint: str = "",
 ) -> EpochsDone:
@@ -72,7 +72,7 @@ def run_epochs(
     patience : int, optional
         Stop when the risk improved by less than the share `tol` for so many epochs; None never
         stops early.
-    judge : function of the answer, optional
+    validate : function of the answer, optional
         The risk on held-out examples; the answer with the least is kept. Without it the risk is
         the one met on the way, and the last answer counts.
     checkpoint : str, optional
@@ -93,9 +93,9 @@ def run_epochs(
     while len(risks) < max_epochs and (patience is None or stale < patience):
         advance(f"epoch {len(risks) + 1}", len(risks), max_epochs)
         risk = problem.epoch(rng)
-        if judge is not None:
+        if validate is not None:
             answer = problem.answer()
-            risk = judge(answer)
+            risk = validate(answer)
             if best is None or risk < best_risk:
                 best = answer
         progress = risk < best_risk - tol * abs(best_risk) if risks else True
@@ -105,7 +105,7 @@ def run_epochs(
         logger.info(
             "epoch %d: %s %.6g, %.1f s",
             len(risks),
-            "risk" if judge is None else "held-out loss",
+            "risk" if validate is None else "held-out loss",
             risk,
             time.perf_counter() - started,
         )
