@@ -5,7 +5,7 @@
     python -m benchmarks.business --write      # the real run; writes benchmarks/results/business.*
 
 Fits are kept in benchmarks/cache, as those of `benchmarks.tabular`. empulse (AGPL) is a peer of the
-bench extra only; without it its rows are left out and the page says so.
+bench extra only; without it its rows are left out and the page states it.
 """
 
 from __future__ import annotations
@@ -228,8 +228,8 @@ def decisions(
 
 def cell_of(data: Business, parts: list[Part], mode: str, n_jobs: int) -> Cell:
     """Losses of every customer under each row, then under the two single decisions."""
-    asked = [jobs_of(data, part, mode) for part in parts]
-    flat = [(i, name, job) for i, jobs in enumerate(asked) for name, job in jobs.items()]
+    requested = [jobs_of(data, part, mode) for part in parts]
+    flat = [(i, name, job) for i, jobs in enumerate(requested) for name, job in jobs.items()]
     done = measure_all([job for *_, job in flat], n_jobs)
     fits: list[dict[str, Measured]] = [{} for _ in parts]
     for (i, name, _), found in zip(flat, done, strict=True):
@@ -296,7 +296,7 @@ def section(cell: Cell) -> tuple[str, str]:
 
 
 def page(cells: list[Cell], note: str = "") -> str:
-    """The whole page; `note` says what is special about a run that is not the published one."""
+    """The whole page; `note` states what is special about a run that is not the published one."""
     parts = [section(cell) for cell in cells]
     peers = ("lightgbm", "catboost", *(("empulse", "xgboost") if has_empulse() else ()))
     missing = "" if has_empulse() else "empulse is not installed here: its rows are missing."

@@ -182,10 +182,10 @@ def ortools(rows: list[dict[str, Any]]) -> str:
         if len(seconds) == 2:
             ratios.append(f"{cell}: 1/{seconds['SPO+ linear'] / seconds[OURS]:.0f}")
     head = ("cell", "method", "regret", "processor s", "calls")
-    said = "The run of SPO+ did not end."
+    stated = "The run of SPO+ did not end."
     if ratios:
-        said = f"Ours takes, of the processor time of SPO+: {'; '.join(ratios)}."
-    return f"## With OR-Tools as the oracle, one seed\n\n{said}\n\n" + table(head, lines)
+        stated = f"Ours takes, of the processor time of SPO+: {'; '.join(ratios)}."
+    return f"## With OR-Tools as the oracle, one seed\n\n{stated}\n\n" + table(head, lines)
 
 
 def marketing_section(found: dict[str, Any]) -> str:

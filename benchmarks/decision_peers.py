@@ -14,7 +14,7 @@ from consistruct.losses import Decision
 
 
 class CompiledModel(optModel):  # type: ignore[misc]  # no stubs
-    """One problem at a time, as PyEPO asks for them."""
+    """One problem at a time, as PyEPO requests them."""
 
     def __init__(self, oracle: Any, maximise: bool) -> None:
         self.oracle, self.sign = oracle, -1.0 if maximise else 1.0

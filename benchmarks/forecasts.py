@@ -52,7 +52,7 @@ stated for it (90 %, of the mean over so many examples: `at(n, measured_on=m)`).
 The power law, its priors and how far curves wander from it were settled on simulated tables of scikit-learn's generators and by reasoning
 ([design](../../docs/design/0023-forecasts.md)), before any of the data below were looked at, and were not changed afterwards, but for a coarser grid of rates
 that saves time. This is the second run. The first used 6,000 examples of each data set at most, 1,500 words, and had no bibtex: 48 of 55 losses lay in their
-intervals (87 %), but the median width was 0.555 of the loss, more than asked for. Intervals narrow as pilots grow, so for this run the data sets were left as
+intervals (87 %), but the median width was 0.555 of the loss, more than requested. Intervals narrow as pilots grow, so for this run the data sets were left as
 large as time allows, and bibtex and a second model for some sets were added. Cases of one data set share their held-out part, so they are not independent."""
 
 
@@ -260,8 +260,8 @@ def page(outcomes: list[Outcome]) -> str:
         ),
     }
     targets = table(
-        ("asked for", "found", "met"),
-        [(what, said, "yes" if good else "**no**") for what, (good, said) in met.items()],
+        ("requested", "found", "met"),
+        [(what, stated, "yes" if good else "**no**") for what, (good, stated) in met.items()],
     )
     rows = [
         (

@@ -71,8 +71,8 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def verdict(value: float, bound: float, *, least: bool = False) -> str:
     met = value >= bound if least else value <= bound
-    asked = f"{'at least' if least else 'at most'} {bound:g}"
-    return f"{value:.2f} ({asked}: {'met' if met else 'not met'})"
+    requested = f"{'at least' if least else 'at most'} {bound:g}"
+    return f"{value:.2f} ({requested}: {'met' if met else 'not met'})"
 
 
 # --- criteria -----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def chains(quick: bool) -> str:
         f"Batch {n}, length {T}, {s} tags, log-partition with gradients in float32.\n\n"
         + table(["method", "ms", "times slower than ours"], rows)
         + f"\n\nMarginals differ from those of the Numba kernels by at most {apart:.1e} (1e-5 "
-        f"asked). On one core of the host: {steps:.0f} ms, Numba {1e3 * numba_seconds:.0f} ms, "
+        f"requested). On one core of the host: {steps:.0f} ms, Numba {1e3 * numba_seconds:.0f} ms, "
         f"ratio {verdict(steps / (1e3 * numba_seconds), 2.0)}."
     )
 
@@ -215,10 +215,12 @@ def bare_products(features: DeviceFeatures, X: torch.Tensor, rows: int) -> float
     return found / 3 * len(X) / len(phi)
 
 
-def closed_form(features: Any, X: torch.Tensor, y: torch.Tensor, n_classes: int, asked: str) -> Any:
+def closed_form(
+    features: Any, X: torch.Tensor, y: torch.Tensor, n_classes: int, requested: str
+) -> Any:
     statistic = ClassProbabilities(cs.losses.ZeroOne(n_classes))
     score_map = ScoreMap(features)
-    solver = DeviceClosedForm(str(DEVICE), asked)  # type: ignore[arg-type]
+    solver = DeviceClosedForm(str(DEVICE), requested)  # type: ignore[arg-type]
     spent, (fit, used) = seconds(
         lambda: solver.solve(statistic, score_map, X, y, rng=np.random.default_rng(0))
     )
@@ -234,20 +236,20 @@ def nystroem(quick: bool) -> str:
     landmarks = X[torch.randperm(n, device=DEVICE)[:m]].double().cpu().numpy()
     centres = KernelCentres(Kernel("rbf", float(d) ** 0.5), landmarks)
     rows, losses = [], {}
-    for asked, dtype in (("single", torch.float32), ("double", torch.float64)):
+    for requested, dtype in (("single", torch.float32), ("double", torch.float64)):
         chunk = max(1, 2**28 // m)
         bare = bare_products(DeviceFeatures(centres, DEVICE, dtype), X, min(n, chunk, 2**16))
-        spent, fit, _, score_map = closed_form(centres, X, y, k, asked)
-        scores = predict_on(str(DEVICE), asked, score_map, fit.weights, X_test)
-        losses[asked] = scores.argmax(1) != y_test.cpu().numpy()
+        spent, fit, _, score_map = closed_form(centres, X, y, k, requested)
+        scores = predict_on(str(DEVICE), requested, score_map, fit.weights, X_test)
+        losses[requested] = scores.argmax(1) != y_test.cpu().numpy()
         rows.append(
             [
-                "TF32" if asked == "single" and GPU else dtype,
+                "TF32" if requested == "single" and GPU else dtype,
                 f"{spent:.1f}",
                 f"{bare:.1f}",
                 verdict(spent / bare, 1.4),
                 f"{fit.alpha:.1e} of {len(fit.path['alphas'])}",
-                f"{losses[asked].mean():.4f} ± {losses[asked].std() / fresh**0.5:.4f}",
+                f"{losses[requested].mean():.4f} ± {losses[requested].std() / fresh**0.5:.4f}",
             ]
         )
     pilot = closed_form(centres, X[: 2**17], y[: 2**17], k, "auto")
@@ -255,7 +257,7 @@ def nystroem(quick: bool) -> str:
     return (
         f"{n:,} x {d} rows made on the device, {m:,} centres, {k} outputs; features, sums, penalty "
         f"by generalised cross-validation, 2,048 exact out-of-fold estimates. Bare products do not "
-        f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s asked. "
+        f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s requested. "
         f'`precision="auto"` takes "{pilot[2]}" here, by its trial on {2**15:,} rows.'
     )
 

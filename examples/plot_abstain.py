@@ -5,7 +5,7 @@ Ask a person when it is cheaper
 A wrong digit costs 1, asking a person a fixed price. The loss has one more prediction, "no answer".
 Deciding when to ask takes good probabilities, so here the choice of surrogate matters: the log
 loss with Bayes decoding estimates them; the quadratic surrogate is consistent too, but with linear
-features and few data it asks too often.
+features and few data it does so too often.
 """
 
 import matplotlib.pyplot as plt

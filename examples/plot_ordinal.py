@@ -34,7 +34,7 @@ for name, found in distances.items():
     )
 
 # %%
-# Far misses become rare; that is all that the distance asks for.
+# Far misses become rare; that is all that the distance requires.
 
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 width = 0.27

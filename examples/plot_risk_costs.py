@@ -2,7 +2,7 @@
 Guarantee what mistakes will cost
 =================================
 
-A cost matrix says what each mistake costs. The model gets a level for the mean cost; rows that it
+A cost matrix states what each mistake costs. The model gets a level for the mean cost; rows that it
 was not fitted on say how many classes it has to name where it is unsure. The guarantee is kept at
 every level, and the price of a lower one is a larger set.
 """

@@ -2,7 +2,7 @@
 
 Φ(f, y) = (1/k) Σ_c L(c, y) a(f_c) + b(f_c) is consistent for every loss with values in [0, Lmax] if
 
-1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper asks that a and b be
+1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper requires that a and b be
    convex, which its own second example breaks; linear in c, so c = 0 and c = Lmax are enough),
 2. c·a + b is bounded below for c in [0, Lmax], with a unique minimiser that is finite for c
    strictly inside (the paper lets it be infinite: a = e^f, b = e^2f then meet all its conditions,
@@ -66,7 +66,7 @@ class ConditionsReport:
 
     @property
     def verdict(self) -> Verdict:
-        """All conditions together; "refuted" only says that the theorem does not apply."""
+        """All conditions together; "refuted" only states that the theorem does not apply."""
         verdicts = {condition.verdict for condition in self.conditions}
         if "refuted" in verdicts:
             return "refuted"

@@ -17,7 +17,7 @@ def test_inside_and_width():
     assert outcome(0.0).width == np.inf
 
 
-def test_the_page_says_what_was_met():
+def test_the_page_states_what_was_met():
     good = page([outcome(0.15, 0.12, 0.18)] * 45 + [outcome(0.3)] * 5)
     assert "| 45 of 50, 90.0% | yes |" in good
     assert good.count("**no**") == 5  # the five cases

@@ -117,7 +117,7 @@ def test_a_table_where_ours_is_worse_is_named(cells):
     assert "| no table | page_blocks | **no** |" in page(cells, [])
 
 
-def test_the_page_says_where_models_were_measured(cells):
+def test_the_page_states_where_models_were_measured(cells):
     assert "Machine: here. " in page(cells, [])
     away = ("here",) * (len(MODELS) - 1) + ("elsewhere",)
     moved = [dataclasses.replace(cell, machines=away[::-1]) for cell in cells]

@@ -94,7 +94,7 @@ def licence(one: Distribution) -> str:
 
 
 def homepage(one: Distribution) -> str:
-    """Where the project lives, if it says so."""
+    """Where the project lives, if it states it."""
     links = {}
     for link in one.metadata.get_all("Project-URL") or []:
         label, _, address = link.partition(",")

@@ -136,10 +136,10 @@ def _of_others(others: dict[str, Any]) -> str:
         r: float(np.mean([row[r]["precision"] for row in others.values()]))
         for r in (OURS, "exact 95 % interval")
     }
-    told = _paired(others, *each.values())[0]
+    precision = _paired(others, *each.values())[0]
     return (
         f"\n\nOver the others the recall is missed in {100 * np.mean(missed):.1f} % of the splits, at worst "
-        f"{100 * max(missed):.1f} %; precision {told} (exact 95 % interval).\n"
+        f"{100 * max(missed):.1f} %; precision {precision} (exact 95 % interval).\n"
     )
 
 

@@ -27,7 +27,7 @@ INTRODUCTION = f"""\
 A table, a cost for each kind of mistake, and the recipe that every practitioner knows: a model with
 probabilities, then the decision of least expected cost ("Bayes decisions"). All peers below decide
 so; rows "argmax" ignore the costs and are there for reference. Ours runs with its default settings
-on the same raw columns as boosting does (codes of categories, NaN for missing), not told which
+on the same raw columns as boosting does (codes of categories, NaN for missing), not given which
 columns are categories, which peers are; its second row gets a DataFrame that tells it too.
 Forests have {TREES} trees, CatBoost {CATBOOST_ROUNDS} rounds, the rest are defaults; "isotonic"
 is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row tested once; classes
@@ -217,7 +217,7 @@ def _machines(cells: list[Cell]) -> str:
 
 
 def page(cells: list[Cell], large: list[LargeRow], note: str = "") -> str:
-    """The whole page; `note` says what is special about a run that is not the published one."""
+    """The whole page; `note` states what is special about a run that is not the published one."""
     found = figures(cells)
     summary = summarise(cells, found)
     parts = [

@@ -76,7 +76,7 @@ def _boosting_early(categorical: np.ndarray) -> Any:
 
 
 class LightGBM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """LightGBM by its defaults, told which columns are categories."""
+    """LightGBM by its defaults, given which columns are categories."""
 
     def __init__(self, categories: tuple[int, ...] = ()) -> None:
         self.categories = categories

@@ -226,7 +226,7 @@ def meaning_of_m(effort: Effort) -> Evidence:
         (first.deviation,),
         "0-1 loss on 3 labels, certain labels, Lmax = 1 and 10",
         corrected=(second.deviation,),
-        correction="M² bounds it, as condition (ii) of Theorem 5 says: E‖g‖² reaches "
+        correction="M² bounds it, as condition (ii) of Theorem 5 states: E‖g‖² reaches "
         f"{first.value:.3g}·M but only {second.value:.3g}·M².",
         right_at="condition (ii) of Theorem 5",
     )

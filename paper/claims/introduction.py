@@ -188,7 +188,7 @@ def exponentially_small(effort: Effort) -> Evidence:
     "Section 4, after Theorem 8",
     "remark",
     "Without constraints on the scores efficient learning is not guaranteed in the worst case, as "
-    "H scales with 1/k: the number of steps that Theorem 6 asks for grows at least like k².",
+    "H scales with 1/k: the number of steps that Theorem 6 requires grows at least like k².",
     "N* of Theorem 6 by the paper's constants for Hamming and 0-1 with free scores, doubling T; a "
     "statement about the guarantee, not about what can be learnt",
 )

@@ -448,7 +448,7 @@ def span(effort: Effort) -> Evidence:
         "2 or 3 blocks of 2 to 4 labels; η = 0.1, 0.5, 1",
         corrected=(mended.deviation,),
         correction="In the column span of the block loss matrix: that of the mixed loss is all "
-        "of R^k for η > 0, as the proof itself says.",
+        "of R^k for η > 0, as the proof itself states.",
         right_at="the proof, which has the column space of L as R^k",
     )
 

@@ -136,13 +136,13 @@ def hinge_risk(
             program.append(np.concatenate([row, np.zeros(k)]))
             limits.append(float(limit))
     bounds = [(0.0, 0.0)] + [(None, None)] * (2 * k - 1)  # scores are free up to a constant
-    answer = minimise(
+    result = minimise(
         np.concatenate([np.zeros(k), q]),
         A_ub=np.array(program),
         b_ub=np.array(limits),
         bounds=bounds,
     )
-    return answer.value
+    return result.value
 
 
 def grid_distributions(n: int) -> FloatArray:

@@ -47,7 +47,7 @@ __all__ = [
     "surrogates",
 ]
 
-# everything on first use: whoever asks for a loss does not wait for scikit-learn and the solvers
+# everything on first use: whoever requests a loss does not wait for scikit-learn and the solvers
 _LAZY = {
     "advise": ("consistruct.guarantees", "advise"),
     "calibration": ("consistruct.calibration", None),

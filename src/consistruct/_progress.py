@@ -1,8 +1,9 @@
 """Bars for work that takes longer than two seconds, in a terminal or a notebook, and nowhere else.
 
-Whoever starts long work says so (`showing`); whoever loops inside says how far it is (`advance`).
-Of nested ones the outermost is shown: its bar counts, the inner loops only tell what they are at.
-Where the output is no terminal and no notebook, in workers and in threads nothing is shown.
+Whoever starts long work reports it (`showing`); whoever loops inside reports how far it is
+(`advance`). Of nested ones the outermost is shown: its bar counts, the inner loops only tell what
+they are at. Where the output is no terminal and no notebook, in workers and in threads nothing is
+shown.
 """
 
 from __future__ import annotations

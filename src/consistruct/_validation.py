@@ -1,4 +1,4 @@
-"""Checks of user input: each message says what was given, what is allowed and what to do.
+"""Checks of user input: each message states what was given, what is allowed and what to do.
 
 At the end what an array may be: sparse, or a tensor.
 """

@@ -101,7 +101,7 @@ BAD_SPECS = {
 }
 
 
-def test_bad_specs_are_told_and_mended(explorer):
+def test_bad_specs_are_reported_and_mended(explorer):
     page = explorer()
     for spec, message in BAD_SPECS.items():
         page.locator("[name=spec]").fill(spec)

@@ -41,7 +41,7 @@ def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
     keep(page, "explorer-matrix")
 
 
-def test_rows_are_asked_for_and_never_guessed(explorer):
+def test_rows_are_requested_and_never_guessed(explorer):
     page = matrix_page(explorer)
     give(page, "0,1\n10,0")
     page.locator(".error").filter(has_text="“Its rows are”").wait_for()
@@ -134,7 +134,7 @@ HOSTILE = {
 }
 
 
-def test_hostile_files_are_told_and_the_server_goes_on(explorer, keep):
+def test_hostile_files_are_reported_and_the_server_goes_on(explorer, keep):
     page = matrix_page(explorer)
     error = page.locator(".error")
     for name, (content, message) in HOSTILE.items():

@@ -55,7 +55,7 @@ def test_learning_reports_open_in_light_dark_and_on_a_phone(learned, open_page, 
 def test_a_report_opens_without_network(written, open_page, keep, scheme):
     page = open_page(written.as_uri(), color_scheme=scheme)
     page.locator(".main-svg").first.wait_for()
-    page.wait_for_timeout(500)  # whatever it might still ask for
+    page.wait_for_timeout(500)  # whatever it might still request
     assert page.locator("main section").count() >= 6
     assert "<img src=x" in page.locator("main").inner_text()
     assert page.locator("main img").count() == 0

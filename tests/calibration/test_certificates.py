@@ -118,7 +118,7 @@ def test_under_its_distribution_the_predicted_label_is_worse_by_eps(certificates
     assert gap >= float(certificate.eps) - 1e-9
 
 
-def test_every_kind_says_under_which_distribution_it_holds():
+def test_every_kind_states_under_which_distribution_it_holds():
     silent = [
         cls
         for cls in KINDS.values()
@@ -410,9 +410,9 @@ def test_checkers_run_alone_and_agree(certificates, name, tmp_path):
     assert run_alone(certificate.kind, path) == (0, "proved\n")
     forged = replace(certificate, lower=float(certificate.upper) * 1.01)
     path.write_text(forged.to_json(), encoding="utf-8")
-    code, said = run_alone(certificate.kind, path)
+    code, stated = run_alone(certificate.kind, path)
     assert code == 1
-    assert said.startswith("refused: ")
+    assert stated.startswith("refused: ")
     path.write_text("{", encoding="utf-8")
     assert run_alone(certificate.kind, path)[0] == 2
 

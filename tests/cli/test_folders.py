@@ -44,8 +44,8 @@ def test_fit_predict_evaluate(tmp_path, form):
     model = tmp_path / "model.safetensors"
     done = run("fit", data, "--target", "kind", *RIDGE, "--model", model, "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (told["n_examples"], told["n_files"], told["n_features"]) == (900, 3, 5)
+    reported = json.loads(done.stdout)
+    assert (reported["n_examples"], reported["n_files"], reported["n_features"]) == (900, 3, 5)
     assert not list(tmp_path.glob("*.checkpoint"))
     out = tmp_path / "predictions.csv"
     assert run("predict", model, data, "--out", out, "--expected-loss").exit_code == 0

@@ -321,7 +321,7 @@ def test_progress_on_a_terminal_and_results_apart(animals, tmp_path):
     while True:
         try:
             part = os.read(master, 4096)
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # how Linux reports that the other end is closed
             break
         if not part:
             break
@@ -396,10 +396,12 @@ def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
     model = tmp_path / "m.safetensors"
     ridge = ("--learner", "ridge", "--set", "features=linear", "--set", "alpha=0.01")
-    told = run_json("fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge)
-    assert told["metric"] == "FScore(average='macro')"
-    assert told["out_of_fold_rows"] == 60
-    assert 0 < told["metric_estimate"] <= 1
+    reported = run_json(
+        "fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge
+    )
+    assert reported["metric"] == "FScore(average='macro')"
+    assert reported["out_of_fold_rows"] == 60
+    assert 0 < reported["metric_estimate"] <= 1
     evaluated = run_json("evaluate", model, data)
     value = load(model).score(X, KINDS)
     assert evaluated["metric_value"] == pytest.approx(value)
@@ -415,12 +417,12 @@ def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
 
 
 def test_metrics_say_what_is_missing(tmp_path):
-    told = run("analyze", "macro-f1", code=2)
-    assert "--confusion" in told.stderr
+    reported = run("analyze", "macro-f1", code=2)
+    assert "--confusion" in reported.stderr
     plain = tmp_path / "plain.csv"
     plain.write_text("20,2\n3,15\n")
-    told = run("analyze", "macro-f1", "--confusion", plain, code=2)
-    assert "the confusion matrix of shape (2, 2) is not symmetric" in told.stderr
+    reported = run("analyze", "macro-f1", "--confusion", plain, code=2)
+    assert "the confusion matrix of shape (2, 2) is not symmetric" in reported.stderr
     model = tmp_path / "m.safetensors"
     save(TaskLossClassifier("zero_one", Ridge("linear", alpha=0.1)).fit(X, KINDS), model)
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)

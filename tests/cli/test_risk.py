@@ -67,7 +67,7 @@ def test_no_answer_is_an_empty_field(files):
     )
 
 
-def test_evaluate_says_how_sure_it_is(files):
+def test_evaluate_states_how_sure_it_is(files):
     model = files / "m"
     run_json("fit", files / "train.csv", "--target", "kind", "--learner", "ridge", "--model", model)
     evaluated = run_json("evaluate", model, files / "test.csv")

@@ -31,7 +31,7 @@ def test_structure(space):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space)[:70])
-def test_what_a_structure_says_of_itself(space):
+def test_what_a_structure_states_of_itself(space):
     F = space.matrix()
     if space.one_per_label:
         assert np.array_equal(F, np.eye(len(F)))

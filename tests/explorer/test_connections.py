@@ -68,7 +68,7 @@ def answer(client):
 @pytest.mark.parametrize(
     ("first", "drip"),
     [
-        (b"", b""),  # says nothing
+        (b"", b""),  # carries no information
         (HEAD, b""),  # a request that does not end
         (HEAD, b"a"),  # one byte at a time
         (

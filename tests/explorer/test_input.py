@@ -230,7 +230,7 @@ PYTHON = re.compile(r"[A-Z]\w+\(|\w+=|'\w+'|\bNone\b|capability|[a-z]_[a-z]")
 def test_no_choice_of_the_menus_is_answered_in_python():
     """Every loss with all scores and those surrogates and decodings that refuse some of them."""
     analyst = Analyst(4096)
-    told = set()
+    reported = set()
     for offer in OFFERS.values():
         for scores in ["blocks:7,7" if name == "blocks" else name for name, _ in SCORES]:
             for surrogate, decoding in (
@@ -242,9 +242,9 @@ def test_no_choice_of_the_menus_is_answered_in_python():
                 try:
                     analyst._new_curve(setting, None)
                 except (ValueError, TypeError) as error:
-                    told.add(page_message(error))
-    assert len(told) > 6
-    assert not {message for message in told if PYTHON.search(message)}
+                    reported.add(page_message(error))
+    assert len(reported) > 6
+    assert not {message for message in reported if PYTHON.search(message)}
 
 
 def test_files_that_may_be_tables_pass():
@@ -278,7 +278,7 @@ def test_metrics_are_analysed_as_the_costs_that_they_are_at_a_confusion(visitor,
     assert "middle" in report["loss_title"]
 
 
-def test_a_metric_of_two_classes_says_how_many_it_got(visitor):
+def test_a_metric_of_two_classes_states_how_many_it_got(visitor):
     found = visitor.upload(CONFUSION).json()
     job = visitor.analyse(matrix=found["id"], metric="f1")
     assert job["error"] == "this metric is for 2 classes, but the confusion matrix has 3"
@@ -286,7 +286,7 @@ def test_a_metric_of_two_classes_says_how_many_it_got(visitor):
 
 def test_advice_speaks_of_the_menus(visitor):
     result = visitor.analyse(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
-    told = " ".join(text for s in result["sections"] for text in (s["answer"], *s["details"]))
-    assert "“own” in the menu “Scores”" in told
-    assert "--scores" not in told
-    assert "--at " not in told
+    reported = " ".join(text for s in result["sections"] for text in (s["answer"], *s["details"]))
+    assert "“own” in the menu “Scores”" in reported
+    assert "--scores" not in reported
+    assert "--at " not in reported

@@ -17,7 +17,7 @@ import consistruct
 from consistruct import calibration_function
 from consistruct.explorer import Limits, create_app
 from consistruct.explorer.files import FILES
-from consistruct.explorer.worker import Analyst, _answer
+from consistruct.explorer.worker import Analyst, _reply
 from consistruct.losses import parse_loss
 from consistruct.report import CalibrationReport, calibration_report
 from consistruct.structures.registry import parse_scores
@@ -93,7 +93,7 @@ def test_the_same_setting_is_not_computed_again(visitor):
     assert visitor.submit(loss="zero-one:4", eps=0.5).json()["id"] != first["id"]
 
 
-def test_progress_is_told_and_cancelling_kills_the_worker(visitor):
+def test_progress_is_reported_and_cancelling_kills_the_worker(visitor):
     visitor.analyse(loss="zero-one:2")
     before = pids(visitor)
     job = visitor.submit(**SLOW).json()
@@ -191,13 +191,13 @@ def test_what_goes_wrong_in_a_worker_is_one_line(failure, message, capsys):
         def answer(self, request, step):
             raise failure
 
-    answer = _answer(Failing(4096), {}, BytesIO())
+    answer = _reply(Failing(4096), {}, BytesIO())
     assert message in answer["error"]
-    # what is our fault is told to whoever runs the server
+    # what is our fault is reported to whoever runs the server
     assert ("Traceback" in capsys.readouterr().err) == isinstance(failure, KeyError)
 
 
-def test_a_worker_that_cannot_start_is_told(monkeypatch):
+def test_a_worker_that_cannot_start_is_reported(monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with TestClient(create_app(Limits(workers=1)), base_url=f"http://{HOST}") as client:
         job = Visitor(client).analyse(loss="zero-one:3")

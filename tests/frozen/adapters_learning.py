@@ -26,7 +26,7 @@ Compute = Callable[[], dict[str, Any]]
 Fitted = Any  # an estimator that was fitted
 
 
-# --- what is asked of a fitted model ---
+# --- what is requested of a fitted model ---
 
 
 def written(labels: Any) -> list[Any]:

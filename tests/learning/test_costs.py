@@ -267,7 +267,7 @@ def fitted_costs(loss, **settings):
     return cs.TaskLossClassifier(loss, ridge, **settings).fit(SIDES, HEALTH).loss_
 
 
-def test_the_corner_of_a_table_says_which_axis_is_which(tmp_path):
+def test_the_corner_of_a_table_states_which_axis_is_which(tmp_path):
     path = tmp_path / "costs.csv"
     path.write_text("true\\pred,ill,well\nill,0,9\nwell,1,0\n")
     table = pd.read_csv(path, index_col=0)  # the index is called true\pred

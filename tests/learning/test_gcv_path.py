@@ -76,7 +76,7 @@ def test_outputs_with_different_penalties():
     np.testing.assert_allclose(found, np.column_stack(columns) @ rotation.T, atol=1e-10)
 
 
-def test_a_singular_matrix_is_an_error_that_says_what_to_do():
+def test_a_singular_matrix_is_an_error_that_states_what_to_do():
     X = np.ones((10, 2))
     found = path_of(X, np.ones((10, 1)), np.ones(10), OutputPenalty.gram(1), False)
     with pytest.raises(ValueError, match="alpha=0 is too small: the features are dependent"):

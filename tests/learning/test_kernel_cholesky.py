@@ -197,7 +197,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
             assert scores[at] == pytest.approx(risk, rel=1e-5)
 
 
-def test_a_singular_matrix_is_an_error_that_says_what_to_do():
+def test_a_singular_matrix_is_an_error_that_states_what_to_do():
     X = np.zeros((5, 2))
     found = ridge(X, ZeroOne(2), np.array([0, 1, 0, 1, 0]), np.ones(5))
     with pytest.raises(ValueError, match=r"alpha=0 is too small for a kernel matrix of 5 rows"):

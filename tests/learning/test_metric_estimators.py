@@ -208,15 +208,15 @@ def test_metric_value_takes_labels_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("loss", "y", "told"),
+    ("loss", "y", "reported"),
     [
         ("f1", NAMES, "is for 2 classes"),
         ("mcc", Y_SETS[:600], "is for classes and needs y of shape"),
         ("macro-f1", np.zeros(600), "contains only 1 class"),
     ],
 )
-def test_labels_that_a_metric_does_not_take(loss, y, told):
-    with pytest.raises(ValueError, match=told):
+def test_labels_that_a_metric_does_not_take(loss, y, reported):
+    with pytest.raises(ValueError, match=reported):
         cs.TaskLossClassifier(loss, logistic()).fit(X[: len(y)], y)
 
 

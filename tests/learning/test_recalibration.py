@@ -116,14 +116,14 @@ def test_decisions_have_the_contrast_and_reports_do_not():
     embedded = losses.Hamming(4).score_space.embed(pred)
     matched = contrast.before  # with the losses that occurred, whatever the contrast is
     assert isinstance(matched, Slope)
-    told = mean + matched.slope * (estimates - mean)
-    expected = np.einsum("nw,nw->n", embedded, told) + 1.0
+    reported = mean + matched.slope * (estimates - mean)
+    expected = np.einsum("nw,nw->n", embedded, reported) + 1.0
     np.testing.assert_allclose(model.predict_expected_loss(X), np.clip(expected, 0.0, 1.0))
-    np.testing.assert_allclose(model.expected_target(X), told)
+    np.testing.assert_allclose(model.expected_target(X), reported)
 
 
 def test_any_model_is_recalibrated_with_folds():
-    """A deep tree says 0 or 1 and is wrong for noisy labels: folds flatten it, and only folds."""
+    """A deep tree predicts 0 or 1, wrong for noisy labels: folds flatten it, and only folds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
@@ -186,7 +186,7 @@ def test_groups_leave_no_exact_out_of_fold_rows():
 
 
 def noisy_grades(weighted=False, k=12, n=600):
-    """Many classes, told apart badly: estimates of a strong penalty keep to the middle."""
+    """Many classes, distinguished badly: estimates of a strong penalty keep to the middle."""
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(k, 6))
     y = rng.integers(k, size=n)
@@ -265,7 +265,7 @@ def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path
 
 @pytest.mark.parametrize(("greatest", "proven"), [(1.0, True), (1000.0, False)])
 def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greatest, proven):
-    """The dear mistake occurs in no row, and nothing says what the contrast does to it."""
+    """The dear mistake occurs in no row, and nothing shows what the contrast does to it."""
     costs = 1.0 - np.eye(3)
     costs[0, 2] = greatest
     y_true = np.repeat([0, 1], [150, 40])

@@ -108,8 +108,8 @@ def test_from_file_to_report(name, tmp_path):
     train, test = tmp_path / "train" / name, tmp_path / "test" / name
     model, page = tmp_path / "model.safetensors", tmp_path / "report.html"
     run("fit", train, "--target", "y", "--loss", "zero-one", "--model", model)
-    said = run("evaluate", model, test)
-    loss = float(said.split("mean loss")[1].split()[0])
+    stated = run("evaluate", model, test)
+    loss = float(stated.split("mean loss")[1].split()[0])
     guess = 1 - table["y"].iloc[order[cut:]].value_counts(normalize=True).iloc[0]
     assert loss < guess  # better than the commonest answer
     run("report", model, test, "--train", train, "--html", page)

@@ -80,7 +80,7 @@ def test_a_minimiser_at_infinity_orders_nothing():
 
 
 @pytest.mark.parametrize(("a", "b"), [("f", "abs(f)"), ("f", "f**2/2 + sin(f)/2")])
-def test_what_is_not_decided_is_said_to_be_undecided(a, b):
+def test_what_is_not_decided_is_stated_to_be_undecided(a, b):
     assert check_conditions(a, b).verdict == "undecided"
 
 

@@ -356,7 +356,7 @@ def test_orders_have_the_constant_only():
     jsonschema.validate(report.as_dict(), report_schema("learning"))
 
 
-def test_a_loss_without_expected_loss_says_so(iris, monkeypatch):
+def test_a_loss_without_expected_loss_states_so(iris, monkeypatch):
     model, X, y = iris
 
     def fails(X):

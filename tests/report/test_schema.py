@@ -1,4 +1,4 @@
-"""Every report keeps the published schema, comes back as it was, and other versions are told."""
+"""Every report keeps the published schema, comes back as it was; other versions are refused."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_first_version_is_recognised_without_its_kind():
 
 
 @pytest.mark.parametrize("document", [[], {}, "text", None])
-def test_what_is_no_report_is_told(document):
+def test_what_is_no_report_is_reported(document):
     with pytest.raises(ConsistructError, match="not a calibration report"):
         CalibrationReport.from_dict(document)
 

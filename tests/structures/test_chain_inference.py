@@ -115,7 +115,7 @@ def test_mass_lost_by_underflow_would_win_later():
 
 
 def test_the_scaled_pass_refuses_what_it_cannot_do():
-    # the same problem, asked of the linear-space kernel alone: it must say so, not answer
+    # the same problem, requested of the linear-space kernel alone: it must say so, not answer
     unary = np.zeros((6, 2))
     unary[0] = [0.0, -750.0]
     unary[1:, 0] = -200.0

@@ -103,7 +103,7 @@ def test_maps_refuse_other_predictions_and_measures():
         Full(Classes(2, reference=(1, 2))).cross_gram(Full(Classes(2, reference=(2, 1))))
 
 
-def test_not_in_span_is_said_with_the_reason():
+def test_not_in_span_is_stated_with_the_reason():
     with pytest.raises(NotInSpanError, match=r"splits a block .* use the finer blocks"):
         Blocks((2, 2)).coordinates(Blocks((1, 3)))
     with pytest.raises(NotInSpanError, match=r"are not in the span of .* use a larger score space"):

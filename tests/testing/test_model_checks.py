@@ -325,7 +325,7 @@ class RanksUndecided(RanksOnly):
 
 def test_models_that_only_rank():
     check_target_model(RanksOnly(), examples=table_examples(ZeroOne(4)))
-    with pytest.raises(AssertionError, match="only ranks says so"):
+    with pytest.raises(AssertionError, match="only ranks states it"):
         check_target_model(RanksQuietly(), examples=table_examples(ZeroOne(4)))
     with pytest.raises(AssertionError, match="only ranks decides by itself"):
         check_target_model(RanksUndecided(), examples=table_examples(ZeroOne(4)))

@@ -105,7 +105,7 @@ def test_a_stopped_fit_goes_on_where_it_was(tmp_path):
         pass
 
     class Layer(torch.nn.Linear):
-        """Fails in the fourth epoch, unless told not to."""
+        """Fails in the fourth epoch, unless set not to."""
 
         calls, limit = 0, 7 * 3 + 2
 

@@ -62,7 +62,7 @@ def test_arrays_and_columns_refuse_missing_true_labels_with_their_rows(y):
         TaskLossClassifier(model="ridge").fit(X, y)
 
 
-def test_the_command_line_drops_rows_without_a_true_label_when_asked(tmp_path):
+def test_the_command_line_drops_rows_without_a_true_label_when_requested(tmp_path):
     data, model = tmp_path / "d.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 5},{i % 3},{'NA' if i == 4 else 'ab'[i % 2]}" for i in range(30)]
     data.write_text("\n".join(["a,b,y", *lines]))
@@ -107,7 +107,7 @@ def test_folders_refuse_missing_true_labels_or_drop_them(tmp_path, kind, gap):
     assert '"n_examples": 59' in evaluated.output
 
 
-def test_evaluate_and_report_drop_rows_without_a_true_label_when_asked(tmp_path):
+def test_evaluate_and_report_drop_rows_without_a_true_label_when_requested(tmp_path):
     train, test, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 7},{'ab'[i % 7 > 3]}" for i in range(40)]
     train.write_text("\n".join(["a,y", *lines]))
@@ -153,7 +153,7 @@ def test_every_format_refuses_missing_true_labels_or_drops_them(tmp_path, name):
     assert len(set(data.y.tolist())) == 2
 
 
-def test_arff_files_with_labels_read_the_notation_that_was_asked_for(tmp_path):
+def test_arff_files_with_labels_read_the_notation_that_was_requested(tmp_path):
     head = "@relation r\n@attribute a string\n@attribute y {0,1}\n@attribute z {0,1}\n@data\n"
     (tmp_path / "d.arff").write_text(head + "'1,5',0,1\nunknown,1,?\n'2,25',1,1\n")
     how = {"labels": 2, "missing": ["unknown"], "decimal": ",", "drop_missing_target": True}

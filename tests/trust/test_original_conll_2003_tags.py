@@ -28,7 +28,7 @@ def chain(scheme="bio"):
 
 
 def legal(tags):
-    """Whether B-X stands only behind B-X or I-X, as the readme of the shared task says."""
+    """Whether B-X stands only behind B-X or I-X, as the readme of the shared task states."""
     before = "O"
     for tag in tags:
         if tag.startswith("B-") and before[2:] != tag[2:]:

@@ -95,8 +95,8 @@ def inconsistent_lower_bound(
 
     For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over true labels:
     "two-sided" max_v (εv − max_y|v x − z|)₊² / 2‖Δ‖²; "one-sided" drops the absolute value, which
-    makes it the solution with the order constraint of i alone; "linear program" also asks that i be
-    optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
+    makes it the solution with the order constraint of i alone; "linear program" also requires that
+    i be optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
     before.
     """
     _check_eps(eps)

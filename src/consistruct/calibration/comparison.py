@@ -13,7 +13,7 @@ costs, in expected surrogate excess and to first order in 1/n, S/n with
 
 is the number of draws after which this cost is down to H(ε), the level that guarantees an excess
 task risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at
-the least informative distribution. It says nothing of approximation by a score model, of
+the least informative distribution. It states nothing of approximation by a score model, of
 optimisation, or of distributions that are less noisy than the uniform one.
 
 | surrogate | S |
@@ -128,7 +128,7 @@ class SurrogateComparison:
         """All surrogates on one axis: H/S, or H itself with `scale_free=False`.
 
         Surrogates without S, and bounds that are infinite, are left out of the scale-free plot; the
-        legend says so.
+        legend states it.
         """
         from consistruct.charts.pictures import draw_chart
 

@@ -1,6 +1,6 @@
 """From a loss and a score family to its calibration function.
 
-The ways to compute it are tried in order; each says whether it accepts the loss and the scores,
+The ways to compute it are tried in order; each states whether it accepts the loss and the scores,
 or why not.
 """
 
@@ -298,7 +298,7 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
     return ", ".join(show(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")
 
 
-# --- which method answers ---
+# --- which method is used ---
 
 
 def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
@@ -394,7 +394,7 @@ def _try_oracle(loss: Loss, space: Structure, jobs: int) -> Choice:
             return OracleMethod(loss, space, HardPairs(space), prover)
         guesses = SampledPairs(loss, space)
         for i, j in guesses.pairs(loss.max_value)[:1]:
-            OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles answer?
+            OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles work?
     except ConsistructError as error:  # a missing capability, or labels that must be listed
         return str(error)
     return OracleMethod(loss, space, guesses, prover)

@@ -70,7 +70,7 @@ class Envelope:
         a ≥ 0. A row with low = high also covers what is left of it: H never falls.
     source : str
         "pieces": H is known exactly, and so is its envelope; "values": H is known at some ε, and
-        `gap` says how far the envelope may be off; "theorem 7": H is known from below only.
+        `gap` states how far the envelope may be off; "theorem 7": H is known from below only.
     ceiling : (m, 2) array, optional
         Points (ε, y) with H(ε) ≤ y·exp(log_scale): their hull is above the envelope of H.
     """

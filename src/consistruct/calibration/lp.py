@@ -1,4 +1,4 @@
-"""Linear programs through HiGHS, with tight tolerances and one answer type."""
+"""Linear programs through HiGHS, with tight tolerances and one result type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def minimise(
     bounds: Bounds | None = None,  # non-negative variables if not given
     tolerance: float = 1e-10,
 ) -> LinearProgram:
-    """min cost·x s.t. A_ub x ≤ b_ub, A_eq x = b_eq; an infeasible program is an answer."""
+    """min cost·x s.t. A_ub x ≤ b_ub, A_eq x = b_eq; an infeasible program is a result."""
     result = scipy.optimize.linprog(
         cost,
         A_ub=A_ub,

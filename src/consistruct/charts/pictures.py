@@ -26,7 +26,7 @@ PLAIN: dict[str, Any] = {"parse_math": False}  # a dollar sign in a name starts 
 
 
 def picture_kind(path: str) -> str:
-    """The kind of picture that a file name asks for, which can be drawn here.
+    """The kind of picture that a file name requests, which can be drawn here.
 
     >>> picture_kind("curve.PNG")
     'png'

@@ -32,7 +32,7 @@ __all__ = [
     "themed",
 ]
 
-# Okabe and Ito's hues, told apart without colour vision, some darkened or lightened until they
+# Okabe and Ito's hues, distinguished without colour vision, some darkened or lightened until they
 # stand out from the page (contrast 3:1); each with a dash and a marker of its own, so that colour
 # is never the only difference
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B8628F", "#B07A00", "#595959")

@@ -1,4 +1,4 @@
-"""Data files that are read as the training file of a model was, and what a model says of itself."""
+"""Data files that are read as the training file of a model was, and what a model reports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_like_training(
 def using(model: Path) -> Iterator[None]:
     """Errors of a loaded model are reported as errors of its file.
 
-    Its checksum says that it is whole, not that its parts fit together: a file made by hand can
+    Its checksum states that it is whole, not that its parts fit together: a file made by hand can
     hold anything that the types allow.
     """
     try:
@@ -165,7 +165,7 @@ def columns_of(stored: ModelFile, path: Path) -> list[Any]:
 
 
 def format_of(layout: Layout, data: Path) -> str | None:
-    """The format of the training file for a file whose suffix says nothing."""
+    """The format of the training file for a file whose suffix states nothing."""
     return None if data.suffix else layout.format
 
 

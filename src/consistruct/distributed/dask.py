@@ -91,7 +91,7 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
     dask, da = dask_module(), dask_module("dask.array")
     frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
     parts = X.to_delayed() if frame else _row_blocks(X)
-    # what the answer looks like is learnt from one row of zeros
+    # what the result looks like is learned from one row of zeros
     example = getattr(estimator, method)(_one_row(estimator))
     lengths: Sequence[float] = [np.nan] * len(parts) if frame else X.chunks[0]
     apply = dask.delayed(_applied, pure=True)

@@ -41,7 +41,7 @@ STATIC = Path(str(resources.files("consistruct.explorer"))) / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 POLL_SECONDS = 15.0
 DRAIN_BYTES = 32 * 2**20  # of a body that is too large, so that the browser reads the refusal
-REVALIDATE = {"cache-control": "no-cache"}  # files of the page: asked for again, sent if changed
+REVALIDATE = {"cache-control": "no-cache"}  # files of the page: requested again, sent if changed
 
 
 def create_app(limits: Limits | None = None) -> Starlette:

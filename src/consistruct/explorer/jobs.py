@@ -140,7 +140,7 @@ class Jobs:
         return str(text)
 
     async def watch(self) -> None:
-        """Cancel what no page has asked about for a while; runs for ever."""
+        """Cancel what no page has requested for a while; runs for ever."""
         while True:
             await asyncio.sleep(self._limits.patience / 4)
             horizon = time.monotonic() - self._limits.patience

@@ -1,4 +1,4 @@
-"""What the page says where something cannot be computed: in the words of its own menus.
+"""What the page states where something cannot be computed: in the words of its own menus.
 
 The package speaks to people who write Python or commands. Here its messages are written again for
 somebody who sees a form; what needs no other words passes as it is.

@@ -61,7 +61,7 @@ class _Worker:
             raise WorkerError("a worker process did not start")
         return worker
 
-    async def ask(self, request: dict[str, Any], on_progress: OnProgress) -> Any:
+    async def request(self, request: dict[str, Any], on_progress: OnProgress) -> Any:
         """Send a request and follow it to its result."""
         assert self._process.stdin is not None
         try:
@@ -136,7 +136,7 @@ class WorkerPool:
         worker = await self._acquire(key)
         try:
             async with asyncio.timeout(self._limits.seconds):
-                answer = await worker.ask(request, on_progress)
+                result = await worker.request(request, on_progress)
         except _RefusalError:
             await self._release(worker)
             raise
@@ -154,7 +154,7 @@ class WorkerPool:
         while len(worker.keys) > N_KEYS:
             worker.keys.popitem(last=False)
         await self._release(worker)
-        return answer
+        return result
 
     async def _acquire(self, key: str) -> _Worker:
         async with self._changed:

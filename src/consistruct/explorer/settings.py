@@ -1,4 +1,4 @@
-"""What a page asks for, checked before any work."""
+"""What a page requests, checked before any work."""
 
 from __future__ import annotations
 

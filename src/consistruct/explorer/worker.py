@@ -61,7 +61,7 @@ class Analyst:
         self._log2_labels = log2_labels
         self._curves: OrderedDict[str, tuple[CalibrationFunction, list[str]]] = OrderedDict()
 
-    def answer(self, request: dict[str, Any], step: Step) -> Any:
+    def compute(self, request: dict[str, Any], step: Step) -> Any:
         """The result of one request."""
         if request["task"] == "render":
             report = CalibrationReport.from_dict(request["report"])
@@ -162,10 +162,10 @@ def main(arguments: list[str]) -> None:
         _warm(analyst)
         _send(replies, {"ready": True})
         for request in requests:
-            _send(replies, _answer(analyst, request, replies))
+            _send(replies, _reply(analyst, request, replies))
 
 
-def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dict[str, Any]:
+def _reply(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dict[str, Any]:
     last = 0.0
 
     def step(stage: str, done: int, total: int) -> None:
@@ -176,15 +176,15 @@ def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dic
             _send(replies, {"progress": [stage, done, total]})
 
     try:
-        return {"result": analyst.answer(request, step)}
+        return {"result": analyst.compute(request, step)}
     except (ValueError, TypeError) as error:
-        # what the package says to its caller is what the page shows
+        # what the package states to its caller is what the page shows
         return {"error": page_message(error)}
     except MemoryError:
         return {"error": "this needs more memory than the explorer allows; try smaller sizes"}
     except (OverflowError, RecursionError) as error:
         return {"error": page_message(f"the sizes are too large: {error}")}
-    except Exception as error:  # the server must go on: the page says that it is our fault
+    except Exception as error:  # the server must go on: the page states that it is our fault
         traceback.print_exc()
         return {"error": page_message(f"the computation failed: {type(error).__name__}: {error}")}
 

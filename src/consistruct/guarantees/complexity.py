@@ -85,7 +85,7 @@ class GuaranteeColumn:
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """The answer of `sample_complexity`: two columns and what they were computed from.
+    """The result of `sample_complexity`: two columns and what they were computed from.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ def sample_complexity(
         gradient_second_moment=gradient_second_moment,
     )
     radius = radius if data.radius is None else data.radius
-    reason = "asked for"
+    reason = "requested"
     if eps is None:
         chosen = default_accuracy(
             loss, true=true, max_eps=curve.max_eps, level=curve.consistency_level

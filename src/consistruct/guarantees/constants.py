@@ -1,6 +1,6 @@
 """What a sample size is computed from: ε, and D, M and the rate of averaged SGD.
 
-ε is asked for, or a share of what knowing nothing costs. D and M are the paper's or the sharp ones,
+ε is requested, or a share of what knowing nothing costs. D and M are the paper's or the sharp ones,
 for the quadratic surrogate.
 
 The averaged iterate of N steps has an expected excess surrogate risk of at most factor·D·M/√N if
@@ -331,7 +331,7 @@ def _log_fraction(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
 
 
-# --- ε where none is asked for ---
+# --- ε where none is requested ---
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ def default_accuracy(
 ) -> Accuracy:
     """A tenth of what the best constant prediction loses, rounded to two digits.
 
-    Such a prediction needs no features and hardly any data, so an excess of the same size says
+    Such a prediction needs no features and hardly any data, so an excess of the same size states
     that nothing was learnt, and a tenth of it that most of what can be learnt was.
 
     Parameters
@@ -361,7 +361,7 @@ def default_accuracy(
         Observed true labels; if not given all true labels count as equally likely (those that
         cannot be listed are drawn).
     max_eps : float
-        The largest possible excess, which caps the answer.
+        The largest possible excess, which caps the result.
     level : float
         Consistency level of the scores: nothing is guaranteed below it, so it is added.
 

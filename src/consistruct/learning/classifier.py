@@ -43,7 +43,7 @@ from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
 from consistruct.losses.base import Loss
-from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
@@ -77,13 +77,13 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         Seconds that model="auto" may take; its first, fastest model is always fitted.
     random_state : int, RandomState or Generator, optional
     n_jobs : int, optional
-        Fits that run at a time; the answer does not depend on it.
+        Fits that run at a time; the result does not depend on it.
     verbose : int
         1 shows progress through `logging`, 2 details. Whatever it is, fits of more than two seconds
         show a bar in terminals and notebooks.
     rows : "pred" or "true", optional
         What the rows of a table of costs are, or of ``costs=`` of shape (n, k, k). Required unless
-        it is symmetric or says so itself. scikit-learn's confusion matrices have true labels as
+        it is symmetric or states it itself. scikit-learn's confusion matrices have true labels as
         rows.
 
     Attributes
@@ -198,7 +198,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
 
     def _metric(self) -> Metric | None:
         """The metric that the parameter `loss` names, unless it is a loss."""
-        return None if isinstance(self.loss, Loss) else asked_metric(self.loss)
+        return None if isinstance(self.loss, Loss) else requested_metric(self.loss)
 
     def _training(
         self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None
@@ -230,7 +230,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             loss = CostMatrix(gains_too, rows="pred")
             self.example_costs_ = True
         found, encoding, codes = prepare_labels(
-            loss, y, structured=False, order=order, asked=metric
+            loss, y, structured=False, order=order, requested=metric
         )
         self.classes_ = encoding.class_names(found)
         weight = combined_weight(sample_weight, self.class_weight, y)

@@ -83,7 +83,7 @@ class Recalibration(Member, ABC):
 
     @abstractmethod
     def for_reports(self, expected: Any) -> Any:
-        """Estimates that expected losses and probabilities are told from."""
+        """Estimates that expected losses and probabilities are computed from."""
 
     def for_another_loss(self) -> Recalibration:
         """What remains where decisions are judged by another loss."""
@@ -231,7 +231,7 @@ def recalibrate(
     powers: bool = True,
     codes: Any = None,
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The corrections that out-of-fold rows ask for, and what was compared.
+    """The corrections that out-of-fold rows request, and what was compared.
 
     Probabilities that are means of several (`powers` is false) are scaled with a prior. Of
     sequences only reports are corrected; `codes` are the decisions of models with a rule of their
@@ -321,14 +321,14 @@ def match_reports(
     def change(value: float) -> Recalibration:
         return Power(value, before) if probabilities else Slope(value, mean)
 
-    def told(value: float) -> FloatArray:
+    def reported(value: float) -> FloatArray:
         if packed or probabilities:
             found = statistic.expected_loss(change(value).for_reports(expected), codes)
         else:
             found = centre + value * (raw - centre)
         return np.clip(found, low, high)
 
-    differences = statistic.loss(codes, true_codes) - told(1.0)
+    differences = statistic.loss(codes, true_codes) - reported(1.0)
     gap = float(share @ differences)
     # a row of weight two counts as two rows, as in the log loss above
     chance = float(share @ (differences - gap) ** 2 / weight.sum())
@@ -336,7 +336,7 @@ def match_reports(
         return before
 
     def short(logarithm: float) -> float:
-        return float(share @ (told(np.exp(logarithm)) - told(1.0))) - gap + chance / gap
+        return float(share @ (reported(np.exp(logarithm)) - reported(1.0))) - gap + chance / gap
 
     # steeper estimates tell smaller losses, as a rule: costs of each class may have it otherwise
     steepest = math.log(STEEPEST)
@@ -371,7 +371,7 @@ def _linear_parts(
 def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The power of class probabilities that out-of-fold rows ask for, and what was compared."""
+    """The power of class probabilities that out-of-fold rows request, and what was compared."""
     if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)

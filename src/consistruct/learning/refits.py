@@ -21,7 +21,7 @@ from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
-from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
@@ -106,7 +106,7 @@ def nested_refits(
             "models.Probabilities(classifier))"
         )
     reader: Any = clone(estimator)
-    metric = asked_metric(reader.loss)
+    metric = requested_metric(reader.loss)
     if metric is not None and metric.conditions is not None:
         raise ValueError(
             f"{metric!r} has a constraint, and what is possible under it has no learning curve; "

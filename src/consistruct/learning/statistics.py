@@ -128,7 +128,7 @@ class TargetValues(Statistic):
     """τ(y) = target(y), in the loss's own scores or in those of another score space.
 
     An offset that depends on the true label (precision, pairs) is one more column, so that expected
-    losses can be told and not only compared.
+    losses can be reported and not only compared.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class Loss(Member, ABC):
 
     # How users write true labels: "classes", "parts" (a label per part), "sets" (rows of 0 and 1),
     # "orders" (of labels), "candidates" (sets that hold the true label), "relevance" (grades of
-    # items) or "codes". None: as the label set of the true labels says.
+    # items) or "codes". None: as the label set of the true labels states.
     labels_as: ClassVar[str | None] = None
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
@@ -202,7 +202,7 @@ class Loss(Member, ABC):
         """Columns of the target by the question about the true label that settles them.
 
         A question has few answers (the state of a part, whether a label belongs to a set of this
-        or that size), so that a classifier can be asked it. Columns in no group are the same for
+        or that size), so that a classifier can predict it. Columns in no group are the same for
         every true label. None where the target does not come apart so.
         """
         return None

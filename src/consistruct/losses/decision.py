@@ -44,14 +44,14 @@ class Decision(Loss):
         d; the ready-made oracles know it.
     sense : {"min", "max"}
         Whether costs are minimised or values maximised. A function of your own gets the numbers
-        as you write them, and must do what `sense` says.
+        as you write them, and must do what `sense` states.
     name : str, optional
         For reports.
     exact : bool
         Whether a function of your own always finds the best decision; regrets against a heuristic
         may be negative.
     check : callable, optional
-        (n, d) decisions -> (n,) bool: what your function must return. Other answers are refused.
+        (n, d) decisions -> (n,) bool: what your function must return. Other results are refused.
     diameter : float, optional
         Largest distance between two decisions of your function, for analysis.
     batch : bool
@@ -191,11 +191,11 @@ class Decision(Loss):
         if places:
             values = np.einsum("nd,nd->n", self.solver(rows[places]), rows[places])
             found = dict(zip(new, values.tolist(), strict=True))
-        answer = np.array([found[key] if key in found else self._known[key] for key in keys])
+        decisions = np.array([found[key] if key in found else self._known[key] for key in keys])
         self._known.update(found)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return answer.reshape(len(rows))
+        return decisions.reshape(len(rows))
 
     def cost(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         """⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""

@@ -32,7 +32,7 @@ class FBeta(Loss):
     1. Scores: one per true size that occurs and label, rank T² − T + 2 with all sizes (see
     `SetSizes`). Decoder: the best items for each predicted size, O(T²·|sizes|).
 
-    Choose it for multi-label problems judged by example-based F1; Hamming loss says nothing about
+    Choose it for multi-label problems judged by example-based F1; Hamming loss states nothing about
     rare labels.
 
     Parameters

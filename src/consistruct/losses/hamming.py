@@ -128,7 +128,7 @@ class Hamming(Loss):
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         wrong = np.asarray(predicted) + np.asarray(true) - 2.0 * np.asarray(shared)
-        return np.asarray(wrong / self._two_states("be told from counts of labels"))
+        return np.asarray(wrong / self._two_states("be reported from counts of labels"))
 
     def label_probabilities(self, target: FloatArray) -> FloatArray:
         n_parts = self._two_states("have probabilities of labels")

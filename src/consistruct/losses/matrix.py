@@ -195,7 +195,7 @@ class CostMatrix(MatrixLoss):
 
         The orientation comes from the names of the axes (``frame.index.name`` "pred" or "true",
         or the like on the columns) or from `rows`; both must agree. It is never guessed: a matrix
-        that is not symmetric in its names and says nothing of its axes is refused.
+        that is not symmetric in its names and states nothing of its axes is refused.
         """
         if not all(hasattr(frame, part) for part in ("to_numpy", "index", "columns")):
             raise TypeError(

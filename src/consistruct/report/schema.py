@@ -2,7 +2,7 @@
 
 Versions are MAJOR.MINOR: a new field raises MINOR, a field that changes its meaning or goes away
 raises MAJOR. Reports are cheap to write again, so a reader takes its own version and no other, and
-says so in one line.
+states it in one line.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Orthonormalized(_SameScores):
         # a factor is cheaper and more accurate to decompose than Ḡ, which is its square
         if isinstance(gram, DenseGram):
             return MatrixMap(gram.whitening())
-        # the exact rank says how many eigenvalues are positive, so no tolerance has to
+        # the exact rank states how many eigenvalues are positive, so no tolerance has to
         values, vectors = np.linalg.eigh(gram.dense())
         kept = slice(len(values) - self.rank, None)
         return MatrixMap(vectors[:, kept] / np.sqrt(values[kept]))

@@ -202,7 +202,8 @@ def chain_marginals(scores: ChainScores, weights: ArrayLike | None = None) -> Ch
                 f"weights must contain one finite number per sequence, shape ({n},), "
                 f"got shape {weights_array.shape}"
             )
-    # compiled code takes three axes either way; `shared` says whether the first one means anything
+    # compiled code takes three axes either way; `shared` states whether the first one means
+    # anything
     shared = scores.edges.ndim == 2
     edges = scores.edges[None] if shared else scores.edges
     log_partition = np.empty(n)

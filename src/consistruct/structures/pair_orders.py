@@ -6,7 +6,8 @@ Decoding both structures is one problem. With c_p the weight of position p and o
 
 what an item adds depends on *which* items stand before it, not on their order. So the best
 completion of a prefix depends on its set only (2^n sets). Deciding is NP-hard; above `EXACT_ITEMS`
-items the result is a local optimum under moving one item anywhere, and `decoding_is_exact` says so.
+items the result is a local optimum under moving one item anywhere, and `decoding_is_exact` states
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What all surrogates share: a loss, a score space, and how scores become decisions.
 
-A surrogate says about itself what others need to know: whether it is smooth (L-BFGS) or has kinks
+A surrogate states about itself what others need to know: whether it is smooth (L-BFGS) or has kinks
 (subgradients), whether its minimiser tells the expected target (`has_link`), which scores it is
 trained with, and which form its excess risk has, so that `calibration` can analyse it.
 """

@@ -192,7 +192,7 @@ def _check_span(loss: Loss, L: FloatArray) -> None:
 def _check_claims(
     loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
 ) -> None:
-    """Formulas are chosen by what a loss says of its structure: it must be so."""
+    """Formulas are chosen by what a loss states of its structure: it must be so."""
     wrong = 1.0 - np.eye(*L.shape)
     if loss.wrong_parts is not None:
         T, n_states = loss.wrong_parts
@@ -299,7 +299,7 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
         space = loss.score_space
         small = space.width <= SMALL_WIDTH
     except TooManyLabelsError:
-        return  # the span itself needs the matrix, and says so
+        return  # the span itself needs the matrix, and states it
     pred = loss.predictions.sample(N_SAMPLES, rng)
     if not small:
         _check_refusals(loss, space, pred)

@@ -189,7 +189,7 @@ class _ModelChecks:
             CapabilityError,
             lambda: self.fitted.expected(self.examples.inputs),
             self.model,
-            "a model that only ranks says so",
+            "a model that only ranks states it",
         )
         self.ensure(self.fitted.decides, "a model that only ranks decides by itself")
         self.check_decisions(self.fitted.decisions(self.examples.inputs))
@@ -219,7 +219,7 @@ class _ModelChecks:
         alike = np.array_equal(flat(decided), flat(statistic.decode(expected)))
         self.ensure(
             alike or self.fitted.decides,
-            "decisions decode the estimates, unless the model says that it decides by itself",
+            "decisions decode the estimates, unless the model states that it decides by itself",
         )
 
     def check_form(self, expected: Any, n: int, contract: str) -> None:
@@ -334,7 +334,7 @@ class _ModelChecks:
 
     # --- settings ---
 
-    def answers(self, fitted: TargetModel) -> tuple[Any, ...]:
+    def results(self, fitted: TargetModel) -> tuple[Any, ...]:
         """All that an estimator takes from a model: estimates, left out ones too, decisions."""
         inputs = self.examples.inputs
         expected = flat(fitted.expected(inputs)) if fitted.estimates else np.zeros(0)
@@ -354,7 +354,7 @@ class _ModelChecks:
                 repr(parameters[name]) != repr(value), "settings differ from the present ones", name
             )
             try:
-                found = self.answers(self.fit(**{name: value}))
+                found = self.results(self.fit(**{name: value}))
             except (ValueError, TypeError) as error:
                 self.ensure(
                     name not in same and "\n" not in str(error),
@@ -362,7 +362,7 @@ class _ModelChecks:
                     f"{name}={value!r}: {error}",
                 )
                 continue
-            alike = all(map(np.array_equal, found, self.answers(self.fitted)))
+            alike = all(map(np.array_equal, found, self.results(self.fitted)))
             if name in same:
                 self.ensure(alike, "workers leave the estimates as they are", f"{name}={value!r}")
             else:

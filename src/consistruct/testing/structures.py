@@ -81,7 +81,7 @@ def check_structure(
 
 
 def _check_claims(space: Structure, F: FloatArray) -> None:
-    """Formulas are chosen by what a space says of its structure: it must be so."""
+    """Formulas are chosen by what a space states of its structure: it must be so."""
     if space.one_per_label:
         ensure_close(F, np.eye(len(F)), space, "one_per_label: F is the identity")
     if space.partition is not None:
@@ -309,7 +309,7 @@ def _check_gram(
 def predictable_by_definition(F: FloatArray, labels: Sequence[int]) -> list[int]:
     """Labels c for which some θ has ⟨F_c−F_d, θ⟩ ≥ 1 for d < c and ≥ 0 for d > c.
 
-    By scaling θ, ≥ 1 says > 0: one feasibility program per label, with no bound on θ.
+    By scaling θ, ≥ 1 implies > 0: one feasibility program per label, with no bound on θ.
     """
     winners = []
     for c in labels:
@@ -337,9 +337,9 @@ def _check_predictable(space: Structure, F: FloatArray, rng: np.random.Generator
         space,
         "predictable lists `size` labels in order, None meaning all",
     )
-    asked = np.arange(len(F)) if len(F) <= LP_LABELS else rng.choice(len(F), LP_LABELS, False)
-    expected = predictable_by_definition(F, sorted(asked.tolist()))
-    found = sorted(set(asked.tolist()) & set(winners.tolist()))
+    requested = np.arange(len(F)) if len(F) <= LP_LABELS else rng.choice(len(F), LP_LABELS, False)
+    expected = predictable_by_definition(F, sorted(requested.tolist()))
+    found = sorted(set(requested.tolist()) & set(winners.tolist()))
     ensure(found == expected, space, "predictable is pred(F)", f"{found} instead of {expected}")
     return winners
 

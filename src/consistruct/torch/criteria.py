@@ -60,8 +60,9 @@ class TaskLoss(nn.Module):
     -----
     Half precision is computed in float32, float64 in float64. Families of sizes (``Hamming(None,
     26)``, ``NDCG(None)``) take padded batches with a mask (B, T): input (B, T, s), or (B, n) with
-    one score per item. Of other losses a mask (B,) says which examples are there. Values of labels
-    are checked on the host only; on a GPU, as with PyTorch's criteria, nothing waits for a check.
+    one score per item. Of other losses a mask (B,) states which examples are there. Values of
+    labels are checked on the host only; on a GPU, as with PyTorch's criteria, nothing waits for a
+    check.
 
     Examples
     --------
@@ -245,7 +246,7 @@ class Decoder(nn.Module):
 
     Notes
     -----
-    Answers and ties are those of the NumPy decoders, but for linear assignment, whose ties may
+    Results and ties are those of the NumPy decoders, but for linear assignment, whose ties may
     differ. Losses judged by pairs are decoded exactly up to 14 items and refused above. It holds
     tensors only, so that `torch.export` takes a network with its decoder.
 

@@ -1,4 +1,4 @@
-"""True labels of every loss on the device: the scores that they ask for, and their offsets.
+"""True labels of every loss on the device: the scores that they request, and their offsets.
 
 For each true label y the quadratic surrogate regresses scores on w_y = −u_y, minus the target of
 the loss, so that L(c, y) = offset(y) − ⟨F_c, w_y⟩. Everything is computed from the labels with

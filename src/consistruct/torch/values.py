@@ -39,7 +39,7 @@ class Values(Constants):
 
     @property
     def has_link(self) -> bool:
-        """Whether `expected_target` answers."""
+        """Whether `expected_target` returns values."""
         return True
 
     @property

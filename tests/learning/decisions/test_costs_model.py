@@ -118,7 +118,7 @@ def test_default_model_beats_least_squares_and_counts_its_calls():
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_power_follows_the_noise(additive):
-    """Multiplicative noise asks for weights, additive noise for none; means over a few draws."""
+    """Multiplicative noise needs weights, additive noise none; means over a few draws."""
     error = {0.0: 0.0, 2.0: 0.0}
     for seed in range(6):
         rng = np.random.default_rng(seed)

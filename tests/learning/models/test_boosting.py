@@ -58,7 +58,7 @@ def test_best_split_is_that_of_a_plain_search(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, n, c = 4, 60, 1 + seed % 3
     codes = rng.integers(0, 6, size=(d, n)).astype(np.uint8)
-    codes[1] = 2  # says nothing
+    codes[1] = 2  # carries no information
     categorical = np.array([False, False, True, seed % 2 == 0])
     gradients, weight = rng.normal(size=(n, c)), rng.uniform(0.5, 2.0, size=n)
     nodes = rng.integers(0, 4, size=n)
@@ -126,7 +126,7 @@ def test_drawn_rows_tell_the_sums_of_all() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.6, 0.99])
-def test_unit_of_the_chances_gives_as_many_rows_as_asked_for(share: float) -> None:
+def test_unit_of_the_chances_gives_as_many_rows_as_requested(share: float) -> None:
     sizes = np.exp(2.0 * rng_of(0).normal(size=300))
     unit = _unit(sizes, share * 300)
     assert np.minimum(1.0, sizes / unit).sum() == pytest.approx(share * 300)
@@ -160,7 +160,10 @@ def test_one_tree_of_squares_is_the_mean_of_its_leaf() -> None:
     model = Boosting(1, column_share=1.0, validation_fraction=0.0, **settings)
     model.fit(X, codes, statistic, rng=rng)
     assert np.allclose(model.expected(X), dense_target(statistic.values(codes)), atol=1e-6)
-    assert sorted(model.trees_.columns[0].tolist()) == [0, 1]  # the third column says nothing
+    assert sorted(model.trees_.columns[0].tolist()) == [
+        0,
+        1,
+    ]  # the third column carries no information
 
 
 def test_predictions_are_the_sum_of_leaves_found_one_by_one() -> None:

@@ -285,7 +285,7 @@ def test_frames_with_categories_and_gaps_reach_the_regressor():
         (GridSearchCV(HistGradientBoostingRegressor(), {}), True),
     ],
 )
-def test_missing_values_are_welcome_where_the_regressor_says_so(estimator, missing):
+def test_missing_values_are_welcome_where_the_regressor_states_so(estimator, missing):
     assert Regressor(estimator).takes_missing is missing
 
 

@@ -184,17 +184,17 @@ def test_files_keep_how_members_are_averaged(data, tmp_path):
 
 
 def test_a_model_that_is_too_sure_is_recalibrated(data):
-    """A tree of single rows says 0 or 1; what it says about out-of-fold rows is worth far less."""
+    """A tree of single rows predicts 0 or 1, far worse for out-of-fold rows."""
     X, y = data
     sure = Probabilities(DecisionTreeClassifier(random_state=0))
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
     est = fitted(data, Stack([sure], cv=splits))
     left = out_of_fold_by_hand(sure, X, y, splits)
     assert np.isin(left, (0.0, 1.0)).all()
-    expected, told = sharpened(left, y, clone(sure.estimator).fit(X, y).predict_proba(X))
+    expected, reported = sharpened(left, y, clone(sure.estimator).fit(X, y).predict_proba(X))
     np.testing.assert_allclose(est.model_.out_of_fold().expected, expected, atol=1e-9)
-    np.testing.assert_allclose(est.model_.expected(X), told, atol=1e-9)
-    assert told.max() < 0.95
+    np.testing.assert_allclose(est.model_.expected(X), reported, atol=1e-9)
+    assert reported.max() < 0.95
 
 
 def test_a_settled_stack_is_the_same_without_a_comparison(data):
@@ -343,7 +343,7 @@ def test_a_model_of_ones_own_that_fails_is_not_skipped_silently(data):
         fitted(data, Stack([LOGISTIC, Probabilities(Broken())]))
 
 
-def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
+def test_a_model_of_the_portfolio_that_fails_states_so(data, monkeypatch, caplog):
     from consistruct.learning.models import stack as module
 
     monkeypatch.setattr(
@@ -420,7 +420,7 @@ def test_a_stack_of_ridge_alone_estimates_as_ridge_does():
 
 
 class Wavering(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The sign of column 0 decides; another column says how sure it is, of nothing."""
+    """The sign of column 0 decides; another column shows how sure it is, of nothing."""
 
     def __init__(self, column=1, flips=0.0):
         self.column = column

@@ -39,7 +39,7 @@ GRADES = [Y[query == IDS] for query in range(len(LENGTHS))]
 
 
 def predictor(loss="ndcg", **settings):
-    """Ridge on linear features unless told otherwise: exact and fast."""
+    """Ridge on linear features unless stated otherwise: exact and fast."""
     plain = {} if "model" in settings and settings["model"] != "auto" else {"features": "linear"}
     items = Items(**{"model": "ridge", **plain, **settings})
     return cs.StructuredPredictor(loss, model=items, random_state=0)

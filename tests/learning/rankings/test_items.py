@@ -82,7 +82,7 @@ def test_seeds_decide_everything(model):
         assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
 
 
-def test_the_portfolio_says_what_it_tried():
+def test_the_portfolio_states_what_it_tried():
     model = fitted(Items())
     names = [line["name"] for line in model.portfolio_]
     assert names == ["linear", "ridge", "forest", "boosting", "boosting of grades"]
@@ -301,6 +301,6 @@ def test_no_time_leaves_the_first_model():
     assert [line["weight"] for line in model.portfolio_] == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_model_that_says_nothing_gets_no_weight():
+def test_a_model_that_states_nothing_gets_no_weight():
     model = fitted(Items(DummyRegressor()))
     np.testing.assert_allclose(model.expected(BATCH).values, 0.0, atol=1e-12)

@@ -130,7 +130,7 @@ def test_a_rule_of_a_sample_is_as_good_on_new_rows(monkeypatch, spec):
 
 
 @pytest.mark.parametrize("spec", ["macro-f1", "min-recall"])
-def test_what_is_told_of_a_rule_of_a_sample(monkeypatch, spec):
+def test_what_is_reported_of_a_rule_of_a_sample(monkeypatch, spec):
     """The estimate is that of new rows, the gap that of the search, and both are there again."""
     monkeypatch.setattr(rules, "MANY", 15_000)
     monkeypatch.setattr(rules, "MORE", 15_000)
@@ -138,8 +138,8 @@ def test_what_is_told_of_a_rule_of_a_sample(monkeypatch, spec):
     rows, fresh = halves(drawn_classes(140_000, 4, 5), 40_000)
     weight = np.ones(len(rows))
     rule, again = class_rule(metric, rows.probabilities, rows.codes, weight)
-    told = true_value(metric, np.asarray(rule.costs)[0], again, fresh)
-    assert rule.estimate == pytest.approx(told, abs=0.012)
+    reported = true_value(metric, np.asarray(rule.costs)[0], again, fresh)
+    assert rule.estimate == pytest.approx(reported, abs=0.012)
     assert rule.gap is None or rule.gap < 0.002
     assert rule.after.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(rule.after.sum(axis=0), np.bincount(rows.codes) / 40_000)

@@ -192,8 +192,8 @@ def test_slopes_of_constraints_are_those_of_their_slack():
     for part in (RecallAtLeast(0.9, 2), FlaggedAtMost(0.1, 0), EqualRecall(0.05, 0, 1)):
         direction = rng.normal(size=confusions.shape) * confusions
         ahead, behind = (part.slack(confusions + s * direction) for s in (1e-6, -1e-6))
-        told = np.tensordot(part.gradient(confusions), direction, axes=3)
-        np.testing.assert_allclose((ahead - behind) / 2e-6, told, atol=1e-6)
+        reported = np.tensordot(part.gradient(confusions), direction, axes=3)
+        np.testing.assert_allclose((ahead - behind) / 2e-6, reported, atol=1e-6)
 
 
 # --- recalibration -------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ GROUPS = np.repeat(np.arange(len(X)), [len(row) for row in X])
 
 
 def switched_chains(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Two states; a feature says "keep the state" or "change it", nothing tells the state itself.
+    """Two states; a feature states "keep the state" or "change it", nothing tells the state itself.
 
     Only the first token shows its state, so no scores of single tokens and no matrix shared by all
     edges can tell the others.

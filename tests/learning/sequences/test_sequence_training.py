@@ -251,7 +251,7 @@ def test_quadratic_training_is_least_squares_on_one_hot_tags() -> None:
     np.testing.assert_allclose(ours - ours.mean(axis=1, keepdims=True), centred, atol=1e-5)
 
 
-def test_an_explosion_halves_the_step_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_explosion_halves_the_step_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     data = make_data(n=60)
     problem = ChainSGD(ChainQuadratic(), data, new_state(), Steps(300.0))
     with caplog.at_level(logging.WARNING):

@@ -76,7 +76,7 @@ class ChainCertificate(PlainCertificate):
 
     @property
     def distribution(self) -> tuple[tuple[TrueLabel, float], ...]:
-        """Few true labels with the marginals that the contrasts ask for, and their probabilities.
+        """Few true labels with the marginals that the contrasts request, and their probabilities.
 
         One uniform number decides all parts: a part has the state of i below (1+y)/2.
         """

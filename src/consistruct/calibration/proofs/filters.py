@@ -79,7 +79,7 @@ class FloatView:
     def _line(self, i: int, j: int, point: Point) -> Line:
         """(slope, rest, norm): the bound of a dual point is (slope·ε + rest)²/2norm, lowered.
 
-        The same points are asked at many ε, and none of this depends on it.
+        The same points are requested at many ε, and none of this depends on it.
         """
         w, nu = point
         known = self.known.get((i, j, id(w)))

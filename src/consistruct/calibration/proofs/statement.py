@@ -142,11 +142,11 @@ ORDER_LOSSES = {
 
 
 def order_words(loss: dict[str, Any]) -> str:
-    """Return what a loss on orders is; discounts and gains are rounded, and said to be."""
+    """Return what a loss on orders is; discounts and gains are rounded, and stated to be."""
     if loss["name"] != "gains":
         extra = {name: x for name, x in loss.items() if name not in ("name", "n")}
-        told = "".join(f", {name} = {x}" for name, x in extra.items())
-        return f"{ORDER_LOSSES[loss['name']]}, {loss['n']} items{told}"
+        details = "".join(f", {name} = {x}" for name, x in extra.items())
+        return f"{ORDER_LOSSES[loss['name']]}, {loss['n']} items{details}"
     normaliser = loss["normaliser"]
     divided = "the most attainable" if normaliser is None else exact_text(number(normaliser))
     return (

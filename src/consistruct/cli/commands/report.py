@@ -88,7 +88,7 @@ def report(
     stored = read_model(model)
     if is_controlled(stored.estimator):
         raise ValueError(
-            f"{model} contains a model with a guarantee; consistruct evaluate says whether it is "
+            f"{model} contains a model with a guarantee; consistruct evaluate states whether it is "
             "kept, and a report needs a model fitted without --risk"
         )
     if sequences.is_sequence_model(stored, model, data, format):

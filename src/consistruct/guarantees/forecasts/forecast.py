@@ -22,7 +22,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["FACTORS", "Forecast", "RowsNeeded", "curve_of_draws", "forecast"]
 
 FACTORS = (2, 4, 10)  # times the rows
-FURTHEST = 100  # times the rows: nothing is said beyond
+FURTHEST = 100  # times the rows: nothing is stated beyond
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class RowsNeeded:
     Attributes
     ----------
     value : float
-        The loss (of a metric: its value) that was asked for.
+        The loss (of a metric: its value) that was requested.
     rows, low, high : int or None
         At these numbers the middle, the lower and the upper end of the forecast reach it; None
         where that is beyond 100 times the examples there are, or never.
@@ -139,7 +139,7 @@ class Forecast:
         loss = wanted if self.metric is None else 1.0 - wanted
         reached = [self._first(loss, end) for end in range(3)]
         low, rows, high = reached
-        return RowsNeeded(wanted, rows, low, high, self._told(wanted, low, rows, high))
+        return RowsNeeded(wanted, rows, low, high, self._reported(wanted, low, rows, high))
 
     def _first(self, loss: float, end: int) -> int | None:
         """Fewest examples at which one end of the forecast is at most `loss`."""
@@ -167,7 +167,7 @@ class Forecast:
             [self.power_law.quantiles(float(n), self._probabilities) for n in self._grid]
         )
 
-    def _told(self, value: float, low: int | None, rows: int | None, high: int | None) -> str:
+    def _reported(self, value: float, low: int | None, rows: int | None, high: int | None) -> str:
         word = "loss" if self.metric is None else self.metric
         what = f"a {word} of {value:.4g}" if self.metric is None else f"{word} = {value:.4g}"
         if low is None:

@@ -1,6 +1,6 @@
 """A ladder per row: safer and safer predictions, what each costs, and when the row climbs to it.
 
-One number for all rows, the *safety* s, says how far up they stand: row i is on the rung whose
+One number for all rows, the *safety* s, states how far up they stand: row i is on the rung whose
 threshold is the last one at or below s. All that calibration needs, the mean of any function of the
 losses for every s at once, is one sort of the thresholds.
 """
@@ -29,7 +29,7 @@ class Ladder:
     answered : (n, J + 1) bool array
         Whether the rung is an answer: an abstention is not.
     sizes : (n, J + 1) array
-        How much the rung says: classes in a set, items in a list, 1 for a single answer.
+        The size of the rung: classes in a set, items in a list, 1 for a single answer.
     """
 
     thresholds: FloatArray

@@ -1,4 +1,4 @@
-"""Whether what a user asks of `RiskControl` makes sense, and which policy "auto" stands for."""
+"""Whether what a user requests of `RiskControl` makes sense, and which policy "auto" stands for."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
 * **Confidence** 1 − δ, losses that never increase: the least s from which on all evidence suffices
   (Bates et al. 2021). P(a rule is issued and its risk exceeds the level) ≤ δ over the rows.
 * **Learn then test** (Angelopoulos et al. 2021), whatever the losses do: a fifth of the rows, the
-  pilot, lists thresholds and says where to start; the others test them one after the other towards
-  less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is a tenth
-  of the level, and the level tested is lowered so that level' + δ·(high − level') is the one
-  guaranteed.
+  pilot, lists thresholds and states where to start; the others test them one after the other
+  towards less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is
+  a tenth of the level, and the level tested is lowered so that level' + δ·(high − level') is the
+  one guaranteed.
 
 Whether losses never increase is for the policy to prove; it is not looked up in the rows.
 
@@ -111,7 +111,7 @@ def choose_method(
     two_values: bool = False,
     weighted: bool = False,
 ) -> str:
-    """The method that "auto" stands for, or an error where the one asked for proves nothing."""
+    """The method that "auto" stands for, or an error where the one requested proves nothing."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if risk == "selective" and confidence is None:
@@ -146,7 +146,7 @@ def choose_method(
 
 
 def _tested(level: float, confidence: float | None) -> tuple[float, float]:
-    """Level (losses in [0, 1]) and δ of the tests; both lowered where none was asked for."""
+    """Level (losses in [0, 1]) and δ of the tests; both lowered where none was requested."""
     if confidence is not None:
         return level, 1.0 - confidence
     delta = 0.1 * level
@@ -164,7 +164,7 @@ def check_rows(
     safest: float,
     where: str = "",
 ) -> None:
-    """Raise one line that says how many rows it takes, or that no number of rows would do."""
+    """Raise one line that states how many rows it takes, or that no number of rows would do."""
     low, high = bounds
     if high <= low or level >= high:
         return
@@ -195,9 +195,9 @@ def check_rows(
 def always_issued(*, monotone: bool, risk: str, weighted: bool) -> bool:
     """Whether rows that pass `check_rows` give a rule whatever they contain.
 
-    The safest predictions then cost at most what `check_rows` was told, and so many rows prove that
-    to be below the level. Weights may leave too few rows that count; tests in sequence start at a
-    pilot's guess, which need not pass.
+    The safest predictions then cost at most what `check_rows` was given, and so many rows prove
+    that to be below the level. Weights may leave too few rows that count; tests in sequence start
+    at a pilot's guess, which need not pass.
     """
     return monotone and risk == "marginal" and not weighted
 

@@ -33,7 +33,7 @@ class ItemTargets(Statistic):
     """τ(y) = P u(y): the target of each item of a query, less their mean.
 
     All batches are packed (`Ragged`), one number per item. Sorting by them is the Bayes decision;
-    the expected loss of a query is not told, since the mean of its targets is left out.
+    the expected loss of a query is not reported, since the mean of its targets is left out.
 
     Parameters
     ----------

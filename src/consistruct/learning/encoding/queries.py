@@ -55,7 +55,7 @@ class QueryBatch:
         ``positions[offsets[q]:offsets[q + 1]]``.
     offsets : (n + 1,) int array
     listed : bool
-        Whether a list of queries was given; answers are then lists too.
+        Whether a list of queries was given; predictions are then lists too.
     """
 
     items: Any

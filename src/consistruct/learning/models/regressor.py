@@ -51,8 +51,8 @@ class Regressor(TargetModel):
         where it has none) is fitted once, any other once per column. It must minimise squared
         error: a median is no expected target. Extra trees if None.
     n_jobs : int, optional
-        Columns fitted at a time; workers of an estimator that takes several outputs, asks joblib
-        for them and has ``n_jobs=None``. Estimates do not depend on it.
+        Columns fitted at a time; of an estimator that takes several outputs, its own workers where
+        it takes them from joblib and has ``n_jobs=None``. Estimates do not depend on it.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Regressor(TargetModel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        """Whether NaN in X is welcome: as the regressor says."""
+        """Whether NaN in X is welcome: as the regressor states."""
         return takes_missing(self._unfitted())
 
     def _unfitted(self) -> Any:

@@ -88,7 +88,7 @@ class Stack(TargetModel):
         a sixteenth to a quarter of the rows say that it ends in time, so that the limit is exceeded
         by at most the first, fastest one.
     n_jobs : int, optional
-        Folds that are fitted at a time; the answer does not depend on it.
+        Folds that are fitted at a time; the result does not depend on it.
 
     Attributes
     ----------
@@ -367,12 +367,12 @@ class Stack(TargetModel):
 
     # --- how they are combined ---
 
-    def _combine(self, trials: list[Trial], sample: Sample, asked: Statistic) -> None:
+    def _combine(self, trials: list[Trial], sample: Sample, requested: Statistic) -> None:
         """Weights of the trials by out-of-fold rows that all of them estimate."""
         used = [trial for trial in trials if trial.left is not None]
         assert used[0].left is not None
         same = all(trial.statistic == used[0].statistic for trial in used)
-        self.statistic_ = used[0].statistic if same else TargetValues(asked.loss)
+        self.statistic_ = used[0].statistic if same else TargetValues(requested.loss)
         rows = used[0].left.rows
         for trial in used[1:]:
             assert trial.left is not None
@@ -467,7 +467,7 @@ class Stack(TargetModel):
         self.weights_ = np.array([trial.weight for trial in members])
         self.portfolio_ = [trial.entry() for trial in trials]
 
-    # --- what it answers ---
+    # --- predictions ---
 
     def expected(self, X: Any) -> FloatArray:
         """The weighted mean of the members' estimates, or their geometric mean, (n, width)."""

@@ -169,7 +169,7 @@ def _within_budget(
         if high > 1e9:
             raise ConsistructError(
                 f"no thresholds keep the budget of {metric!r} with its margin on {n} out-of-fold "
-                "rows; ask for less, use more rows, or lower confidence="
+                "rows; request less, use more rows, or lower confidence="
             )
     for _ in range(30 if high > 0 else 0):
         middle = 0.5 * (low + high)

@@ -145,7 +145,7 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
         raise ConsistructError(
             f"no decision rule meets the constraints of {metric!r} with its margin on the "
             f"{len(rows)} out-of-fold rows (of {missing} that were tried, the closest falls short "
-            f"by {-closest:.3g}); ask for less, use more rows, or lower confidence="
+            f"by {-closest:.3g}); request less, use more rows, or lower confidence="
         )
     return leading
 

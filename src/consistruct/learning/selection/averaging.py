@@ -57,7 +57,7 @@ class ProperTimesTask(Criterion):
     """Log loss times the square root of the task loss of the decisions.
 
     The log loss is steady and knows no costs, the task loss knows them and is noisy: the product
-    asks for both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
+    requests both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
     or by a log loss with the classes weighted by their costs, costs 5 to 10 % more. On 45 others:
     small shares, and adding as long as anything is gained, cost 2 % less than equal turns that
     stop at gains of 2e-4.) The task loss of `many` rows is steady too, and then counts in full.

@@ -121,20 +121,20 @@ def compared_rows(fit: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def fit_and_hold_out(
-    trial: Trial, sample: Sample, split: Fold, seed: int, asked: Statistic
+    trial: Trial, sample: Sample, split: Fold, seed: int, requested: Statistic
 ) -> None:
     """One fit, and its estimates of the rows that are held out."""
     part, left = sample.examples.take(split[0]), sample.examples.take(split[1])
     assert trial.model is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close enough
-        trial.fitted = fit_model(trial.model, part, asked, np.random.default_rng(seed))
+        trial.fitted = fit_model(trial.model, part, requested, np.random.default_rng(seed))
     trial.statistic = trial.fitted.statistic_
     trial.left = OutOfFold(split[1], trial.fitted.expected(left.inputs))
     trial.rounds = int(getattr(trial.fitted, "n_rounds_", 0))
 
 
-def part_fit(trial: Trial, sample: Sample, share: float, asked: Statistic) -> None:
+def part_fit(trial: Trial, sample: Sample, share: float, requested: Statistic) -> None:
     """A fit on a share of the rows, and its estimates of them: how long does that take?"""
     n = len(sample.examples)
     rng = np.random.default_rng(0)
@@ -143,14 +143,14 @@ def part_fit(trial: Trial, sample: Sample, share: float, asked: Statistic) -> No
     assert trial.model is not None
     with warnings.catch_warnings(), contextlib.suppress(ValueError):  # too few rows for it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit_model(trial.model, part, asked, rng).expected(part.inputs)
+        fit_model(trial.model, part, requested, rng).expected(part.inputs)
 
 
 def too_late(
     trial: Trial,
     sample: Sample,
     splits: list[Fold],
-    asked: Statistic,
+    requested: Statistic,
     deadline: Deadline,
     ahead: float,
 ) -> str:
@@ -171,7 +171,7 @@ def too_late(
     if deadline.passed:
         return "was reached"
     deadline = deadline.before(ahead)
-    time = duration(lambda share: part_fit(trial, sample, share, asked), deadline)
+    time = duration(lambda share: part_fit(trial, sample, share, requested), deadline)
     if time is None:
         return "would be exceeded by fits on parts of the rows"
     trial.ahead = sum(map(time.of, again))
@@ -272,7 +272,7 @@ def fit_given(
     statistic: Statistic,
     rng: np.random.Generator,
 ) -> None:
-    """Fit the models; one that cannot take these rows has no weight, and says why."""
+    """Fit the models; one that cannot take these rows has no weight, and states why."""
     for trial in trials:
         assert trial.model is not None
         try:

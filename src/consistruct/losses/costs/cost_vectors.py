@@ -69,7 +69,7 @@ class CostVectors(Loss):
         return self.true_labels.check(true, "true")
 
     def learnt_from(self, true: LabelArray) -> Self:
-        """With the largest cost of the training set, if it is larger than was said."""
+        """With the largest cost of the training set, if it is larger than was stated."""
         costs = self.true_labels.check(true, "y")
         return dataclasses.replace(self, max_cost=max(self.max_cost, float(costs.max())))
 

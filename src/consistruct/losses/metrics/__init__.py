@@ -22,9 +22,9 @@ from consistruct.losses.metrics.recalls import RecallMean
 from consistruct.losses.metrics.registry import (
     METRICS,
     MetricEntry,
-    asked_metric,
     is_metric,
     parse_metric,
+    requested_metric,
 )
 
 __all__ = [
@@ -46,8 +46,8 @@ __all__ = [
     "RecallAtLeast",
     "RecallMean",
     "RecallScore",
-    "asked_metric",
     "check_confusion",
     "is_metric",
     "parse_metric",
+    "requested_metric",
 ]

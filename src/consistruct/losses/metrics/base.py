@@ -125,7 +125,7 @@ class Metric(Member, ABC):
         """Return the task loss that this metric is, to first order, at a confusion of classes.
 
         Regret in its mean is, to first order, regret in the metric: so "how hard is it" is
-        answered by the calibration function of this loss.
+        given by the calibration function of this loss.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ from consistruct.losses.metrics.ratios import FScore, JaccardScore, PrecisionSco
 from consistruct.losses.metrics.recalls import RecallMean
 from consistruct.losses.spec import at_most, number_field
 
-__all__ = ["METRICS", "MetricEntry", "asked_metric", "is_metric", "parse_metric"]
+__all__ = ["METRICS", "MetricEntry", "is_metric", "parse_metric", "requested_metric"]
 
 Arguments = tuple[str, ...]
 
@@ -144,7 +144,7 @@ def is_metric(value: object) -> bool:
     return isinstance(value, Metric)
 
 
-def asked_metric(value: object) -> Metric | None:
+def requested_metric(value: object) -> Metric | None:
     """The metric that a loss parameter names, or None where it is a loss."""
     if isinstance(value, str):
         return parse_metric(value) if _name(value) in METRICS else None

@@ -66,7 +66,7 @@ def calibration_report(
     warnings: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> CalibrationReport:
-    """Evaluate a calibration function on a grid and collect all that its report answers.
+    """Evaluate a calibration function on a grid and collect all that its report states.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _grid(
         raise ValueError(
             f"at must be at most the largest excess risk, {curve.max_eps:.17g}, got {at:.17g}"
         )
-    return np.union1d(grid, [at]), at, "asked for"
+    return np.union1d(grid, [at]), at, "requested"
 
 
 def _safe_level(curve: CalibrationFunction) -> float | None:

@@ -161,7 +161,7 @@ def _hardness(report: CalibrationReport) -> Section:
         facts.append((f"ε²/4H at ε = {at:.4g}", f"{size} classes"))
         details.append(
             f"ε²/4H(ε) measures hardness at one accuracy: at ε = {at:.4g} the loss is as hard as "
-            f"the 0-1 loss over {size} classes. It compares calibration only and says nothing "
+            f"the 0-1 loss over {size} classes. It compares calibration only and states nothing "
             f"about how large the functions to be learned are."
         )
     facts.append(("reference measure", report.measure))

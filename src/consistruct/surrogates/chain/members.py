@@ -195,7 +195,7 @@ class ChainLogLoss(ChainSurrogate):
 class ChainHinge(ChainSurrogate):
     """max_c [f(c) + κ·#wrong(c)] − f(y): the structured support vector machine, margin rescaled.
 
-    An upper bound of κ·#wrong of the Viterbi answer. Not consistent in general: where no label
+    An upper bound of κ·#wrong of the Viterbi decoding. Not consistent in general: where no label
     has probability ½, the minimiser need not decode to the Bayes decision. Decoded by Viterbi.
     """
 
@@ -208,7 +208,7 @@ class ChainHinge(ChainSurrogate):
 class ChainSoftmaxMargin(ChainSurrogate):
     """log Σ_c exp[f(c) + κ·#wrong(c)] − f(y): log loss with costs.
 
-    A smooth upper bound of the hinge, so of κ·#wrong of the Viterbi answer; like the hinge not
+    A smooth upper bound of the hinge, so of κ·#wrong of the Viterbi decoding; like the hinge not
     consistent in general. Decoded by Viterbi.
     """
 

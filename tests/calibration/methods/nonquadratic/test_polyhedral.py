@@ -136,7 +136,7 @@ def test_twelve_labels_are_never_undercut(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_twins_need_not_be_told_apart(surrogate):
+def test_twins_need_not_be_distinguished(surrogate):
     """Two labels with equal rows and columns against one of them alone."""
     small = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
     order = [0, 1, 1, 2]

@@ -390,7 +390,7 @@ def test_false_certificates_are_refused():
         replace(good, upper=good.upper * 0.99).check()
 
 
-# --- statuses: what is not computed says so ---
+# --- statuses: what is not computed states it ---
 
 
 @pytest.mark.parametrize("surrogate", ["logistic", "exponential", "log", "sparsemax", "hinge"])

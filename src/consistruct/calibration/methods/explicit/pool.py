@@ -24,7 +24,7 @@ __all__ = ["ExplicitPairs", "PairPool", "PairSource", "PoolPoint"]
 
 
 class Lines:
-    """Many lines as arrays; `pairs` says whose they are."""
+    """Many lines as arrays; `pairs` states whose they are."""
 
     def __init__(self, pairs: IntArray, lines: Sequence[Line]) -> None:
         self.pairs = pairs

@@ -41,7 +41,7 @@ class ExplicitCurve:
         value is infinite or ε = 0.
     status : (n,) "certified" where upper − lower ≤ tolerance · upper, else "loose".
     max_eps : largest ε at which H is finite.
-    tolerance : the relative width that was asked for.
+    tolerance : the relative width that was requested.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
     distributions : (n, m) the conditional distribution of the primal point up to a factor; zero
     rows where
@@ -78,7 +78,7 @@ def explicit_curve(
 
     H(ε) = min over ordered pairs i ≠ j of H'_ij(ε), the least ½ Σ_c μ_c (f_c + (Lq)_c)² over
     distributions q on true labels and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε.
-    (That i be optimal need not be asked: an excess of ε over any i is an excess of ε.)
+    (That i be optimal need not be required: an excess of ε over any i is an excess of ε.)
 
     Parameters
     ----------

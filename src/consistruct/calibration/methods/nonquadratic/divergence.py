@@ -334,7 +334,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         """H vanishes iff p = q is feasible: max (L_j − L_i)q with q_j largest."""
         best = Witness(0.0, None, None)
         if self.decoding == "bayes":
-            return best  # A q ≤ 0 says that j is optimal
+            return best  # A q ≤ 0 means that j is optimal
         for i, j in np.argwhere(self.limits > 0).tolist():
             if self.limits[i, j] <= best.level:
                 continue

@@ -114,7 +114,7 @@ class ExactDistributions:
         return x
 
     def _alternative(self, j: int) -> Reach:
-        """Exactly one of the two holds; a linear program over the integers says which."""
+        """Exactly one of the two holds; a linear program over the integers states which."""
         problem = self.problem
         labels = list(self.rows(j))
         table = [list(integers(row)) for row in self.rows(j).values()]

@@ -16,8 +16,9 @@ exact where U is empty. Its dual point: Σz = 0, z_c ≤ 0 off I, ρ ≥ 0 with 
 
     νε + min_y [Lᵀ(z + 1_I/n − ρ) − ν(L_j − L_i)]_y − (κ/2)‖z‖².
 
-Labels that can be swapped without changing L need not be told apart: A is described by how many of
-each class it has, and pairs by the classes of i and j. So the 0-1 loss has k − 1 sets and one pair.
+Labels that can be swapped without changing L need not be distinguished: A is described by how many
+of each class it has, and pairs by the classes of i and j. So the 0-1 loss has k − 1 sets and one
+pair.
 """
 
 from __future__ import annotations

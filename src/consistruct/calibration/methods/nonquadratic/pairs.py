@@ -1,7 +1,7 @@
 """H as a minimum over pairs (i, j), whatever the surrogate.
 
 j is predicted though i is better by ε: H(ε) = min over i ≠ j of H_ij(ε), ε > 0. That i be optimal
-need not be asked. A `PairSolver` bounds one H_ij from both sides by points that plain arithmetic
+need not be required. A `PairSolver` bounds one H_ij from both sides by points that plain arithmetic
 evaluates; `PairsMethod` runs over the pairs and turns the bounds into a curve.
 """
 

@@ -172,7 +172,7 @@ def _mixed_blocks(loss: Mixed, space: Structure) -> ClosedForm | None:
     )
 
 
-# what is known of a loss: each says yes for some scores
+# what is known of a loss: each returns True for some scores
 FORMS: dict[type[Loss], tuple[Callable[[Any, Structure], ClosedForm | None], ...]] = {
     ZeroOne: (_zero_one,),
     Block: (_block_full, _block_own),

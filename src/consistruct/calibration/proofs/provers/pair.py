@@ -45,7 +45,7 @@ class IntegerPair:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Optimal q, w and ν as affine functions of ε on [low, high], which contains the ε asked for.
+    """Optimal q, w and ν as affine functions of ε on [low, high], which contains the ε requested.
 
     ½wᵀKw is the value in the unit of K.
     """

@@ -22,7 +22,7 @@ def _needs_expected_loss(estimator: TargetEstimator) -> str | None:
     return None
 
 
-class _AnswerOrNot(Family):
+class _Abstaining(Family):
     """Rung 0 is the answer, rung 1 none; rows of greater `doubt` climb first."""
 
     def __init__(self, view: View, doubt: FloatArray, silent: np.ndarray | None) -> None:
@@ -71,10 +71,10 @@ class Abstention(Policy):
 
     def family(self, view: View, options: Options) -> Family:
         own = None if view.loss.no_answer is None else view.codes == view.loss.no_answer
-        return _AnswerOrNot(view, view.expected_loss, own)
+        return _Abstaining(view, view.expected_loss, own)
 
 
-class _HandOver(_AnswerOrNot):
+class _HandOver(_Abstaining):
     def __init__(self, view: View, options: Options, second: View | None) -> None:
         doubt = view.expected_loss
         if second is not None and not _needs_expected_loss(second.estimator):

@@ -33,7 +33,7 @@ __all__ = ["read_svmlight"]
 def read_svmlight(path: Path, request: Request) -> DataSet:
     """Read a sparse file; several labels per line (``3,7``, or none) make it multi-label.
 
-    Indices count from 1 as the format says, or from 0 if an index 0 occurs; a file read like an
+    Indices count from 1 as the format states, or from 0 if an index 0 occurs; a file read like an
     earlier one counts as that one does.
     """
     data, indices, indptr = array("d"), array("q"), array("q", [0])

@@ -34,7 +34,7 @@ THREAD_WORK = 400_000  # entries of histograms per level that are worth a second
 
 @dataclass(frozen=True)
 class Settings:
-    """How trees are grown; `learning.models.boosting.model.Boosting` says what each means."""
+    """How trees are grown; `learning.models.boosting.model.Boosting` states what each means."""
 
     learning_rate: float
     depth: int
@@ -247,9 +247,9 @@ class _Watched:
 
 
 class _Drawing:
-    """Rows that the comparisons of a tree are chosen by, as many as asked for on average.
+    """Rows that the comparisons of a tree are chosen by, as many as requested on average.
 
-    Chances depend on a unit that makes them sum to the number asked for. Gradients change little
+    Chances depend on a unit that makes them sum to the number requested. Gradients change little
     from tree to tree, so the unit of each is that of the one before, put right by what came of it.
     """
 

@@ -371,9 +371,9 @@ class Chain(ChainPredictor):
     ) -> ChainWeights:
         """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
 
-        def validate(answer: Arrays) -> float:
+        def validate(weights: Arrays) -> float:
             assert held_out is not None
-            return token_error(ChainWeights.from_named(answer), held_out)
+            return token_error(ChainWeights.from_named(weights), held_out)
 
         done = run_epochs(
             problem,
@@ -386,7 +386,7 @@ class Chain(ChainPredictor):
         )
         self.state_, self.n_iter_ = problem.state, done.n_epochs
         self.path_["risk"] = np.array(done.risks)
-        return ChainWeights.from_named(done.answer)
+        return ChainWeights.from_named(done.weights)
 
     # --- the steps in between ---
 

@@ -1,4 +1,4 @@
-"""What a fitted chain answers: probabilities of tags, decisions, scores."""
+"""What a fitted chain returns: probabilities of tags, decisions, scores."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class ChainSGD:
         self.state = state
         self.steps = steps
 
-    def answer(self) -> Arrays:
+    def averaged(self) -> Arrays:
         return self.state.average.copy().named()
 
     def arrays(self) -> Arrays:

@@ -22,7 +22,7 @@ class Logarithm:
     times E[exp(log e − E log e)], one factor per entry: weighted costs over weighted exp(estimate)
     of rows left out (as the smearing estimate of Duan 1983, but few rows whose estimate is far too
     low do not decide it). Elsewhere it is an approximation, and out-of-fold
-    regret says whether it is a good one.
+    regret states whether it is a good one.
 
     Attributes
     ----------

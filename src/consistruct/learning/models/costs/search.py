@@ -88,14 +88,18 @@ class Search:
         self.compared = self._compared_rows(regret_rows)
         self.known: dict[Any, tuple[FeatureMap, FloatArray]] = {}
 
-    def _compared_rows(self, asked: int | None) -> IntArray:
+    def _compared_rows(self, requested: int | None) -> IntArray:
         """Rows on which finalists are compared by regret."""
-        if asked is None:
+        if requested is None:
             solver = self.statistic.loss.solver
             fast = solver is not None and solver.fast
-            asked = FAST_ROWS if fast else SLOW_ROWS
+            requested = FAST_ROWS if fast else SLOW_ROWS
         n = len(self.X)
-        return np.arange(n) if asked >= n else np.sort(self.rng.choice(n, asked, replace=False))
+        return (
+            np.arange(n)
+            if requested >= n
+            else np.sort(self.rng.choice(n, requested, replace=False))
+        )
 
     def finalists(self, kinds: Sequence[Any], powers: Sequence[float]) -> None:
         """Fit and compare: every power with the better kernel, the best one with the others."""

@@ -25,7 +25,7 @@ DOUBLE = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class WeightedFit:
-    """One fit, and what it says about the rows that it did not see.
+    """One fit, and what it states about the rows that it did not see.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ def choose_features(
 ) -> FeatureMap:
     """Fit the feature map.
 
-    ``expansions`` says whether the solver takes kernel expansions over all examples; others get
+    ``expansions`` states whether the solver takes kernel expansions over all examples; others get
     the same functions as Nyström features with every distinct example as a landmark.
     ``on_landmarks`` is what those become: orthonormal functions, or plain values of the kernel.
     """

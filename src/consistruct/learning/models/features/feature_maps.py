@@ -236,7 +236,7 @@ class FeatureMap(ABC):
         return self.n_outputs
 
     def summed(self, X: Any, *, single: bool = False) -> Any:
-        """What moments are taken of, (n, n_sums); in float32 if asked for and `single` allows it.
+        """What moments are taken of, (n, n_sums); in float32 if requested and `single` allows it.
 
         Sums of float64 are the same in any order to 1e-8 and better, those of float32 are not.
         """
@@ -363,7 +363,7 @@ class ScoreMap:
             yield slice(start, min(start + rows, inputs.shape[0]))
 
 
-# --- what an estimator says about features ---
+# --- what an estimator states about features ---
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ class FeatureOptions:
         return "linear" if X.shape[1] > (WIDE_SPARSE if is_sparse(X) else WIDE) else "nystroem"
 
     def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
-        """The inputs themselves, standardised only if that was asked for."""
+        """The inputs themselves, standardised only if that was requested."""
         scaled = self.standardize != "auto" and bool(self.standardize)
         return LinearFeatures(X.shape[1], Scaling.standard(X, weight) if scaled else None)
 

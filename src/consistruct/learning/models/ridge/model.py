@@ -90,7 +90,7 @@ class Ridge(FitsMoments, TargetModel):
         device; scales, bandwidth and landmarks come from 32,768 of its rows.
     precision : {"auto", "double", "single"}
         Of the products on the device; "single" is TF32 where the GPU has it. "auto" takes it where
-        a trial on some rows finds no worse task loss (`precision_` says which it was).
+        a trial on some rows finds no worse task loss (`precision_` states which it was).
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ class Ridge(FitsMoments, TargetModel):
         return self
 
     def _own_statistic(self, statistic: Statistic, solver: Any) -> Statistic:
-        """The one asked for, unless a setting refers to the scores of the loss."""
+        """The one requested, unless a setting refers to the scores of the loss."""
         of_scores = self.regularizer == "weights" or isinstance(solver, PaperSGD)
         if self.scores is None and not of_scores:
             return statistic

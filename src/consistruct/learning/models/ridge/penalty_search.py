@@ -47,7 +47,7 @@ def selection_rows(n_features: int, width: int, most: int) -> int:
 
 
 class FactoredRidge:
-    """The problem with its moments; one factorisation for each penalty that is asked for.
+    """The problem with its moments; one factorisation for each penalty that is requested.
 
     Leave-one-out predictions of large problems, which only choose a penalty, are computed in
     float32 where the penalty is clear of its rounding.
@@ -65,7 +65,7 @@ class FactoredRidge:
         return max(self.moments.total_weight * alpha, floor or 1.0)
 
     def _moments_for(self, strength: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A and B in the precision that this penalty asks for."""
+        """A and B in the precision that this penalty needs."""
         second, cross = self.moments.second_moment, self.moments.cross_moment
         margin = SINGLE_PRECISION_MARGIN * float(np.finfo(np.float32).eps)
         if len(second) < SINGLE_PRECISION_SIZE or strength < margin * float(np.trace(second)):

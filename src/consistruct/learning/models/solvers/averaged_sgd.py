@@ -29,7 +29,7 @@ SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AveragedSGD(BaseSolver):
-    """Mini-batch SGD with a constant step; the answer is the average since epoch 1, 2, 4, 8, …
+    """Mini-batch SGD with a constant step; the result is the average since epoch 1, 2, 4, 8, …
 
     It minimises (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
     least squares ½‖θ − τ‖² in place of Φ (what the closed form minimises). The step is
@@ -128,8 +128,8 @@ class AveragedSGD(BaseSolver):
         if held_out is not None:
             validation = whole.take(held_out)
 
-            def validate(answer: Arrays) -> float:
-                theta = score_map.apply(answer["weights"], inputs[held_out])
+            def validate(averaged: Arrays) -> float:
+                theta = score_map.apply(averaged["weights"], inputs[held_out])
                 return float(np.average(validation.task_losses(theta), weights=weight[held_out]))
 
         done = run_epochs(
@@ -143,7 +143,7 @@ class AveragedSGD(BaseSolver):
             rng=rng,
         )
         return SolverResult(
-            done.answer["weights"], chosen, done.n_epochs, {"risk": np.array(done.risks)}
+            done.weights["weights"], chosen, done.n_epochs, {"risk": np.array(done.risks)}
         )
 
     def _penalty(
