@@ -142,7 +142,7 @@ def empulse_decisions(name: str, data: Business, part: Part) -> np.ndarray:
         "CSForest": {"n_jobs": 1, "random_state": 0},
     }
     model = getattr(models, f"{name}Classifier")(**settings[name])
-    # in units of the mean: the forest alone depends on the unit, in no settled direction
+    # in units of the mean: the forest alone depends on the unit, in no clear direction
     costs = data.costs[part.train] / data.costs[part.train].mean()
     X, X_test = data.X[part.train], data.X[part.test]
     if name == "CSLogit":

@@ -36,7 +36,7 @@ PAGE = RESULTS / "explorer_load.md"
 GROWTH = 10.0  # MB that the server may grow by over all requests
 LIMITS = Limits()
 AT_ONCE = 40  # clients of the flood, below the number of connections that are answered
-SETTLE = 400  # requests before memory is measured: interpreters and buffers grow at first
+WARM_UP = 400  # requests before memory is measured: interpreters and buffers grow at first
 FILL = LIMITS.matrices + 4  # uploads until the oldest are forgotten
 
 
@@ -330,7 +330,7 @@ async def _finished(visitor: Visitor, job: str, load: Load) -> str:
 async def visit_all(address: str, pid: int, n_requests: int, connections: int) -> Load:
     """Everything once to warm up, then everything with memory measured before and after."""
     load, warm = Load(), Load()
-    await flood(address, warm, SETTLE)
+    await flood(address, warm, WARM_UP)
     await uploads(address, warm, FILL)
     await crowd(address, warm, min(connections, 3 * LIMITS.connections // 2))
     await queue(address, warm)

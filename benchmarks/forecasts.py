@@ -49,7 +49,7 @@ Of every data set 30 % of the examples are held out. Of the others, "all rows", 
 `consistruct.forecast` sees. Then the same estimator is fitted on all rows, and its loss on the held-out examples compared with the interval that was
 stated for it (90 %, of the mean over so many examples: `at(n, measured_on=m)`). Large data sets are cut to {most} examples first.
 
-The power law, its priors and how far curves wander from it were settled on simulated tables of scikit-learn's generators and by reasoning
+The power law, its priors and how far curves wander from it were chosen on simulated tables of scikit-learn's generators and by reasoning
 ([design](../../docs/design/0023-forecasts.md)), before any of the data below were looked at, and were not changed afterwards, but for a coarser grid of rates
 that saves time. This is the second run. The first used 6,000 examples of each data set at most, 1,500 words, and had no bibtex: 48 of 55 losses lay in their
 intervals (87 %), but the median width was 0.555 of the loss, more than requested. Intervals narrow as pilots grow, so for this run the data sets were left as

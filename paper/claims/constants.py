@@ -300,7 +300,7 @@ def scaling(effort: Effort) -> Evidence:
     "DM = O(k) for the 0-1 loss, O(b) for the block loss, O(log₂³k) for the Hamming loss, with "
     "κ = 1, 1 and at most log₂k + 2.",
     "D and M from singular values of the paper's F; the library's table up to 1024: the ratio "
-    "of DM to the stated order must stay bounded and settle",
+    "of DM to the stated order must stay bounded and converge",
 )
 def orders(effort: Effort) -> Evidence:
     wild = Worst("largest ratio of DM to the stated order (Q = R = 1)", 16.0)

@@ -257,7 +257,7 @@ def test_unpredictable_labels_are_refused():
 
 
 def test_multipliers_matter():
-    # Theorem 7 does not settle squared distances in the middle of the range: 3.2 against 3.94
+    # Theorem 7 does not decide squared distances in the middle of the range: 3.2 against 3.94
     matrix = (np.arange(5)[:, None] - np.arange(5)) ** 2.0
     certificate: Any = calibration_function(CostMatrix(matrix, rows="pred"), "full").certificate(
         8.0

@@ -304,7 +304,7 @@ def test_dicts_may_leave_out_right_decisions():
     np.testing.assert_array_equal(fitted_costs(by_true_label, rows="true").M, UNEVEN)
 
 
-def test_rows_are_settled_in_files_and_by_set_loss(tmp_path):
+def test_rows_are_fixed_in_files_and_by_set_loss(tmp_path):
     ridge = cs.models.Ridge("linear", alpha=0.1)
     model = cs.TaskLossClassifier(UNEVEN.T, ridge, rows="true").fit(SIDES, HEALTH)
     cs.learning.save(model, tmp_path / "model.safetensors")

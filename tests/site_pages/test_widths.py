@@ -54,7 +54,7 @@ def test_no_page_is_wider_than_the_window(chromium):
         for size in (DESK, PHONE):
             page.set_viewport_size(size)
             found = page.evaluate(WIDE)
-            if found:  # style sheets or pictures may still be on their way: the settled page counts
+            if found:  # style sheets or pictures may still be on their way: the final page counts
                 page.wait_for_load_state("load")
                 page.wait_for_timeout(300)
                 found = page.evaluate(WIDE)

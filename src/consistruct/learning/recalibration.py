@@ -35,7 +35,7 @@ from scipy.special import logsumexp, softmax
 
 from consistruct._members import ArrayField, Member, frozen_array
 from consistruct.learning.models.ridge.selection import out_of_fold_share
-from consistruct.learning.statistics import Statistic, settled
+from consistruct.learning.statistics import Statistic, rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
@@ -429,7 +429,7 @@ def _with_contrasts(
         rest = np.maximum(total - left, np.finfo(np.float64).tiny)
         centre = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):
-            sharp = settled(centre + contrast * (expected[part] - centre), own)
+            sharp = rounded_scores(centre + contrast * (expected[part] - centre), own)
             result[position, part] = statistic.loss(statistic.decode(sharp), codes[part])
     return result
 

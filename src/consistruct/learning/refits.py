@@ -131,10 +131,10 @@ def nested_refits(
         if progress is not None:
             progress(done, total)
 
-    if hasattr(model, "settled"):
+    if hasattr(model, "with_fixed_weights"):
         chosen = copy.copy(reader)
         chosen._fit_model(model, examples, metric)
-        model = chosen.model_.settled()
+        model = chosen.model_.with_fixed_weights()
         reader.set_params(cv=None, time_limit=None)
     step()
     losses = np.empty((n, len(sizes)))

@@ -33,7 +33,7 @@ __all__ = [
     "Statistic",
     "TargetValues",
     "finest_statistic",
-    "settled",
+    "rounded_scores",
     "simplex_projection",
 ]
 
@@ -330,7 +330,7 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
 TIE = 2.0**-20  # of the largest target: scores of rows left out that are closer tie
 
 
-def settled(theta: FloatArray, y: FloatArray) -> FloatArray:
+def rounded_scores(theta: FloatArray, y: FloatArray) -> FloatArray:
     """Scores of rows left out, (n, width), as multiples of `TIE` times the largest target.
 
     In symmetric data, or between copies of a row, several labels tie exactly, and rounding (that of

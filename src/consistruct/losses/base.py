@@ -199,7 +199,7 @@ class Loss(Member, ABC):
         return self.true_labels.check(true, "true")
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
-        """Columns of the target by the question about the true label that settles them.
+        """Columns of the target by the question about the true label that decides them.
 
         A question has few answers (the state of a part, whether a label belongs to a set of this
         or that size), so that a classifier can predict it. Columns in no group are the same for

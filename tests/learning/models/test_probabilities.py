@@ -88,7 +88,7 @@ def test_what_cannot_be_requested_names_regressor(loss):
 
 
 @pytest.mark.parametrize("loss", MEMBERS, ids=short)
-def test_groups_settle_the_target_with_few_answers(loss):
+def test_groups_decide_the_target_with_few_answers(loss):
     groups = loss.target_groups()
     if groups is None:
         return

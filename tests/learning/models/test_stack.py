@@ -161,7 +161,7 @@ def test_probabilities_are_averaged_by_their_logarithms_where_that_is_better(dat
 
     better = min(("mean", "geometric"), key=lambda way: criterion(found[way]))
     assert found["average"].model_.combine_ == better
-    again = found["geometric"].model_.settled()
+    again = found["geometric"].model_.with_fixed_weights()
     assert again.combine == "geometric"
     refitted = fitted(data, again)
     np.testing.assert_allclose(refitted.model_.expected(X), found["geometric"].model_.expected(X))
@@ -197,11 +197,11 @@ def test_a_model_that_is_too_sure_is_recalibrated(data):
     assert reported.max() < 0.95
 
 
-def test_a_settled_stack_is_the_same_without_a_comparison(data):
+def test_a_stack_with_fixed_weights_is_the_same_without_a_comparison(data):
     X, _ = data
     sure = Probabilities(DecisionTreeClassifier(random_state=0))
     est = fitted(data, Stack([LOGISTIC, sure, Ridge("linear")], cv=3))
-    again = fitted(data, est.model_.settled())
+    again = fitted(data, est.model_.with_fixed_weights())
     np.testing.assert_allclose(again.model_.weights_, est.model_.weights_)
     np.testing.assert_allclose(again.model_.expected(X), est.model_.expected(X), atol=1e-2)
     assert [type(one) for one in again.model_.recalibrations_] == [

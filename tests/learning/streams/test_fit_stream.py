@@ -140,7 +140,7 @@ def test_held_out_rows_choose_the_penalty_by_the_task_loss():
         single = estimator(alpha=alpha).fit_stream([(X[:150], Y[:150])])
         estimates = single.model_.expected(X[150:])
         losses = CLASSES[single.statistic_.decode(estimates)] != Y[150:]
-        assert abs(losses.mean() - expected) <= 1 / 90 + 1e-12  # one tie may be settled otherwise
+        assert abs(losses.mean() - expected) <= 1 / 90 + 1e-12  # one tie may be decided otherwise
     best = model.path_["task_loss"].min()
     assert model.path_["task_loss"][grid.index(model.model_.alpha_)] <= best + 1e-9
 

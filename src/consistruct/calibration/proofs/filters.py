@@ -1,6 +1,6 @@
 """Lower bounds of all pairs at once in floats, each provably below its exact value.
 
-Exact integers settle every pair, but slowly. Here the loss, its projection and the kernel are
+Exact integers decide every pair, but slowly. Here the loss, its projection and the kernel are
 rounded once (relative error u per entry) and each bound is lowered by what rounding can have
 added to it. A sum of n products in any order is wrong by at most n·2u times the sum of absolute
 values; constants are rounded up generously. What the filter leaves open goes to the integers.

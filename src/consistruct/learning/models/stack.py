@@ -240,7 +240,7 @@ class Stack(TargetModel):
         self._check_geometric()
         return self
 
-    def settled(self) -> Stack:
+    def with_fixed_weights(self) -> Stack:
         """An unfitted stack of the members with their weights, which compares nothing again."""
         chosen = [clone(member) for member in self.members_]
         return Stack(

@@ -21,7 +21,7 @@ PACE = 3.0
 def balanced_weights(
     rows: Counts, near: FloatArray | None = None, close: float = CLOSE
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """(weights of the classes (k,), confusion (k, k) of their Bayes decisions), as they settle.
+    """(weights of the classes (k,), confusion (k, k) of their Bayes decisions), as they converge.
 
     `near` (k, k) are costs found on fewer rows, from which the game goes on.
 

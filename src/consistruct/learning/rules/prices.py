@@ -15,13 +15,13 @@ __all__ = ["few_priced_rules", "priced_rules"]
 ROUNDS, FEWER_ROUNDS = 150, 30
 MOST_HELD, MOST_TRIED = 3, 80  # of rules found on fewer rows, tried on all
 PACES = (1.0, 0.2)  # of the prices
-AIM = 0.003  # prices settle a little inside: at the edge every other rule would miss it
+AIM = 0.003  # prices converge a little inside: at the edge every other rule would miss it
 
 
 def priced_rules(
     metric: Constrained, rows: Counts, rounds: int = ROUNDS
 ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices settle.
+    """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices converge.
 
     With their confusions as counted and by labels alone; the caller keeps the best that hold.
     """

@@ -105,10 +105,10 @@ def _rules(
         yield from climb(metric, rows, start)
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        settling = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
-        yield from (Tried((off * w)[None], C[None]) for w, C in settling)
-        best, reached = max(settling, key=lambda pair: metric.value(pair[1]))
-        drawn = least_recall_drawn([C for _, C in settling])
+        balanced = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
+        yield from (Tried((off * w)[None], C[None]) for w, C in balanced)
+        best, reached = max(balanced, key=lambda pair: metric.value(pair[1]))
+        drawn = least_recall_drawn([C for _, C in balanced])
         if drawn - metric.value(reached) > TIED:
             goal = drawn - WITHIN
             yield from (Tried(costs[None]) for costs in exact_steps(rows, best, goal, rng))

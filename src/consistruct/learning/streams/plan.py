@@ -1,4 +1,4 @@
-"""The plan of a pass: everything settled that rows must be summed by, on any machine alike.
+"""The plan of a pass: everything fixed that rows must be summed by, on any machine alike.
 
     survey = sum(survey_batch(batch, …) for batch in batches)       labels, columns, a sample
     plan = make_plan(estimator, survey)                             loss, codes, features
@@ -208,7 +208,7 @@ def _kept_rows(n_features: int) -> int:
 def make_plan(
     estimator: Any, survey: Survey | None, *, first: Any = None, classes: Any = None
 ) -> Plan:
-    """Settle loss, labels and features from a survey, or from a first batch and the classes."""
+    """Fix loss, labels and features from a survey, or from a first batch and the classes."""
     model = stream_model(estimator)
     if getattr(estimator, "cv", None) is not None:
         raise ValueError("cv= fits on folds, which a single pass does not have; omit it")

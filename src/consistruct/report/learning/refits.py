@@ -175,8 +175,9 @@ class Refits:
         from sklearn.base import clone
 
         again = clone(self.model).set_params(loss=self.kind.loss, **changes)
-        if hasattr(self.model.model_, "settled"):  # the models that were chosen, not the choice
-            again.set_params(model=self.model.model_.settled(), cv=None, time_limit=None)
+        # the models that were chosen, not the choice
+        if hasattr(self.model.model_, "with_fixed_weights"):
+            again.set_params(model=self.model.model_.with_fixed_weights(), cv=None, time_limit=None)
         return again
 
     def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:

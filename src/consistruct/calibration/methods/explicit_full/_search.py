@@ -162,7 +162,7 @@ class Search:
     def run(self, eps: FloatArray, progress: Progress | None) -> dict[float, Incumbent]:
         """Visit the values (distinct, positive, feasible); return the best point at each.
 
-        From the smallest up: Theorem 7 settles the first ones, a distribution for one ε mixed with
+        From the smallest up: Theorem 7 decides the first ones, a distribution for one ε mixed with
         the true label of largest d is nearly right for the next, and pairs drop out for good.
         Coarse to fine from the top solves twice as many pairs.
         """

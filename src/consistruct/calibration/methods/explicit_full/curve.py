@@ -48,7 +48,7 @@ class ExplicitCurve:
         there is none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
     levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
         ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
-    points : dual points of all pairs that Theorem 7 does not settle; each bounds its pair for
+    points : dual points of all pairs that Theorem 7 does not decide; each bounds its pair for
         every ε, so that together they prove `scaled_lower` (see `verify`).
     """
 
@@ -96,7 +96,7 @@ def explicit_curve(
 
     Notes
     -----
-    Time is dominated by the pairs that Theorem 7 does not settle: each is solved a few times, not
+    Time is dominated by the pairs that Theorem 7 does not decide: each is solved a few times, not
     once per ε. Memory: about 350 k² bytes for bounds and short distributions of the pairs, and 16
     bytes for each non-zero of the dual points found.
 

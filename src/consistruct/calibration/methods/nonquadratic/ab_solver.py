@@ -90,7 +90,7 @@ class ABSolver(PairSolver[ABProof]):
         return self._prove(pair, q, tau, columns, incumbent)
 
     def _by_plane(self, pair: ABPair, q: FloatArray, tau: float, columns: np.ndarray) -> ABProof:
-        """A tangent plane at q; at a kink (ℓ_c = τ) Newton may need another start to settle."""
+        """A tangent plane at q; at a kink (ℓ_c = τ) Newton may need another start to converge."""
         nothing = np.zeros(0, dtype=np.int64)
         best = ABProof(pair, q, tau, np.zeros(0), nothing, [])
         for _ in range(RESTARTS):

@@ -148,7 +148,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             q, p, w, nu, X = tilted_argmax(self.gap(i, j), j, eps)
             return self._proof(i, j, eps, q, p, w, nu, np.array([X]))
         found = self._carried(i, j, eps)
-        if found is None or not _settled(found, incumbent):
+        if found is None or not _conclusive(found, incumbent):
             other = self._sharpened(self._solved(i, j, eps, incumbent), i, j, incumbent)
             found = other if found is None else _tighter(found, other)
         return found
@@ -263,7 +263,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
     ) -> DivergenceProof:
         """The optimality conditions, for several guesses of what is active."""
         best = start
-        if _settled(best, incumbent) or (
+        if _conclusive(best, incumbent) or (
             self.divergence == "squares" and self._tight(i, j, start.eps)
         ):
             return best
@@ -278,7 +278,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
                 if found is None:
                     break
                 best = _tighter(best, self._recomputed(found, start, i, j))
-                if _settled(best, incumbent):
+                if _conclusive(best, incumbent):
                     return best
                 conditions = found.next
         return best
@@ -392,7 +392,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         return {**found, name: proof.free.tolist() if name == "z" else float(proof.free[0])}
 
 
-def _settled(proof: DivergenceProof, incumbent: float) -> bool:
+def _conclusive(proof: DivergenceProof, incumbent: float) -> bool:
     tight = math.isfinite(proof.upper) and proof.upper - proof.lower <= ENOUGH * proof.upper
     return tight or proof.lower > incumbent
 

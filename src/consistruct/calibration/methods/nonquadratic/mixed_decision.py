@@ -54,7 +54,7 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MixedDecisionProof", "MixedDecisionSolver", "tied_sets"]
 
-GOAL = 1e-8  # relative width at which a set of labels is settled
+GOAL = 1e-8  # relative width at which a set of labels is solved
 ROUNDING = 8e-15
 MAX_NODES = 4000
 MAX_SETS = 1024  # over all pairs: six labels that differ
@@ -247,8 +247,8 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         nodes = 1
         while heap:
             bound, _, box = heappop(heap)
-            settled = bound >= min(upper, incumbent) * (1 - GOAL) or box.low == box.high
-            if settled or nodes >= MAX_NODES:
+            solved = bound >= min(upper, incumbent) * (1 - GOAL) or box.low == box.high
+            if solved or nodes >= MAX_NODES:
                 done.append(box)
                 continue
             width = [b - a for a, b in zip(box.low, box.high, strict=True)]

@@ -147,7 +147,7 @@ class HammingMethod(Method):
     def _prove(self, eps: float) -> tuple[Fraction, Fraction, int, dict[int, Fraction]]:
         """Exact bounds on k·H, the number of differing parts, and x of the orbits near the least.
 
-        Floats settle the orbits that are clearly above it; the certificate proves them too.
+        Floats decide the orbits that are clearly above it; the certificate proves them too.
         """
         if eps not in self._proved:
             T, s = self.form.loss.T, self.form.loss.n_states

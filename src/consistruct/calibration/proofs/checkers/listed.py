@@ -258,7 +258,7 @@ def read_points(document: dict[str, Any], k: int) -> Points:
 
 
 def verify(document: dict[str, Any], screen: Any = None) -> None:
-    """Raise Refused unless the document proves its claim; `screen` may settle pairs beforehand."""
+    """Raise Refused unless the document proves its claim; `screen` may decide pairs beforehand."""
     if document["kind"] != "listed":
         raise Refused("its kind is not 'listed'")
     problem = Problem(document["loss"], document.get("scores"), document.get("measure"))

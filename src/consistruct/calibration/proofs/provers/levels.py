@@ -44,7 +44,7 @@ def exact_level(problem: Problem, rows: list[int]) -> Level:
         return Level(Fraction(0), Fraction(0))  # the scores express the loss
     best, upper = Level(Fraction(0), Fraction(0)), Fraction(0)
     loss, projected = _floats(L, P)
-    # the pairs with most to lose first: the rest is settled by their limits
+    # the pairs with most to lose first: the rest is decided by their limits
     for limit, i, j in sorted(_limits(L, P), reverse=True):
         if limit <= max(best.lower, upper):
             break

@@ -282,7 +282,7 @@ class MomentSums:
         self.second = np.zeros((size, size))
         self.cross = np.zeros((size, width))
         self.feature_sum, self.target_sum = np.zeros(size), np.zeros(width)
-        self.scalars = np.zeros(4)  # Σ w, Σ w‖y‖², rows, whether a shift is settled
+        self.scalars = np.zeros(4)  # Σ w, Σ w‖y‖², rows, whether a shift is fixed
         self.shift = np.zeros(size)
         self._buffer: NDArray[Any] = np.zeros((0, size))
         self._square: NDArray[Any] = np.zeros((0, 0))

@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.statistics import Statistic, settled
+from consistruct.learning.statistics import Statistic, rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.structures import Structure
@@ -373,7 +373,7 @@ def score_path(
         mean += y.sum(axis=0)
         squares += float(statistic.squared_error(y).sum())
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
-            theta = settled(theta, y)
+            theta = rounded_scores(theta, y)
             risk[position] += weight[part] @ statistic.squared_error(theta - y)
             if loss.decodes_cheaply:
                 losses = loss(statistic.decode(theta), true[part])
