@@ -34,6 +34,7 @@ __all__ = [
     "check_scores",
     "check_settings",
     "check_theta",
+    "check_unused_params",
     "check_weights",
     "integer_labels",
     "is_sparse",
@@ -42,7 +43,6 @@ __all__ = [
     "read_integer",
     "read_number",
     "refuse_all_forbidden",
-    "refuse_idle",
     "single_alpha",
     "to_dense",
 ]
@@ -335,7 +335,7 @@ def check_alpha(alpha: object) -> float | FloatArray | None:
     return check_number(alpha, "alpha", low=0.0)
 
 
-def refuse_idle(model: object, where: str, used: bool, names: Iterable[str]) -> None:
+def check_unused_params(model: object, where: str, used: bool, names: Iterable[str]) -> None:
     """Raise if settings differ from their defaults though nothing uses them: none is ignored.
 
     Parameters

@@ -134,8 +134,8 @@ def test_cost_file_and_rows(animals, tmp_path):
     assert loss.M[2, 0] == 9  # true label ant (row of the file), prediction cow
     wrong = run(*options, "--loss", f"cost:{costs}", "--rows", "columns", code=2)
     assert "--rows must be pred or true" in wrong.stderr
-    idle = run(*options, "--rows", "pred", code=2)
-    assert "--rows applies only to cost files" in idle.stderr
+    unused = run(*options, "--rows", "pred", code=2)
+    assert "--rows applies only to cost files" in unused.stderr
 
 
 def test_label_matrix(tmp_path):

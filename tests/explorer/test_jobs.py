@@ -121,7 +121,7 @@ def test_a_worker_that_dies_is_replaced(visitor):
     job = visitor.follow(job)
     assert job["state"] == "failed"
     assert "ended unexpectedly" in job["error"]
-    # the idle one died too: its next question may fail, the one after that must not
+    # the free one died too: its next question may fail, the one after that must not
     visitor.analyse(loss="zero-one:6")
     assert visitor.analyse(loss="zero-one:7")["state"] == "done"
 

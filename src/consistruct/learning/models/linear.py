@@ -14,7 +14,7 @@ from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
     ScoreMap,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.choice import make_solver
@@ -199,7 +199,7 @@ class Linear(TargetModel):
     def _score_map(
         self, X: Any, codes: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
-        refuse_idle_features(self)
+        check_unused_feature_params(self)
         options = FeatureOptions(
             self.features,
             self.kernel,

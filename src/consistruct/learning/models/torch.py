@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
+from consistruct._validation import (
+    check_count,
+    check_number,
+    check_unused_params,
+    is_sparse,
+    to_dense,
+)
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
@@ -181,7 +187,7 @@ class Torch(TargetModel):
         self, X: Any, codes: Any, statistic: Statistic, rng: np.random.Generator
     ) -> Training:
         fraction = check_number(self.validation_fraction, "validation_fraction", low=0.0, high=0.9)
-        refuse_idle(self, "validation_fraction above 0", fraction > 0, ("patience",))
+        check_unused_params(self, "validation_fraction above 0", fraction > 0, ("patience",))
         file = None if self.checkpoint is None else os.fspath(self.checkpoint)
         seed = int(rng.integers(2**31))
         kept = {

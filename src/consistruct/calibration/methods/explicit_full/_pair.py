@@ -294,7 +294,7 @@ def solve_pair(
     lower = -1.0
     best_mu = 0.0
     best_count = 0
-    idle = 0
+    stalled = 0
     for _ in range(MAX_PRICINGS):
         price(L, j, work.rows, work.w, count, work.cost)
         value, mu, left, right, share = best_multiplier(work.cost, d, eps)
@@ -317,7 +317,7 @@ def solve_pair(
         n, slack, u, count, upper = newton_steps(
             L, LT, d, p, j, eps, flat, work, n, slack, u, count, upper
         )
-        idle = idle + 1 if upper >= before * (1.0 - 1e-15) else 0
-        if idle >= 3:
+        stalled = stalled + 1 if upper >= before * (1.0 - 1e-15) else 0
+        if stalled >= 3:
             break
     return STALLED, upper, lower, best_mu, n, best_count

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._clock import Deadline
-from consistruct._validation import check_count, check_number, refuse_idle, single_alpha
+from consistruct._validation import check_count, check_number, check_unused_params, single_alpha
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
     NamedTokens,
@@ -413,10 +413,10 @@ class Chain(ChainPredictor):
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number, got {value!r}")
         random, sgd = self.features == "random", self.solver == "sgd"
-        refuse_idle(self, "features='random'", random, ("n_components", "bandwidth"))
-        refuse_idle(self, "solver='sgd'", sgd, SGD_SETTINGS)
+        check_unused_params(self, "features='random'", random, ("n_components", "bandwidth"))
+        check_unused_params(self, "solver='sgd'", sgd, SGD_SETTINGS)
         stopping = ("validation_fraction", "patience")
-        refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
+        check_unused_params(self, "early_stopping=True", self.early_stopping, stopping)
         return surrogate
 
     def _training_set(

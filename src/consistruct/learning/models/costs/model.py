@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._clock import Deadline, duration
 from consistruct._threads import at_most
-from consistruct._validation import check_count, check_number, refuse_idle, to_dense
+from consistruct._validation import check_count, check_number, check_unused_params, to_dense
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import (
@@ -175,7 +175,7 @@ class Costs(TargetModel):
         check_count(self.n_epochs, "n_epochs")
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
-        refuse_idle(self, "surrogate", self.surrogate is not None, ("n_epochs",))
+        check_unused_params(self, "surrogate", self.surrogate is not None, ("n_epochs",))
         if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
             raise ValueError(
                 f"surrogate={self.surrogate!r} fine-tunes only linear and kernel fits; omit other "

@@ -21,7 +21,13 @@ from sklearn.base import BaseEstimator, clone
 
 from consistruct._members import Member
 from consistruct._threads import at_most
-from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
+from consistruct._validation import (
+    check_count,
+    check_number,
+    check_unused_params,
+    is_sparse,
+    to_dense,
+)
 from consistruct.learning.encoding.kinds import column_units
 from consistruct.protocols import FloatArray
 
@@ -38,10 +44,10 @@ __all__ = [
     "Scaling",
     "ScoreMap",
     "TransformerFeatures",
+    "check_unused_feature_params",
     "dense_rows",
     "distances",
     "median_bandwidth",
-    "refuse_idle_features",
     "squared_norms",
     "symmetric_eigen",
     "transformer_features",
@@ -438,13 +444,13 @@ def transformer_features(transformer: Any, X: Any, y: Any = None) -> FeatureMap:
     return TransformerFeatures(fitted, fitted.transform(X[:1]).shape[1])
 
 
-def refuse_idle_features(model: BaseEstimator) -> None:
+def check_unused_feature_params(model: BaseEstimator) -> None:
     """Refuse settings of kernels where there is none; the model has those of `FeatureOptions`."""
     name = model.features if isinstance(model.features, str) else "transformer"
     chosen = name in ("auto", "nystroem", "random")
     poly = name == "poly" or (chosen and model.kernel == "poly")
     approximated = "features 'auto', 'nystroem' or 'random'"
-    refuse_idle(model, approximated, chosen, ("kernel", "n_components"))
-    refuse_idle(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
-    refuse_idle(model, "the polynomial kernel", poly, ("degree", "coef0"))
-    refuse_idle(model, "built-in features", name != "transformer", ("standardize",))
+    check_unused_params(model, approximated, chosen, ("kernel", "n_components"))
+    check_unused_params(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+    check_unused_params(model, "the polynomial kernel", poly, ("degree", "coef0"))
+    check_unused_params(model, "built-in features", name != "transformer", ("standardize",))

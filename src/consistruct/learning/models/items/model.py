@@ -10,11 +10,14 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_number, is_sparse, refuse_idle
+from consistruct._validation import check_number, check_unused_params, is_sparse
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centred
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
+from consistruct.learning.models.features.feature_maps import (
+    FeatureOptions,
+    check_unused_feature_params,
+)
 from consistruct.learning.models.items.boosted import BoostedLearner, item_bins
 from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge
 from consistruct.learning.models.items.learners import (
@@ -266,13 +269,13 @@ class Items(TargetModel):
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
         several_models = self._is("auto") or self._is("trees")
-        refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
+        check_unused_params(self, "model='auto' or 'trees'", several_models, ("time_limit",))
         fits_ridge = self._is("auto") or self._is("ridge")
-        refuse_idle(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
+        check_unused_params(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
         if fits_ridge:
-            refuse_idle_features(self)
+            check_unused_feature_params(self)
             several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
-            refuse_idle(self, "several penalties to choose from", several, ("selection",))
+            check_unused_params(self, "several penalties to choose from", several, ("selection",))
 
     def _is(self, name: str) -> bool:
         return isinstance(self.model, str) and self.model == name

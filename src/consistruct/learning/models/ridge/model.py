@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import is_tensor, on_host, refuse_idle
+from consistruct._validation import check_unused_params, is_tensor, on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.features.approximations import KernelCentres, NystroemFeatures
@@ -18,7 +18,7 @@ from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
     KernelFeatures,
     ScoreMap,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on, some_rows
@@ -279,8 +279,8 @@ class Ridge(FitsMoments, TargetModel):
     def _choose_features(
         self, X: Any, codes: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
-        refuse_idle_features(self)
-        refuse_idle(self, "device", self.device is not None, ("precision",))
+        check_unused_feature_params(self)
+        check_unused_params(self, "device", self.device is not None, ("precision",))
         if is_tensor(X):  # scales, bandwidths and landmarks from some rows, on the host
             size = min(X.shape[0], max(CHOICE_ROWS, self.n_components or 0))
             rows = np.sort(rng.choice(X.shape[0], size=size, replace=False))

@@ -12,7 +12,7 @@ from consistruct.learning.models.features.feature_maps import (
     KERNELS,
     FeatureMap,
     LinearFeatures,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
@@ -83,7 +83,7 @@ class FitsMoments:
                 f"single pass; use features='nystroem' or 'random' with kernel={self.features!r}"
             )
         if self.features == "linear":
-            refuse_idle_features(self)
+            check_unused_feature_params(self)
             return LinearFeatures(X.shape[1])
         self.statistic_ = statistic
         return self._choose_features(X, codes, weight, None, rng)
