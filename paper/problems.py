@@ -113,8 +113,8 @@ def anchor_distributions(
     Modes of neighbouring anchors differ. A Hamming loss has one mode per part, a block loss one
     block; other losses must have listed true labels.
     """
-    if loss.wrong_parts is not None:
-        T, s = loss.wrong_parts
+    if loss.hamming_shape is not None:
+        T, s = loss.hamming_shape
         assert T is not None
         modes = rng.integers(s, size=(n_anchors, T))
         probabilities = np.full((n_anchors, T, s), noise / s)

@@ -162,7 +162,7 @@ def expresses(loss: Loss, space: Structure) -> bool:
 
 def _not_pseudometric(loss: Loss) -> str | None:
     """Why the loss is no pseudometric, or None if it is one."""
-    if loss.block_mixture is not None or loss.wrong_parts is not None:
+    if loss.block_mixture is not None or loss.hamming_shape is not None:
         return None  # averages of discrete pseudometrics
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return f"{loss!r} has too many labels to check it"

@@ -302,7 +302,7 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
 
 
 def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
-    structured = loss.block_mixture is not None or loss.wrong_parts is not None
+    structured = loss.block_mixture is not None or loss.hamming_shape is not None
     form = closed_form(loss, space) if structured else None
     if form is None:
         return "no closed form is known for this loss with these scores"
@@ -310,8 +310,8 @@ def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
         prover = tries(loss, space, jobs)
         if isinstance(prover, Method):
             return ClosedFormMethod(form, prover)
-    assert loss.wrong_parts is not None
-    return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.wrong_parts)))
+    assert loss.hamming_shape is not None
+    return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.hamming_shape)))
 
 
 def _try_orbits(loss: Loss, space: Structure, jobs: int) -> Choice:
@@ -325,15 +325,15 @@ def _try_orbits(loss: Loss, space: Structure, jobs: int) -> Choice:
 
 
 def _try_hamming_full(loss: Loss, space: Structure, jobs: int) -> Choice:
-    if loss.wrong_parts is None or not space.one_per_label:
+    if loss.hamming_shape is None or not space.one_per_label:
         return "the formula is for the Hamming loss with full scores"
-    return HammingMethod(HammingFull(Hamming(*loss.wrong_parts)))
+    return HammingMethod(HammingFull(Hamming(*loss.hamming_shape)))
 
 
 def _try_chain(loss: Loss, space: Structure, jobs: int) -> Choice:
-    if loss.wrong_parts is None or space.linked_states is None:
+    if loss.hamming_shape is None or space.linked_states is None:
         return "flows along a chain are for the Hamming loss with chain scores"
-    T, n_states = loss.wrong_parts
+    T, n_states = loss.hamming_shape
     if n_states != 2 or T is None or T > LONGEST:
         return f"flows along a chain are for two states and at most {LONGEST} parts"
     return ChainMethod(T)
@@ -390,7 +390,7 @@ def _try_oracle(loss: Loss, space: Structure, jobs: int) -> Choice:
         if not expresses(loss, space):
             return "the oracles need scores that express the loss"
         prover = oracle_prover(loss, space)
-        if loss.wrong_parts is not None and space.linked_states is not None:
+        if loss.hamming_shape is not None and space.linked_states is not None:
             return OracleMethod(loss, space, HardPairs(space), prover)
         guesses = SampledPairs(loss, space)
         for i, j in guesses.pairs(loss.max_value)[:1]:

@@ -185,7 +185,7 @@ def log_gram_range(space: Structure) -> tuple[float, float]:
 
 def _paper_basis(loss: Loss, space: Structure) -> tuple[float, float, str]:
     """log λ_min, log λ_max and a word on the basis F that the paper uses for these scores."""
-    if loss.wrong_parts is not None and space.separate_states == 2:
+    if loss.hamming_shape is not None and space.separate_states == 2:
         # F = [½·1, h^(1) … h^(T)]: 4Ḡ has λ_min·λ_max = 1 and λ_min + λ_max = T + 2
         T = space.rank - 1
         log_high = math.log((T + 2 + math.sqrt(T * (T + 4))) / 2)
@@ -280,9 +280,9 @@ def _structured(loss: Loss, space: Structure) -> float | None:
         return found + 2 * math.log(weight)
     if space.measure != "uniform":
         return None
-    if loss.wrong_parts is not None and loss.n_labels is not None and expresses(loss, space):
+    if loss.hamming_shape is not None and loss.n_labels is not None and expresses(loss, space):
         # T independent parts, each wrong with probability 1 − 1/s
-        T, s = loss.wrong_parts
+        T, s = loss.hamming_shape
         assert T is not None
         return _log_fraction(Fraction(s - 1, T * s**2))
     mixed = loss.block_mixture

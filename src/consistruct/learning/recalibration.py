@@ -256,7 +256,7 @@ def recalibrate(
     decided = contrasted = first.for_decisions(expected)
     best = None
     # no contrast of a threshold, nor of the most likely class: as everyone expects
-    if statistic.width > 2 and not statistic.loss.mistakes_cost_one:
+    if statistic.width > 2 and not statistic.loss.is_zero_one:
         best, contrasts = _proven_contrast(statistic, decided, true_codes, weight, mean)
         compared |= contrasts
     if best is not None:

@@ -49,9 +49,9 @@ class Loss(Member, ABC):
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
     # whether every wrong prediction costs 1, whatever the true label
-    mistakes_cost_one: ClassVar[bool] = False
+    is_zero_one: ClassVar[bool] = False
     # whether a true label is the cost of every prediction
-    truths_are_costs: ClassVar[bool] = False
+    takes_cost_vectors: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one
     extra_prediction: ClassVar[str | None] = None
 
@@ -85,21 +85,9 @@ class Loss(Member, ABC):
         """Least and largest value of the loss."""
         return 0.0, self.max_value
 
-    def learnt_from(self, true: LabelArray) -> Self:
+    def fit_sizes(self, true: LabelArray) -> Self:
         """The loss with what the true labels of a training set tell about it."""
         return self
-
-    @property
-    def safer(self) -> str:
-        """Which safer predictions suit the loss: a name of `guarantees.risk.POLICIES`.
-
-        Sets of classes where three classes or more are predicted as themselves, else no answer.
-        """
-        size = self.predictions.size
-        classes = self.predictions.shape == () and self.true_labels.shape == ()
-        if classes and size == self.true_labels.size and size is not None and size > 2:
-            return "sets"
-        return "abstain"
 
     @property
     def decodes_cheaply(self) -> bool:
@@ -118,7 +106,7 @@ class Loss(Member, ABC):
         return None
 
     @property
-    def wrong_parts(self) -> tuple[int | None, int] | None:
+    def hamming_shape(self) -> tuple[int | None, int] | None:
         """(T, s) where the loss is the share of T parts of s states each that are wrong.
 
         T is None in a family of lengths. None where it is no such loss.
@@ -131,7 +119,7 @@ class Loss(Member, ABC):
         return None
 
     @property
-    def no_answer(self) -> int | None:
+    def abstain_index(self) -> int | None:
         """The prediction that means "no answer", where there is one."""
         return None
 

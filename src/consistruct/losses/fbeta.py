@@ -74,7 +74,7 @@ class FBeta(Loss):
                 raise ValueError("sizes must contain a positive set size, got only 0")
         self._set(T=T, beta=beta, sizes=sizes, empty=empty)
 
-    def learnt_from(self, true: LabelArray) -> Self:
+    def fit_sizes(self, true: LabelArray) -> Self:
         """With the sizes of the sets that occur: others would have no examples to learn from."""
         if self.sizes is not None:
             return self
@@ -107,10 +107,6 @@ class FBeta(Loss):
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return self.count_loss((pred & true).sum(axis=1), pred.sum(axis=1), true.sum(axis=1))
-
-    @property
-    def safer(self) -> str:
-        return "grow"
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         total = self.beta**2 * np.asarray(true) + np.asarray(predicted)

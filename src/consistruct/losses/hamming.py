@@ -69,7 +69,7 @@ class Hamming(Loss):
         return 1.0
 
     @property
-    def wrong_parts(self) -> tuple[int | None, int]:
+    def hamming_shape(self) -> tuple[int | None, int]:
         return self.T, self.n_states
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
@@ -121,10 +121,6 @@ class Hamming(Loss):
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
-
-    @property
-    def safer(self) -> str:
-        return "grow" if self.T is not None and self.n_states == 2 else "abstain"
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         wrong = np.asarray(predicted) + np.asarray(true) - 2.0 * np.asarray(shared)

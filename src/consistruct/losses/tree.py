@@ -215,10 +215,6 @@ class Tree(MatrixLoss):
 
     # --- safer predictions: an inner node stands for the leaves below it ---
 
-    @property
-    def safer(self) -> str:
-        return "ancestor"
-
     @cached_property
     def lineage(self) -> IntArray:
         rows, depth = self._ancestors[self._prediction_nodes], self._depth[self._prediction_nodes]

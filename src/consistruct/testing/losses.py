@@ -194,26 +194,26 @@ def _check_claims(
 ) -> None:
     """Formulas are chosen by what a loss states of its structure: it must be so."""
     wrong = 1.0 - np.eye(*L.shape)
-    if loss.wrong_parts is not None:
-        T, n_states = loss.wrong_parts
+    if loss.hamming_shape is not None:
+        T, n_states = loss.hamming_shape
         shapes = loss.predictions.shape == loss.true_labels.shape == (T,)
         named = shapes and len(L) == n_states ** (T or 0)
-        ensure(named, loss, "wrong_parts names all parts and states")
+        ensure(named, loss, "hamming_shape names all parts and states")
         share = (predictions[:, None] != true_labels[None]).mean(axis=2)
-        ensure_close(L, share, loss, "wrong_parts: the loss is the share of wrong parts")
+        ensure_close(L, share, loss, "hamming_shape: the loss is the share of wrong parts")
     if loss.block_mixture is not None:
         partition, eta = loss.block_mixture
         blocks = partition.block_of(np.arange(len(L)))
         mixed = eta * wrong + (1.0 - eta) * (blocks[:, None] != blocks)
         ensure_close(L, mixed, loss, "block_mixture: the loss is η·(0-1) + (1−η)·block")
-    if loss.mistakes_cost_one:
-        ensure_close(L, wrong, loss, "mistakes_cost_one: the loss is the 0-1 loss")
-    if loss.truths_are_costs:
+    if loss.is_zero_one:
+        ensure_close(L, wrong, loss, "is_zero_one: the loss is the 0-1 loss")
+    if loss.takes_cost_vectors:
         ensure_close(
-            L, true_labels.T, loss, "truths_are_costs: a true label is the column of its losses"
+            L, true_labels.T, loss, "takes_cost_vectors: a true label is the column of its losses"
         )
-    if loss.no_answer is not None:
-        ensure(0 <= loss.no_answer < len(L), loss, "no_answer is a prediction")
+    if loss.abstain_index is not None:
+        ensure(0 <= loss.abstain_index < len(L), loss, "abstain_index is a prediction")
 
 
 def _check_bayes(

@@ -301,7 +301,7 @@ def preferred_surrogate(loss: Loss) -> str:
     """
     if isinstance(loss, FBeta):
         return "log" if 2**loss.T <= FEW_SETS else BY_MEMBER
-    if loss.wrong_parts is not None and loss.n_labels is not None:
+    if loss.hamming_shape is not None and loss.n_labels is not None:
         return "log"
     return "quadratic"
 
@@ -325,7 +325,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
             raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)
     if isinstance(scores, str):
-        if scores != "logits" or loss.wrong_parts is None or loss.wrong_parts[1] != 2:
+        if scores != "logits" or loss.hamming_shape is None or loss.hamming_shape[1] != 2:
             raise ValueError(
                 f"scores='logits' is for Hamming losses of two-state parts, got {scores!r} for "
                 f"{loss!r}"
@@ -346,7 +346,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
     space = made.score_space
     if surrogate == "quadratic":
         return Quadratic(loss, space)
-    if loss.wrong_parts is not None and surrogate in MARGINS:
+    if loss.hamming_shape is not None and surrogate in MARGINS:
         if space.linked_states is not None:
             return Linked(loss, space, surrogate)
         if space.separate_states is not None:

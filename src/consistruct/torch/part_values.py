@@ -192,7 +192,7 @@ class MemberLog(Values):
 
 def _sizes(loss: Loss) -> tuple[int, int]:
     """Number of parts, and of states of each."""
-    assert loss.wrong_parts is not None
-    T, n_states = loss.wrong_parts
+    assert loss.hamming_shape is not None
+    T, n_states = loss.hamming_shape
     assert T is not None
     return T, n_states

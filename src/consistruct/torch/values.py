@@ -115,7 +115,7 @@ class Quadratic(Values):
         self.padded = 0
         if not self.other:
             return
-        if space.linked_states is not None and loss.wrong_parts is not None:
+        if space.linked_states is not None and loss.hamming_shape is not None:
             self.padded = space.width - own.width
         else:
             every = np.eye(own.width)

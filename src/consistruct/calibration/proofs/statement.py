@@ -193,7 +193,7 @@ def same_data(one: Any, other: Any) -> bool:
 
 def same_parts(T: int, n_states: int, loss: Loss) -> str | None:
     """Return how the share of wrong parts differs from a loss, None if it does not."""
-    if loss.wrong_parts == (T, n_states):
+    if loss.hamming_shape == (T, n_states):
         return None
     return f"its loss is the Hamming loss of {T} parts with {n_states} states each, not {loss!r}"
 

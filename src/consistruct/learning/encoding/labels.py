@@ -260,7 +260,7 @@ def prepare_labels(
         found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
     else:
         found = loss
-    found = found.learnt_from(labels)
+    found = found.fit_sizes(labels)
     if written == "classes":
         known = distinct_labels(labels if classes is None else classes)
         wanted = found if requested is None else requested

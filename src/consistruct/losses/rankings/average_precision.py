@@ -94,10 +94,6 @@ class MeanAveragePrecision(RelevanceLoss):
         average = (precision * relevant).sum(axis=1) / count
         return np.where(self._without_order(true), self.empty, 1.0 - average)
 
-    @property
-    def safer(self) -> str:
-        return "list"
-
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         orders = self.predictions.check(pred, "pred")
         grades = self.true_labels.check(true, "true")

@@ -71,10 +71,6 @@ class GainLoss(RelevanceLoss):
         # the best order may exceed the sorted sum by rounding
         return np.where(empty, self.empty, np.maximum(1.0 - attained / ideal, 0.0))
 
-    @property
-    def safer(self) -> str:
-        return "list"
-
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         # gains and discounts are not negative: one more item never costs
         orders = self.predictions.check(pred, "pred")

@@ -271,7 +271,7 @@ def _worst_distribution(curve: CalibrationFunction, eps: float) -> tuple[WorstDi
         return distribution_of_numbers(
             curve.loss, witness.pair, witness.distribution
         ), "witness of the level"
-    if isinstance(curve._method, FormulaMethod) and curve.loss.mistakes_cost_one:
+    if isinstance(curve._method, FormulaMethod) and curve.loss.is_zero_one:
         # two labels share all probability: the proof of the formula
         distribution = np.array([(1 + eps) / 2, (1 - eps) / 2])
         return WorstDistribution((0, 1), np.array([0, 1]), distribution), "proof of the closed form"

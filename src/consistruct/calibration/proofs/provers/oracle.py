@@ -190,8 +190,8 @@ def _raised(distribution: list[float], gaps: list[Fraction], eps: Fraction) -> l
 
 def oracle_prover(loss: Loss, space: Structure) -> OracleProver:
     """The exact form of a loss; raises ConsistructError, in one line, where there is none."""
-    if loss.wrong_parts is not None and space.linked_states is not None:
-        T, n_states = loss.wrong_parts
+    if loss.hamming_shape is not None and space.linked_states is not None:
+        T, n_states = loss.hamming_shape
         if T is not None and T >= 2:
             return OracleProver("states", {"T": T, "n_states": n_states})
     found = problem_of(loss) if space == loss.score_space else None

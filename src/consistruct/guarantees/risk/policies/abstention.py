@@ -40,8 +40,8 @@ class _Abstaining(Family):
     def present(self, rungs: IntArray) -> Any:
         loss = self.view.loss
         quiet = self.silent | (rungs == 1)
-        if loss.no_answer is not None:
-            return self.view.present(np.where(quiet, loss.no_answer, self.view.codes))
+        if loss.abstain_index is not None:
+            return self.view.present(np.where(quiet, loss.abstain_index, self.view.codes))
         return self.view.without(self.view.present(self.view.codes), quiet)
 
 
@@ -49,7 +49,6 @@ class Abstention(Policy):
     """Answer where the expected loss is below a threshold."""
 
     name = "abstain"
-    safer = "no answer (None, or the loss's own label for it)"
     counts = "0 without an answer"
     silent = True
 
@@ -70,7 +69,7 @@ class Abstention(Policy):
         return two_valued(options.loss)
 
     def family(self, view: View, options: Options) -> Family:
-        own = None if view.loss.no_answer is None else view.codes == view.loss.no_answer
+        own = None if view.loss.abstain_index is None else view.codes == view.loss.abstain_index
         return _Abstaining(view, view.expected_loss, own)
 
 
@@ -103,7 +102,6 @@ class Deferral(Policy):
     """Hand rows over to a person or a second model where the expected loss is high."""
 
     name = "defer"
-    safer = "the answer of a person (None) or of a second model"
     counts = "the cost of handing over plus the loss of the second model"
     silent = True
 

@@ -72,7 +72,6 @@ class Policy(ABC):
     """Required: `refusal`, `monotone`, `family`."""
 
     name: ClassVar[str]
-    safer: ClassVar[str]  # what a safer prediction is
     counts: ClassVar[str]  # what it counts in the risk
     silent: ClassVar[bool] = False  # whether some rungs are no answers
     size: ClassVar[str] = ""  # what `sizes` of the ladder are, for reports

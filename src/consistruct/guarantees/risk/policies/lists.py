@@ -65,7 +65,6 @@ class Lists(Policy):
     """A list that is long where the model is unsure; −1, or rank 0, stands for "not shown"."""
 
     name = "list"
-    safer = "a longer list"
     counts = "the metric of the items shown"
     size = "items in a list"
 
