@@ -50,7 +50,7 @@ Two classes, and what each mistake costs *for this customer* (Correa Bahnsen et 
 when the decision is taken, so every model may use it. *Savings*: share of the cost of the best
 single decision for all that is saved. "Bayes": the decision of least expected cost under the
 model's probabilities and the costs of this customer. "One threshold": the same for all customers,
-the cheapest on five folds of the training part. "At ½": costs are ignored. empulse's models learn
+the one of lowest cost on five folds of the training part. "At ½": costs are ignored. empulse's models learn
 from the costs and decide by themselves, by their defaults: CSLogit on the one-hot columns of the
 linear models, the trees on codes of categories. Three folds, every customer tested once. Intervals
 are 95 %, by a bootstrap of the customers, the same ones for all models. Seconds are of fitting and
@@ -119,10 +119,10 @@ def best_threshold(peer: Peer, data: Business, part: Part) -> np.ndarray:
     X, y, costs = data.X[part.train], data.y[part.train], data.costs[part.train]
     model = peer.make(data.categorical)
     chance = cross_val_predict(model, X, y, cv=5, method="predict_proba")[:, 1]
-    return np.array([cheapest_threshold(chance, y, costs)])
+    return np.array([lowest_cost_threshold(chance, y, costs)])
 
 
-def cheapest_threshold(chance: np.ndarray, y: np.ndarray, costs: np.ndarray) -> float:
+def lowest_cost_threshold(chance: np.ndarray, y: np.ndarray, costs: np.ndarray) -> float:
     """Deciding 1 where `chance` is at least the threshold costs least in all."""
     order = np.argsort(-chance, kind="stable")
     real = costs[np.arange(len(y)), :, y]  # (n, 2): of both decisions

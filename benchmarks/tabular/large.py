@@ -84,9 +84,9 @@ def large_rows(n_jobs: int) -> list[LargeRow]:
 def large_section(rows: list[LargeRow]) -> str:
     """The part of the page."""
     ours, peer = rows[0], rows[1]
-    cheap = ours.cost <= peer.cost + 2 * np.hypot(ours.error, peer.error)
+    low_cost = ours.cost <= peer.cost + 2 * np.hypot(ours.error, peer.error)
     fast = ours.processor <= TIMES * peer.processor
-    met = "yes" if cheap and fast else "**no**"
+    met = "yes" if low_cost and fast else "**no**"
     return "\n\n".join(
         [
             f"## {ROWS:,} rows",

@@ -92,7 +92,7 @@ def costs_of(table: Table, split: Split) -> dict[str, np.ndarray]:
 def proportional_costs(rows: np.ndarray, *, seed: int) -> np.ndarray:
     """Abe, Zadrozny, Langford (2004): predicting c for true label t costs uniform [0, 2000·n_c/n_t].
 
-    Mistakes on rare classes are dear in proportion to their rarity.
+    Mistakes on rare classes are expensive in proportion to their rarity.
     """
     rng = np.random.default_rng(seed)
     matrix = rng.uniform(0.0, 2000.0 * rows[:, None] / rows[None, :])

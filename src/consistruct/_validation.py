@@ -381,7 +381,7 @@ def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray
 
 
 def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
-    """Refuse NaN and +inf (−inf forbids a label); cheap when all is finite."""
+    """Refuse NaN and +inf (−inf forbids a label); fast when all is finite."""
     # A sum is finite only if every term is: one pass and no temporary in the usual case.
     with np.errstate(invalid="ignore", over="ignore"):
         if array.size == 0 or np.isfinite(array.sum()):

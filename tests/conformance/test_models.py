@@ -254,9 +254,9 @@ def misleading_decisions() -> Examples:
     """Squared errors sit in a cost that no decision turns on, so that regrets choose otherwise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
-    first = X[:, 0] * X[:, 1] > 0  # which one is cheapest is not linear in x; what is dearest is
-    dearest = 2000 + 400 * X[:, 2] + 100 * rng.standard_normal(60)
-    costs = np.column_stack([1 + 9 * first, 10 - 9 * first, dearest])
+    first = X[:, 0] * X[:, 1] > 0  # which costs least is not linear in x; what costs most is
+    greatest = 2000 + 400 * X[:, 2] + 100 * rng.standard_normal(60)
+    costs = np.column_stack([1 + 9 * first, 10 - 9 * first, greatest])
     return Examples(Rows(Decision(TopK(3, 1)), None), X, costs, np.ones(60))
 
 

@@ -265,7 +265,7 @@ def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path
 
 @pytest.mark.parametrize(("greatest", "proven"), [(1.0, True), (1000.0, False)])
 def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greatest, proven):
-    """The dear mistake occurs in no row, and nothing shows what the contrast does to it."""
+    """The expensive mistake occurs in no row, and nothing shows what the contrast does to it."""
     costs = 1.0 - np.eye(3)
     costs[0, 2] = greatest
     y_true = np.repeat([0, 1], [150, 40])

@@ -142,7 +142,7 @@ class Method(ABC):
     name: str
     log_scale: float = 0.0
     scale: Fraction | None = None  # exp(log_scale), where that is a rational
-    cheap_pieces: bool = False  # whether `pieces` are known, or computed in well under a second
+    fast_pieces: bool = False  # whether `pieces` are known, or computed in well under a second
     most_values: int = 512  # evaluations that an envelope may take for each ε in question
     only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 
@@ -414,7 +414,7 @@ class CalibrationFunction:
         if self._method.only_theorem_7 and k_eff is not None:
             row = np.array([[0.0, self.max_eps, 0.25 * (1 - ROUNDING), 0.0, 0.0]])
             return Envelope(row, self.max_eps, -k_eff.log, "theorem 7")
-        if self._method.cheap_pieces:
+        if self._method.fast_pieces:
             rows = as_rows(self._method.pieces())
             return Envelope(rows * (1, 1, *(1 - ROUNDING,) * 3), self.max_eps, scale)
         if len(wanted) and self._method.floor() is not None:
@@ -478,7 +478,7 @@ class CalibrationFunction:
     def _envelope(self) -> Envelope:
         """The envelope for `inverse`: kept, but not beyond the moment when pieces are known."""
         found = self.__dict__.get("_known_envelope")
-        if found is None or (found.source == "values" and self._method.cheap_pieces):
+        if found is None or (found.source == "values" and self._method.fast_pieces):
             found = self.__dict__["_known_envelope"] = self.envelope()
         return found
 

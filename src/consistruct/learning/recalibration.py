@@ -237,7 +237,7 @@ def recalibrate(
     sequences only reports are corrected; `codes` are the decisions of models with a rule of their
     own.
     """
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
+    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
         return Unchanged(), {}
     if isinstance(expected, Ragged):
         packed: Any = expected  # statistics of parts decode packed rows too
@@ -372,7 +372,7 @@ def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
     """The power of class probabilities that out-of-fold rows request, and what was compared."""
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
+    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)
     expected, codes, weight = expected[some], codes[some], weight[some]
@@ -460,8 +460,9 @@ def _proven_contrast(
 
     A mistake that costs a thousand times as much as the others may not occur among the out-of-fold
     rows and yet decide what decisions cost: the gain must exceed one such mistake. (On 44 tables
-    with random proportional costs, by the gain alone decisions were 3 % dearer, on one table nine
-    times as dear; with this rule they were 0.1 % cheaper, and 2 % dearer at worst.)
+    with random proportional costs, by the gain alone decisions were 3 % more expensive, on one
+    table nine times as expensive; with this rule they were 0.1 % less expensive, and 2 % more at
+    worst.)
     """
     some = _some_rows(len(weight), max(ENOUGH_ROWS, PRODUCTS // statistic.width**2))
     weight = weight[some]

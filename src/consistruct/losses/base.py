@@ -90,7 +90,7 @@ class Loss(Member, ABC):
         return self
 
     @property
-    def decodes_cheaply(self) -> bool:
+    def decodes_fast(self) -> bool:
         """Whether learning may decode at will to compare settings; False where decoding means
         solving an optimisation problem, so that settings are compared by squared error."""
         return True
@@ -115,7 +115,7 @@ class Loss(Member, ABC):
 
     @property
     def solver(self) -> Oracle | None:
-        """The oracle that finds the cheapest decision, where predictions are its decisions."""
+        """The oracle that finds the lowest-cost decision, where predictions are its decisions."""
         return None
 
     @property

@@ -159,7 +159,7 @@ class Decision(Loss):
         return (0.0 if self.is_exact else -math.inf), math.inf
 
     @property
-    def decodes_cheaply(self) -> bool:
+    def decodes_fast(self) -> bool:
         return False
 
     def signed(self, true: ArrayLike) -> FloatArray:

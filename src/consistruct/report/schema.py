@@ -1,7 +1,7 @@
 """Which documents this version writes and reads.
 
 Versions are MAJOR.MINOR: a new field raises MINOR, a field that changes its meaning or goes away
-raises MAJOR. Reports are cheap to write again, so a reader takes its own version and no other, and
+raises MAJOR. Reports are quick to write again, so a reader takes its own version and no other, and
 states it in one line.
 """
 

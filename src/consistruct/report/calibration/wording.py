@@ -339,7 +339,7 @@ def _advice(report: CalibrationReport) -> Section:
         steps.append(
             f"If an excess of {short_text(level)} is too much, use the loss's own scores "
             f"(--scores own, rank {describe_count(report.own_rank)}), which are consistent. "
-            f"Otherwise these scores are cheaper to learn: compare them with `consistruct advise`."
+            f"Otherwise these scores are easier to learn: compare them with `consistruct advise`."
         )
     elif report.rank > report.own_rank:
         steps.append(

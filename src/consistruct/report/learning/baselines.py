@@ -125,7 +125,7 @@ def _tree_peer(
 
 
 def _cost_regressions(loss: Loss) -> list[Peer]:
-    """Costs by regression, then the cheapest decision."""
+    """Costs by regression, then the lowest-cost decision."""
     space = loss.score_space
 
     def peer(name: str, make: Callable[[Any], Any]) -> Peer:
@@ -186,7 +186,7 @@ class LogisticProbabilities:
         if self.kind == "sets":
             return (probabilities >= 0.5).astype(np.int64)
         best = probabilities.argmax(axis=1)
-        # a true label may be no prediction (rectangular costs): then the cheapest one for it
+        # a true label may be no prediction (rectangular costs): then the lowest-cost one for it
         if loss.true_labels.size == loss.n_labels or loss.abstain_index is not None:
             return best
         return loss.score_space.decode(-dense_target(loss.target(best)))

@@ -108,8 +108,8 @@ def _about_baselines(report: LearningReport) -> str:
         )
     elif report.profit is not None:
         what = (
-            "the single decision that is cheapest overall; regressions of the costs, linear and "
-            "by a random forest, followed by the cheapest decision"
+            "the single decision of lowest cost overall; regressions of the costs, linear and "
+            "by a random forest, followed by the lowest-cost decision"
         )
     elif any(name.startswith("logistic") for name in names):
         what = (

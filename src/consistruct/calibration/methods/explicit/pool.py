@@ -56,7 +56,7 @@ class PairSource(ABC):
 
     @abstractmethod
     def start_lower(self, eps: float) -> FloatArray:
-        """Cheap lower bounds of all pairs at ε, +inf where infeasible, (n_pairs,)."""
+        """Fast lower bounds of all pairs at ε, +inf where infeasible, (n_pairs,)."""
 
 
 @dataclass(eq=False)

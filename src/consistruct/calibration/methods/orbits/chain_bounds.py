@@ -148,7 +148,7 @@ def _least_difference(
 
     Beyond the corners of both the difference is constant: both potentials are 0, or both are c.
     """
-    # the ends are the most likely places, and cheap
+    # the ends are the most likely places, and fast
     if (v1 - v2) * unit * unit < goal:
         return (v1 - v2) * unit * unit
     points = np.empty(n1 + n2)

@@ -157,7 +157,7 @@ class TokenMap:
         return np.hstack([drawn, features * np.float32(self.window_scale)])
 
     def spread(self, local: Any, offsets: IntArray) -> Any:
-        """The cheap part: the window of what `local` gave."""
+        """The fast part: the window of what `local` gave."""
         return window_features(local, offsets, self.window, self.n_random)
 
     def transform(self, features: Any, offsets: IntArray) -> Any:

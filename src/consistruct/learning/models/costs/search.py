@@ -121,7 +121,7 @@ class Search:
             for power in powers:
                 self._try(shapes[0], power)
             leading = self.trials[self.best()].power
-            for shape in shapes[1:]:  # a linear fit is cheap: its own power, by squares
+            for shape in shapes[1:]:  # a linear fit is fast: its own power, by squares
                 self._try(shape, leading if shape else self._linear_power(powers))
         if "log" in kinds and Logarithm.fits(self.targets):
             self._try_logarithms()

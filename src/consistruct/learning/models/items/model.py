@@ -283,7 +283,7 @@ class Items(TargetModel):
     def _learners(
         self, queries: TrainingQueries, n_folds: int, rng: np.random.Generator
     ) -> list[ItemLearner]:
-        """What is averaged: the cheapest first."""
+        """What is averaged: the fastest first."""
         items = queries.problem.items
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]

@@ -120,7 +120,7 @@ class DeviceClosedForm(Member):
         return fit, precision
 
     def _tried(self, problem: _Problem, rng: np.random.Generator) -> str:
-        """The cheaper precision that is as good, by the task loss of rows left out."""
+        """The lower precision that is as good, by the task loss of rows left out."""
         n = problem.inputs.shape[0]
         rows = np.sort(rng.choice(n, size=min(n, PILOT_ROWS), replace=False))
         part = problem.some(rows)
