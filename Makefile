@@ -44,7 +44,7 @@ wheel: dist
 floors: dist
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tools/wheel.py floors
 
-# headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
+# headless Chromium drives the explorer and opens reports; pictures in test-artifacts/
 browser: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
 

@@ -24,7 +24,7 @@ from torch import nn
 import consistruct as cs
 from benchmarks.gpu_quality import SETS, TITLE, quality
 from benchmarks.measure import machine, table
-from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.approximations import KernelCenters, RandomFeatures
 from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
@@ -38,7 +38,7 @@ RESULT = Path(__file__).parent / "results" / "gpu.md"
 PARTS = ("criteria", "chains", "nystroem", "billion")
 GPU = torch.cuda.is_available()
 CURVED = 1.5  # radians over a standard deviation
-TOGETHER = 20  # steps between synchronisations
+TOGETHER = 20  # steps between synchronizations
 DEVICE = torch.device("cuda" if GPU else "cpu")
 
 
@@ -48,7 +48,7 @@ def wait() -> None:
 
 
 def median_ms(work: Callable[[], Any], rounds: int) -> float:
-    """Median milliseconds of a call, between synchronisations, after three to warm up."""
+    """Median milliseconds of a call, between synchronizations, after three to warm up."""
     for _ in range(3):
         work()
     times = []
@@ -234,12 +234,12 @@ def nystroem(quick: bool) -> str:
     X, y = classification(n + fresh, d, k)
     X, y, X_test, y_test = X[:n], y[:n], X[n:], y[n:]
     landmarks = X[torch.randperm(n, device=DEVICE)[:m]].double().cpu().numpy()
-    centres = KernelCentres(Kernel("rbf", float(d) ** 0.5), landmarks)
+    centers = KernelCenters(Kernel("rbf", float(d) ** 0.5), landmarks)
     rows, losses = [], {}
     for requested, dtype in (("single", torch.float32), ("double", torch.float64)):
         chunk = max(1, 2**28 // m)
-        bare = bare_products(DeviceFeatures(centres, DEVICE, dtype), X, min(n, chunk, 2**16))
-        spent, fit, _, score_map = closed_form(centres, X, y, k, requested)
+        bare = bare_products(DeviceFeatures(centers, DEVICE, dtype), X, min(n, chunk, 2**16))
+        spent, fit, _, score_map = closed_form(centers, X, y, k, requested)
         scores = predict_on(str(DEVICE), requested, score_map, fit.weights, X_test)
         losses[requested] = scores.argmax(1) != y_test.cpu().numpy()
         rows.append(
@@ -252,11 +252,11 @@ def nystroem(quick: bool) -> str:
                 f"{losses[requested].mean():.4f} ± {losses[requested].std() / fresh**0.5:.4f}",
             ]
         )
-    pilot = closed_form(centres, X[: 2**17], y[: 2**17], k, "auto")
+    pilot = closed_form(centers, X[: 2**17], y[: 2**17], k, "auto")
     header = ["products", "s", "bare products, s", "ratio", "penalty", "0-1 loss, fresh rows"]
     return (
-        f"{n:,} x {d} rows made on the device, {m:,} centres, {k} outputs; features, sums, penalty "
-        f"by generalised cross-validation, 2,048 exact out-of-fold estimates. Bare products do not "
+        f"{n:,} x {d} rows made on the device, {m:,} centers, {k} outputs; features, sums, penalty "
+        f"by generalized cross-validation, 2,048 exact out-of-fold estimates. Bare products do not "
         f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s requested. "
         f'`precision="auto"` takes "{pilot[2]}" here, by its trial on {2**15:,} rows.'
     )

@@ -25,7 +25,7 @@ ROUNDS = 5
 
 
 def numpy_viterbi(unary: FloatArray, edges: FloatArray) -> IntArray:  # (T, s), (T−1, s, s)
-    """The peer: one sequence at a time, states in vectorised NumPy, the usual forward recursion."""
+    """The peer: one sequence at a time, states in vectorized NumPy, the usual forward recursion."""
     T, s = unary.shape
     best = unary[0]
     origin = np.empty((T, s), dtype=np.int64)

@@ -38,9 +38,9 @@ for metric in ("macro-f1", "g-mean", "balanced-accuracy", "mcc"):
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 places = np.arange(len(rows))
 names = ("likeliest class", "class weights", "chosen on out-of-fold rows")
-for number, (name, colour) in enumerate(zip(names, ("#6b6b6b", "#56B4E9", "#D55E00"), strict=True)):
+for number, (name, color) in enumerate(zip(names, ("#6b6b6b", "#56B4E9", "#D55E00"), strict=True)):
     values = [row[number] for row in rows.values()]
-    ax.barh(places + 0.27 * (number - 1), values, height=0.25, label=name, color=colour)
+    ax.barh(places + 0.27 * (number - 1), values, height=0.25, label=name, color=color)
 ax.set(yticks=places, yticklabels=list(rows), xlabel="on 2000 test rows")
 ax.invert_yaxis()
 ax.legend(fontsize="small")

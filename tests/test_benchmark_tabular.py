@@ -9,7 +9,7 @@ import pytest
 from benchmarks.business import Business, lowest_cost_threshold, parts_of, savings_of
 from benchmarks.tabular.costs import Cell, figures, geometric_mean
 from benchmarks.tabular.large import LargeRow, large_section
-from benchmarks.tabular.page import hindsight_ratio, page, ratio_to, summarise, write_csv
+from benchmarks.tabular.page import hindsight_ratio, page, ratio_to, summarize, write_csv
 from benchmarks.tabular.peers import RECIPE, bayes_decisions
 from benchmarks.tabular.run import BAYES, MODELS, marked_categories
 from benchmarks.tabular.tables import Split, Table, costs_of, proportional_costs, splits_of
@@ -111,7 +111,7 @@ def test_resampled_means_have_the_standard_error_of_the_mean(cells):
 def test_a_table_where_ours_is_worse_is_named(cells):
     worse = cells[2]
     worse.losses[:, 0] = 1.2 * worse.losses[:, MODELS.index(RECIPE)]
-    summary = summarise(cells, figures(cells, rounds=200))
+    summary = summarize(cells, figures(cells, rounds=200))
     assert summary.worse == ["page_blocks"]
     assert not summary.met
     assert "| no table | page_blocks | **no** |" in page(cells, [])

@@ -232,7 +232,7 @@ def bill(python: Path, wheel: Path) -> None:
     pip(python, "install", "packaging")
     out = wheel.with_name(f"consistruct-{version_of(wheel)}.cdx.json")
     run(
-        python, ROOT / "tools" / "sbom.py", "--path", packages, "--artefact", wheel, "--out", out
+        python, ROOT / "tools" / "sbom.py", "--path", packages, "--artifact", wheel, "--out", out
     )  # fmt: skip
 
 

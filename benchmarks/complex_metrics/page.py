@@ -167,7 +167,7 @@ def _gaps(found: dict[str, Any]) -> str:
     ]  # fmt: skip
     text = (
         "## Optimality gaps of concave metrics\n\nLargest over ten tables and three models, first "
-        "split, on out-of-fold rows. Drawn: with `randomised:`, which decides at random between a few rules "
+        "split, on out-of-fold rows. Drawn: with `randomized:`, which decides at random between a few rules "
         "where that is better by 0.01 or more than the best single rule found. One row: by how much a "
         "recall moves with the label of one row of the rarest class there; a rule that draws nothing can "
         "only come nearer than that by moving rows of other classes.\n\n"

@@ -16,7 +16,7 @@ from benchmarks.tabular.measured import versions
 from benchmarks.tabular.peers import CATBOOST_ROUNDS, RECIPE, TREES
 from benchmarks.tabular.run import ARGMAX, BAYES, MODELS, OURS
 
-__all__ = ["Summary", "page", "summarise", "write_csv"]
+__all__ = ["Summary", "page", "summarize", "write_csv"]
 
 COLUMNS = (
     *("data", "costs", "model", "mean_cost", "over_best_peer"),
@@ -82,7 +82,7 @@ def _data_sets(cells: list[Cell]) -> list[str]:
     return list(dict.fromkeys(cell.data for cell in cells))
 
 
-def summarise(cells: list[Cell], found: Figures) -> Summary:
+def summarize(cells: list[Cell], found: Figures) -> Summary:
     """The figures that the targets are about."""
     worse = []
     for data in _data_sets(cells):
@@ -219,7 +219,7 @@ def _machines(cells: list[Cell]) -> str:
 def page(cells: list[Cell], large: list[LargeRow], note: str = "") -> str:
     """The whole page; `note` states what is special about a run that is not the published one."""
     found = figures(cells)
-    summary = summarise(cells, found)
+    summary = summarize(cells, found)
     parts = [
         "# Tables with costs: ours against models with Bayes decisions",
         note

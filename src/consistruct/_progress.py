@@ -107,7 +107,7 @@ class _Notebook(_Display):
         self.running = False
 
     def html(self) -> str:
-        """Colours and letters are those of the notebook, light or dark."""
+        """Colors and letters are those of the notebook, light or dark."""
         share = f' value="{self.done}" max="{self.total}"' if self.total else ""
         count = f" {self.done} of {self.total}," if self.total else ""
         seconds = time.monotonic() - self.started

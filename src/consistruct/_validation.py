@@ -270,7 +270,7 @@ def check_embedding(values: ArrayLike, name: str = "F") -> FloatArray:
 
 
 def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
-    """Return a reference measure: one positive weight per label, normalised to sum to one."""
+    """Return a reference measure: one positive weight per label, normalized to sum to one."""
     weights = np.asarray(values)
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"measure must contain numbers, got dtype {weights.dtype}")
@@ -285,7 +285,7 @@ def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
             "measure must be finite and positive on every label: consistency needs full support"
         )
     total = float(weights.sum())
-    # a normalised measure stays as it is, bit for bit: members are rebuilt from their own fields
+    # a normalized measure stays as it is, bit for bit: members are rebuilt from their own fields
     if abs(total - 1.0) <= n_labels * float(np.finfo(np.float64).eps):
         return weights
     return np.asarray(weights / total)

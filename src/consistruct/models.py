@@ -23,7 +23,7 @@ if _TYPE_CHECKING:
         Stack,
         Torch,
     )
-else:  # type checkers know the names above, and find misspelt ones
+else:  # type checkers know the names above, and find misspelled ones
     from consistruct.learning.models import __getattr__  # noqa: F401
 
 __all__ = [

@@ -173,7 +173,7 @@ class TaskLoss(Protocol):
 
 
 class Surrogate(Protocol):
-    """A convex function of θ whose minimiser decodes to the Bayes decision of the loss."""
+    """A convex function of θ whose minimizer decodes to the Bayes decision of the loss."""
 
     @property
     def loss(self) -> TaskLoss: ...

@@ -27,7 +27,7 @@ def give(page, content, name="costs.csv"):
     )
 
 
-def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
+def test_a_cost_matrix_is_analyzed_in_its_names(explorer, keep):
     page = matrix_page(explorer)
     give(page, GOOD)
     note = page.locator("[data-part=upload-note]").filter(has_text="3 predictions × 3 true labels")
@@ -51,7 +51,7 @@ def test_rows_are_requested_and_never_guessed(explorer):
     assert page.locator(".error").is_hidden()
 
 
-def test_a_metric_is_analysed_at_a_confusion_that_is_typed(explorer, keep):
+def test_a_metric_is_analyzed_at_a_confusion_that_is_typed(explorer, keep):
     page = explorer()
     page.locator("[name=kind]").select_option("metric")
     page.locator("[name=metric]").select_option("g-mean")

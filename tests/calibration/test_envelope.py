@@ -32,7 +32,7 @@ def lower_hull(x, y, at):
 
 
 def random_pieces(seed):
-    """Convex quadratics on neighbouring intervals that never fall and may jump up."""
+    """Convex quadratics on neighboring intervals that never fall and may jump up."""
     rng = np.random.default_rng(seed)
     edges = np.cumsum(rng.exponential(size=rng.integers(2, 7)))
     pieces: list[Any] = []

@@ -102,7 +102,7 @@ def test_the_true_value_lies_between_the_ends(member):
 
 
 def test_values_that_floats_could_not_give():
-    """Discounts of 2^-15 between neighbours: the upper end used to be infinite."""
+    """Discounts of 2^-15 between neighbors: the upper end used to be infinite."""
     H = calibration_function(ExpectedRankUtility(40))
     low, high = H.interval(0.5)
     assert high - low <= 1e-6 * high

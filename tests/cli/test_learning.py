@@ -392,7 +392,7 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
 # --- non-decomposable metrics -------------------------------------------------------------------
 
 
-def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
+def test_metrics_are_fitted_evaluated_and_analyzed(tmp_path):
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
     model = tmp_path / "m.safetensors"
     ridge = ("--learner", "ridge", "--set", "features=linear", "--set", "alpha=0.01")

@@ -234,7 +234,7 @@ def test_tags_that_are_no_chunks_have_no_f1(folder):
         ([], None),
     ],
 )
-def test_chunk_schemes_are_recognised(tags, scheme):
+def test_chunk_schemes_are_recognized(tags, scheme):
     assert chunk_scheme(tags) == scheme
 
 

@@ -1,4 +1,4 @@
-"""Every registered model keeps every rule of the seam, and honours every parameter it has."""
+"""Every registered model keeps every rule of the seam, and honors every parameter it has."""
 
 from __future__ import annotations
 

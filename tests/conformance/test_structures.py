@@ -15,7 +15,7 @@ from consistruct.structures import Chain, Dense, Orthonormalized, Separable
 from consistruct.structures.registry import STRUCTURES
 from consistruct.testing import check_huge_structure, check_structure
 from consistruct.testing.labels import check_label_set
-from tests.conformance.catalogue import DEFINED, LABEL_SETS, RELATED, SPACES
+from tests.conformance.catalog import DEFINED, LABEL_SETS, RELATED, SPACES
 
 HUGE = [space for entry in STRUCTURES.values() for space in entry.huge]
 

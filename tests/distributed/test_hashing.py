@@ -36,7 +36,7 @@ def key_of(text):
 
 
 def splitmix(key):
-    """The finaliser on Python's own integers."""
+    """The finalizer on Python's own integers."""
     key ^= key >> 30
     key = key * 0xBF58476D1CE4E5B9 % 2**64
     key ^= key >> 27

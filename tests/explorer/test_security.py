@@ -149,7 +149,7 @@ def test_a_failure_of_the_server_is_reported_with_the_headers(monkeypatch):
     def fail(limits):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("consistruct.explorer.app.catalogue", fail)
+    monkeypatch.setattr("consistruct.explorer.app.catalog", fail)
     # no lifespan: no workers are needed
     client = TestClient(create_app(), base_url=f"http://{HOST}", raise_server_exceptions=False)
     answer = client.get("/api/options")

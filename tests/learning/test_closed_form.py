@@ -36,7 +36,7 @@ def problem(loss, n=60, d=5, seed=0):
 
 
 def naive(X, loss, true, weight, alpha, *, gram=False, intercept=True):
-    """Normal equations of the whole problem, vectorised over the outputs: one dense solve."""
+    """Normal equations of the whole problem, vectorized over the outputs: one dense solve."""
     U = dense_target(loss.target(true))
     n = len(X)
     Z = np.column_stack([X, np.ones(n)]) if intercept else X
@@ -188,7 +188,7 @@ def test_weights_count_repetitions():
         np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-7)
 
 
-def test_generalised_cross_validation_by_its_definition():
+def test_generalized_cross_validation_by_its_definition():
     X, true, _ = problem(Hamming(2), n=40)
     alphas = np.array([0.01, 0.1, 1.0])
     found = ClosedScores(alpha=list(alphas), selection="gcv", form="primal").solve(
@@ -199,10 +199,10 @@ def test_generalised_cross_validation_by_its_definition():
         rng=np.random.default_rng(0),
     )
     Y = -dense_target(Hamming(2).target(true))
-    centred = X - X.mean(axis=0)
+    centered = X - X.mean(axis=0)
     for alpha, value in zip(alphas, found.path["gcv"], strict=True):
         hat = (
-            centred @ np.linalg.solve(centred.T @ centred + 40 * alpha * np.eye(5), centred.T)
+            centered @ np.linalg.solve(centered.T @ centered + 40 * alpha * np.eye(5), centered.T)
             + 1 / 40
         )
         residual = Y - hat @ Y
@@ -290,7 +290,7 @@ def test_out_of_fold_estimates_are_those_of_refits():
             for i in (0, 7, 19):
                 kept = np.arange(20) != i
                 w = weight[kept]
-                # kernel features: weights are expansion coefficients, penalised by the kernel
+                # kernel features: weights are expansion coefficients, penalized by the kernel
                 penalty = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else np.eye(3)
                 Z = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else phi[kept]
                 z = phi[i, kept] if phi.shape[1] == 20 else phi[i]

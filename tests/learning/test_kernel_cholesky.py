@@ -104,16 +104,16 @@ def test_single_precision_stays_close_where_the_penalty_allows_it():
     assert single_freedom == pytest.approx(freedom, rel=1e-3)
 
 
-def test_generalised_cross_validation_by_its_definition():
+def test_generalized_cross_validation_by_its_definition():
     loss = Hamming(2)
     X, true, _ = problem(loss)
     n, alpha = len(X), 0.02
-    centring = np.eye(n) - 1.0 / n
-    K = centring @ KERNEL(X, X) @ centring
+    centering = np.eye(n) - 1.0 / n
+    K = centering @ KERNEL(X, X) @ centering
     hat = K @ np.linalg.inv(K + n * alpha * np.eye(n)) + 1.0 / n
     y = dense_target(loss.target(true))
     expected = ((y - hat @ y) ** 2).sum() / n / (1 - np.trace(hat) / n) ** 2
-    found = ridge(X, loss, true, np.ones(n)).generalised_cross_validation(alpha)
+    found = ridge(X, loss, true, np.ones(n)).generalized_cross_validation(alpha)
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -142,7 +142,7 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
     np.testing.assert_allclose(cholesky_theta, eigen_theta, atol=1e-6)
 
 
-def test_one_given_penalty_is_factorised_once(monkeypatch):
+def test_one_given_penalty_is_factorized_once(monkeypatch):
     loss = ZeroOne(3)
     X, true, weight = problem(loss, n=60)
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 10)
@@ -163,7 +163,7 @@ def test_one_given_penalty_is_factorised_once(monkeypatch):
 
 @pytest.mark.parametrize("start", [1e-8, 1e-3, 10.0])
 @pytest.mark.parametrize("selection", ["surrogate", "gcv"])
-def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
+def test_the_walk_ends_where_both_neighbors_are_worse(start, selection):
     loss = ZeroOne(3)
     X, _, _ = problem(loss, n=80)
     true = (X[:, 0] > 3.0).astype(int) + (X[:, 1] > 3.5)

@@ -57,7 +57,7 @@ def test_scaling_given_as_any_boolean(standardize):
     assert (scaling.scale is not None) == bool(standardize)
 
 
-def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():
+def test_within_the_error_standardized_inputs_win_and_then_the_surrogate_risk():
     exact = Recorder(lambda kernel: 0.5, lambda kernel: kernel.bandwidth)
     kernel, scaling = searched(exact, names=("rbf",))
     assert scaling.scale is not None

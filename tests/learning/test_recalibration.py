@@ -188,9 +188,9 @@ def test_groups_leave_no_exact_out_of_fold_rows():
 def noisy_grades(weighted=False, k=12, n=600):
     """Many classes, distinguished badly: estimates of a strong penalty keep to the middle."""
     rng = np.random.default_rng(1)
-    centres = rng.normal(size=(k, 6))
+    centers = rng.normal(size=(k, 6))
     y = rng.integers(k, size=n)
-    X = centres[y] + 0.9 * rng.normal(size=(n, 6))
+    X = centers[y] + 0.9 * rng.normal(size=(n, 6))
     weight = rng.uniform(0.5, 1.5, n) if weighted else np.ones(n)
     return X, y, weight
 

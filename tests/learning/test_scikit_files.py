@@ -238,7 +238,7 @@ def test_the_default_comes_back(tmp_path):
         (Prepared(FunctionTransformer(np.log1p), Ridge()), "log1p"),
         (Prepared(FunctionTransformer(lambda values: values), Ridge()), "lambda"),
     ],
-    ids=["neighbours", "support vectors", "boosting", "search", "ufunc", "lambda"],
+    ids=["neighbors", "support vectors", "boosting", "search", "ufunc", "lambda"],
 )
 def test_what_is_not_on_the_list_is_refused_with_the_reason(model, named, tmp_path):
     with pytest.raises(ModelFileError, match="joblib") as caught:

@@ -69,7 +69,7 @@ def test_other_documents_are_one_clear_line(change, message):
     assert "\n" not in str(raised.value)
 
 
-def test_the_first_version_is_recognised_without_its_kind():
+def test_the_first_version_is_recognized_without_its_kind():
     old = {"schema_version": "1.0", "loss": "ZeroOne(3)", "curve": []}
     with pytest.raises(ConsistructError, match=r"schema version 1\.0"):
         CalibrationReport.from_dict(old)

@@ -115,7 +115,7 @@ def test_captions_hold_on_a_dark_page_too(flowers):
     captions = " ".join(chart.caption for chart in learning_charts(report)).lower()
     assert "darker" not in captions
     assert "brighter" not in captions
-    assert "the stronger the colour, the more" in captions
+    assert "the stronger the color, the more" in captions
 
 
 def test_long_names_stay_apart():

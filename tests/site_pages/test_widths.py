@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
-ARTEFACTS = ROOT / "test-artefacts"
+ARTEFACTS = ROOT / "test-artifacts"
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 # what is wider than its window, apart from what scrolls by itself

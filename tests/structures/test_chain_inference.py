@@ -200,7 +200,7 @@ def test_the_most_probable_states_have_the_least_expected_hamming_loss():
         assert expected[position] == pytest.approx(expected.min(), abs=1e-12)
 
 
-def test_loss_augmented_decoding_maximises_score_plus_cost():
+def test_loss_augmented_decoding_maximizes_score_plus_cost():
     rng = np.random.default_rng(6)
     for _ in range(20):
         scores = random_chain(rng, [4], 3, shared=True)

@@ -142,10 +142,10 @@ def test_tiny_blocks_keep_their_eigenvalues_apart():
     values, counts = space.gram().eigenvalues()
     assert counts == (1, 1, 1)
     assert values == pytest.approx([1.0, 2.0**-49, 3 * 2.0**-250], rel=1e-12)
-    centred, counts = Centered(space).gram().eigenvalues()
+    centered, counts = Centered(space).gram().eigenvalues()
     assert counts == (1, 1)
     # w₂ < λ₁ < w₁ and w₃ < λ₂ < w₂; to first order in the small weights 2·w₂ and 3w₃/2
-    assert centred == pytest.approx([2 * 2.0**-49, 1.5 * 3 * 2.0**-250], rel=1e-9)
+    assert centered == pytest.approx([2 * 2.0**-49, 1.5 * 3 * 2.0**-250], rel=1e-9)
     with pytest.raises(ValueError, match="block 1 is too small a share of all labels for float64"):
         Blocks((2**2000, 1)).gram()
 

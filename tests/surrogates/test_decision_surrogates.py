@@ -114,7 +114,7 @@ def test_kernel_fits_can_be_tuned_and_other_models_cannot():
         cs.StructuredPredictor("path:3x3", Costs(["log"], surrogate="spo_plus")).fit(X, C)
 
 
-def test_registry_states_why_they_are_not_analysed():
+def test_registry_states_why_they_are_not_analyzed():
     for cls in (SPOPlusSurrogate, PerturbedFenchelYoungSurrogate):
         assert SURROGATES[cls.name].not_analysable
     with pytest.raises(ConsistructError, match="symmetric noise"):

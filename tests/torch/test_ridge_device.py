@@ -13,7 +13,7 @@ import consistruct as cs
 from consistruct.learning import load, save
 from consistruct.learning.models import Ridge
 from consistruct.learning.models.features.approximations import (
-    KernelCentres,
+    KernelCenters,
     NystroemFeatures,
     RandomFeatures,
 )
@@ -65,7 +65,7 @@ KERNEL = Kernel("rbf", 1.5)
         LinearFeatures(4, SCALING),
         RandomFeatures(KERNEL, 4, 20, np.random.default_rng(1), SCALING),
     ],
-    ids=["plain", "standardised", "random"],
+    ids=["plain", "standardized", "random"],
 )
 def test_the_same_fit_as_on_the_host(features, fit_intercept, weight, monkeypatch):
     monkeypatch.setattr(device_sums, "CHUNK_ROWS", 64)  # several chunks, several blocks
@@ -86,7 +86,7 @@ def test_nystroem_without_whitening_is_the_same_function(name):
     kernel = Kernel(name, 2.0, degree=2)
     landmarks = X[::10]
     mine, theirs, fit, plain = both(
-        KernelCentres(kernel, landmarks, SCALING),
+        KernelCenters(kernel, landmarks, SCALING),
         NystroemFeatures(kernel, landmarks, SCALING),
         alpha=1e-3,
     )
@@ -106,7 +106,7 @@ def test_a_penalty_is_chosen(how):
 
 
 def test_out_of_fold_estimates_are_those_of_fits_without_the_row():
-    features = KernelCentres(KERNEL, X[::15], SCALING)
+    features = KernelCenters(KERNEL, X[::15], SCALING)
     solver = DeviceClosedForm("cpu", "double")
     score_map = ScoreMap(features)
     rng = np.random.default_rng
@@ -133,8 +133,8 @@ def test_tensors_need_no_copy_on_the_host():
 
 
 def test_single_precision_damps_what_it_cannot_resolve():
-    # centres so close that their kernel matrix is singular in float32: a fit, if a smoother one
-    wide = KernelCentres(Kernel("rbf", 10.0), X[:200], SCALING)
+    # centers so close that their kernel matrix is singular in float32: a fit, if a smoother one
+    wide = KernelCenters(Kernel("rbf", 10.0), X[:200], SCALING)
     for precision, bound in (("single", 0.35), ("double", 0.1)):
         found = both(wide, precision=precision, alpha=1e-6)[0]
         assert float((found.argmax(1) != CLASSES).mean()) < bound

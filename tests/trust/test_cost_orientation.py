@@ -242,9 +242,9 @@ def test_confusions_say_what_their_rows_are():
     table = confusion_matrix(Y, pred)  # rows are true labels
     metric = parse_metric("macro-f1")
     with pytest.raises(ValueError, match=REFUSED):
-        metric.linearised(table)
+        metric.linearized(table)
     np.testing.assert_array_equal(
-        metric.linearised(table, rows="true").M, metric.linearised(table.T, rows="pred").M
+        metric.linearized(table, rows="true").M, metric.linearized(table.T, rows="pred").M
     )
 
 

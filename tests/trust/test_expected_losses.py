@@ -40,7 +40,7 @@ def one_column(place):
 
 
 def squares(n, seed):
-    """A fine chessboard: the more rows, the surer its neighbours are, and rightly so."""
+    """A fine chessboard: the more rows, the surer its neighbors are, and rightly so."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     y = np.floor(16 * X).sum(axis=1).astype(int) % 2
@@ -85,8 +85,8 @@ def test_small_tables(loss):
 @pytest.mark.parametrize("rows", [24_000, 60_000])
 def test_large_tables(rows):
     """Compared by fits of about the size of the one that is used, or by that one."""
-    neighbours = Stack([Probabilities(KNeighborsClassifier(5))])
-    model = cs.TaskLossClassifier("zero_one", neighbours, random_state=0).fit(*squares(rows, 0))
+    neighbors = Stack([Probabilities(KNeighborsClassifier(5))])
+    model = cs.TaskLossClassifier("zero_one", neighbors, random_state=0).fit(*squares(rows, 0))
     met, reported = as_expected(model, *squares(5 * TEST, 1))
     assert met, reported
 

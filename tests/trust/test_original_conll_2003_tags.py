@@ -37,7 +37,7 @@ def legal(tags):
     return True
 
 
-def test_they_are_learnt_and_predicted_as_they_are():
+def test_they_are_learned_and_predicted_as_they_are():
     found = chain().fit(X, TAGS).predict(X)
     assert [list(tags) for tags in found] == TAGS
     # sequences that were never seen keep the rules as well

@@ -93,8 +93,8 @@ WORDS = {
     "hamming, separable": ("50 with 3 states", "per part and state", "quadratic", "", ""),
     "orders": ("8 items", "per item", "quadratic", "orders", "all"),
     "pairs": ("wrong order, 6 items", "pair of items", "quadratic", "orders", "all"),
-    "states": ("5 with 3 states", "neighbouring", "quadratic", "uniform", "all"),
-    "chain": ("9 with 2 states", "neighbouring", "quadratic", "uniform", "all"),
+    "states": ("5 with 3 states", "neighboring", "quadratic", "uniform", "all"),
+    "chain": ("9 with 2 states", "neighboring", "quadratic", "uniform", "all"),
     "sizes": ("sets of 8 labels, beta = 1;", "own", "quadratic", "sizes of sets", "all"),
     "sets": ("sets of 4 labels, beta = 2;", "own", "quadratic", "sizes of sets", "all"),
     "restricted": (

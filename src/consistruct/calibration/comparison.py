@@ -1,7 +1,7 @@
 """Curves of different surrogates on one scale.
 
 H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend
-on units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform
+on units, nor on how scores are parametrized, is H against the noise of estimation. Take the uniform
 distribution u of the true label and let q̂ be the frequencies in n draws from it. Acting on q̂
 costs, in expected surrogate excess and to first order in 1/n, S/n with
 
@@ -14,7 +14,7 @@ costs, in expected surrogate excess and to first order in 1/n, S/n with
 is the number of draws after which this cost is down to H(ε), the level that guarantees an excess
 task risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at
 the least informative distribution. It states nothing of approximation by a score model, of
-optimisation, or of distributions that are less noisy than the uniform one.
+optimization, or of distributions that are less noisy than the uniform one.
 
 | surrogate | S |
 |---|---|

@@ -45,7 +45,7 @@ from consistruct.structures import Decisions, Dense, Full, Oracle, Structure
 from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.structures.operators import predictable_rows
 from consistruct.surrogates import SURROGATES, BaseSurrogate, make_surrogate
-from consistruct.surrogates.registry import SurrogateLike, analysed_class
+from consistruct.surrogates.registry import SurrogateLike, analyzed_class
 
 __all__ = [
     "METHODS",
@@ -130,7 +130,7 @@ def calibration_function(
     (0.5, 0.5)
     """
     loss = as_loss(loss)
-    cls = analysed_class(surrogate, decoding)
+    cls = analyzed_class(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if loss.solver is not None:
@@ -183,7 +183,7 @@ def _of_decisions(
     """Theorem 7 from the diameter of the decisions: costs are not a finite set of true labels."""
     if cls.excess != "square":
         raise ConsistructError(
-            f"of the surrogates of decisions only 'quadratic' is analysed, got {cls.name!r}: "
+            f"of the surrogates of decisions only 'quadratic' is analyzed, got {cls.name!r}: "
             + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
         )
     if distributions is not None:

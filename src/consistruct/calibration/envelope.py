@@ -215,7 +215,7 @@ class Envelope:
         return x, value, error
 
     def _slopes(self, eps: FloatArray) -> FloatArray:
-        """(2, m): neighbouring slopes whose lines touch left of ε, and at or right of it."""
+        """(2, m): neighboring slopes whose lines touch left of ε, and at or right of it."""
         low, high = np.zeros(len(eps)), np.full(len(eps), STEEPEST)
         for _ in range(64):
             middle = _between(low, high)
@@ -244,7 +244,7 @@ def _exact_minimum(row: FloatArray, slope: float) -> Fraction:
 
 
 def _between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """The middle in the order of floats: 64 steps find a neighbour, whatever the magnitude."""
+    """The middle in the order of floats: 64 steps find a neighbor, whatever the magnitude."""
     bits = low.view(np.int64) + (high.view(np.int64) - low.view(np.int64)) // 2
     return bits.view(np.float64)
 

@@ -10,7 +10,7 @@ import scipy  # its submodules are imported on use
 
 from consistruct.protocols import FloatArray
 
-__all__ = ["LinearProgram", "minimise"]
+__all__ = ["LinearProgram", "minimize"]
 
 Bounds = Sequence[tuple[float | None, float | None]]
 
@@ -25,7 +25,7 @@ class LinearProgram:
     marginals: FloatArray  # (u,) of A_ub x ≤ b_ub, not positive; empty if infeasible
 
 
-def minimise(
+def minimize(
     cost: FloatArray,  # (n,)
     *,
     A_ub: FloatArray,  # (u, n)

@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from consistruct.exceptions import ConsistructError
-from consistruct.explorer.catalogue import catalogue
+from consistruct.explorer.catalog import catalog
 from consistruct.explorer.files import FILES, description, file_name
 from consistruct.explorer.jobs import Job, Jobs, TooBusyError
 from consistruct.explorer.limits import Limits
@@ -133,7 +133,7 @@ async def _plotly(request: Request) -> Response:
 
 
 async def _options(request: Request) -> Response:
-    return JSONResponse(catalogue(request.app.state.limits))
+    return JSONResponse(catalog(request.app.state.limits))
 
 
 async def _upload(request: Request) -> Response:

@@ -92,7 +92,7 @@ class Jobs:
             raise TooBusyError(
                 f"{unfinished} computations are already running; wait, or cancel some of them"
             )
-        request: dict[str, Any] = {"task": "analyse", "setting": setting.as_dict()}
+        request: dict[str, Any] = {"task": "analyze", "setting": setting.as_dict()}
         if setting.matrix:
             upload = self._matrices.get(setting.matrix)
             request["matrix"] = {"text": upload.text, "rows": upload.rows}

@@ -67,9 +67,9 @@ class Analyst:
             report = CalibrationReport.from_dict(request["report"])
             return base64.b64encode(render(report, request["kind"])).decode()
         setting = Setting(**request["setting"])
-        return self.analyse(setting, request.get("matrix"), step)
+        return self.analyze(setting, request.get("matrix"), step)
 
-    def analyse(self, setting: Setting, matrix: dict[str, Any] | None, step: Step) -> Any:
+    def analyze(self, setting: Setting, matrix: dict[str, Any] | None, step: Step) -> Any:
         """The report of a setting and its figures."""
         step("reading the loss", 0, 0)
         curve, notes = self._curve(setting, matrix)
@@ -221,7 +221,7 @@ def _limit_memory(limit: int) -> None:
 def _warm(analyst: Analyst) -> None:
     """Load compiled code before the first request: closed forms and listed cost matrices."""
     for spec in ("hamming:3", "ordinal:3"):
-        analyst.analyse(Setting(loss=spec), None, lambda *_: None)
+        analyst.analyze(Setting(loss=spec), None, lambda *_: None)
 
 
 if __name__ == "__main__":

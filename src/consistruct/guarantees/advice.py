@@ -109,7 +109,7 @@ def advise(
 ) -> Advice:
     """Compare score families by their guarantee and recommend one.
 
-    Few scores are learnt from few examples but may not tell the best label apart: the consistency
+    Few scores are learned from few examples but may not tell the best label apart: the consistency
     level stays however many examples there are, and the approximation error comes on top. Many
     scores have neither and need more examples.
 

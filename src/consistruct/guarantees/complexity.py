@@ -138,7 +138,8 @@ def sample_complexity(
     losses and score families; a real data set usually needs far fewer examples.
 
     ``paper`` has the paper's constants. ``sharp`` drops what the proof does not need: √r, the
-    condition number (orthonormal basis), the mean of the loss (centred), the factor 2 (start at 0).
+    condition number (orthonormal basis), the mean of the loss (centered), the factor 2 (start at
+    0).
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ __all__ = ["TargetEstimator", "has_probabilities", "lazily", "streams", "verbosi
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Where partitions of other packages are learnt from: the package that made X, and our module with
+# Where partitions of other packages are learned from: the package that made X, and our module with
 # `fit` and `predict` for it. Looked up by name, since engines stand above learning.
 ENGINES = {"dask": "consistruct.distributed.dask"}
 
@@ -311,7 +311,7 @@ class TargetEstimator(LossParameters):
             All classes. With it (or a loss object) and features="linear" one pass is enough.
         held_out : batches, optional
             Rows that take no part, by whose task loss one of several penalties is chosen; by
-            generalised cross-validation if not given.
+            generalized cross-validation if not given.
         passes : int
             For SGD: how often the batches are read, in random order.
 

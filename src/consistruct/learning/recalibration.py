@@ -1,6 +1,6 @@
 """After any model: what out-of-fold estimates say about its own estimates.
 
-Three corrections, learnt on rows that the model did not see, all of them the identity where the
+Three corrections, learned on rows that the model did not see, all of them the identity where the
 model is right:
 
 * **Probabilities** of classes are sharpened or flattened: p → softmax(t·log(p + s)), with t and s
@@ -8,11 +8,11 @@ model is right:
   sure. Means of several models, each corrected so, are nearly right: of them
   p → softmax(t·log p + b), with a prior that keeps t near 1 and every b near 0.
 * **Expected losses** are matched with the losses that occurred on out-of-fold rows: probabilities
-  get one more power, estimates of other targets go away from their mean or towards it, until the
+  get one more power, estimates of other targets go away from their mean or toward it, until the
   mean expected loss of the decisions is what they cost. Decisions do not change by it: those that
   follow the power cost 1.2 ± 0.9 % more (ridge on five tables, random costs and squared distances).
 * **Decisions** get a *contrast*: they use mean + c(estimate − mean). A penalty pulls estimates
-  towards their mean, rightly for squared error; where every label is rare, decisions then say "no
+  toward their mean, rightly for squared error; where every label is rare, decisions then say "no
   label" too often, and with many classes they keep to the middle of a label tree. c is the one of a
   short list with the least task loss on out-of-fold rows. Probabilities are mostly right as they
   are, so that there c must prove itself: gain more than its standard error and more than one
@@ -316,7 +316,7 @@ def match_reports(
     packed = isinstance(expected, Ragged)
     probabilities = statistic.of_classes or (packed and _on_simplex(expected.values))
     if not packed and not probabilities:  # linear in the estimates, which may be wide
-        raw, centre = _linear_parts(statistic, expected, codes, mean)
+        raw, center = _linear_parts(statistic, expected, codes, mean)
 
     def change(value: float) -> Recalibration:
         return Power(value, before) if probabilities else Slope(value, mean)
@@ -325,7 +325,7 @@ def match_reports(
         if packed or probabilities:
             found = statistic.expected_loss(change(value).for_reports(expected), codes)
         else:
-            found = centre + value * (raw - centre)
+            found = center + value * (raw - center)
         return np.clip(found, low, high)
 
     differences = statistic.loss(codes, true_codes) - reported(1.0)
@@ -359,13 +359,13 @@ def _linear_parts(
 ) -> tuple[FloatArray, FloatArray]:
     """Expected losses of the decisions by the estimates, and by their mean in their place."""
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
-    raw, centre = np.empty(len(expected)), np.empty(len(expected))
+    raw, center = np.empty(len(expected)), np.empty(len(expected))
     for start in range(0, len(expected), size):
         part = slice(start, start + size)
         raw[part] = statistic.expected_loss(expected[part], codes[part])
         same = np.broadcast_to(mean, expected[part].shape)
-        centre[part] = statistic.expected_loss(same, codes[part])
-    return raw, centre
+        center[part] = statistic.expected_loss(same, codes[part])
+    return raw, center
 
 
 def recalibrate_probabilities(
@@ -427,9 +427,9 @@ def _with_contrasts(
         own = dense_target(values[part])
         left = (weight * share)[part, None]
         rest = np.maximum(total - left, np.finfo(np.float64).tiny)
-        centre = mean + left / rest * (mean - own)
+        center = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):
-            sharp = rounded_scores(centre + contrast * (expected[part] - centre), own)
+            sharp = rounded_scores(center + contrast * (expected[part] - center), own)
             result[position, part] = statistic.loss(statistic.decode(sharp), codes[part])
     return result
 

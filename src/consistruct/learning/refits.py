@@ -221,12 +221,12 @@ def _spread(true_codes: Any, rows: IntArray, units: IntArray, rng: np.random.Gen
     return np.asarray(mixed[np.argsort(spread, kind="stable")])
 
 
-def _mean_covariance(centred: FloatArray, units: IntArray) -> FloatArray:
+def _mean_covariance(centered: FloatArray, units: IntArray) -> FloatArray:
     """Covariance of column means over independent units of rows, (J, J)."""
-    sums = np.zeros((int(units.max()) + 1, centred.shape[1]))
-    np.add.at(sums, units, centred)
+    sums = np.zeros((int(units.max()) + 1, centered.shape[1]))
+    np.add.at(sums, units, centered)
     m = len(sums)
-    return np.asarray(sums.T @ sums / len(centred) ** 2 * (m / max(m - 1, 1)))
+    return np.asarray(sums.T @ sums / len(centered) ** 2 * (m / max(m - 1, 1)))
 
 
 def _fold_spread(losses: FloatArray, splits: list[tuple[IntArray, IntArray]]) -> FloatArray:

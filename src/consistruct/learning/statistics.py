@@ -150,7 +150,7 @@ class TargetValues(Statistic):
 
     @cached_property
     def surrogate(self) -> QuadraticSurrogate:
-        """The quadratic surrogate whose minimiser is minus the mean of this statistic."""
+        """The quadratic surrogate whose minimizer is minus the mean of this statistic."""
         return QuadraticSurrogate(self.loss, self.scores)
 
     @property

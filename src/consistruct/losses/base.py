@@ -92,7 +92,7 @@ class Loss(Member, ABC):
     @property
     def decodes_fast(self) -> bool:
         """Whether learning may decode at will to compare settings; False where decoding means
-        solving an optimisation problem, so that settings are compared by squared error."""
+        solving an optimization problem, so that settings are compared by squared error."""
         return True
 
     @property

@@ -116,7 +116,7 @@ class Hamming(Loss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.T is None:
-            raise FamilyError(self, "optimise over true labels")
+            raise FamilyError(self, "optimize over true labels")
         parts = direction.reshape(len(direction), self.T, self.n_states)
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]

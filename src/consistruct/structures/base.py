@@ -500,7 +500,7 @@ class Structure(Member, ABC):
 
     @property
     def linked_states(self) -> int | None:
-        """Count the states of each part, where neighbours are scored together too; else None."""
+        """Count the states of each part, where neighbors are scored together too; else None."""
         return None
 
     @property

@@ -76,7 +76,7 @@ class Classes(FiniteLabels):
     names : tuple of str, optional
         One name per label, for reports.
     reference : (n_classes,) array, optional
-        Reference measure μ, positive; normalised to sum to one. Uniform if not given.
+        Reference measure μ, positive; normalized to sum to one. Uniform if not given.
 
     Examples
     --------

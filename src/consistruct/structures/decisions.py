@@ -143,7 +143,7 @@ class Oracle(Member, ABC):
     exact: ClassVar[bool] = True
     fast: ClassVar[bool] = True  # compiled: microseconds per row rather than milliseconds
     non_negative: ClassVar[bool] = False  # whether costs below 0 are refused
-    sense: ClassVar[str] = "min"  # what users do with it: values of a knapsack are maximised
+    sense: ClassVar[str] = "min"  # what users do with it: values of a knapsack are maximized
     binary: ClassVar[bool] = True  # whether decisions hold 0 and 1 only
 
     @property

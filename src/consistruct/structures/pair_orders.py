@@ -113,7 +113,7 @@ def _improve_orders(
                     before[q] = total
                 a = order[p]
                 best, target = least, p
-                # pass the items behind, one exchange of neighbours after the other
+                # pass the items behind, one exchange of neighbors after the other
                 gain, moving = 0.0, before[p]
                 for q in range(p + 1, m):
                     b = order[q]
@@ -267,7 +267,7 @@ class PairOrder(_PrefixOrders):
 
     def diameter_squared(self) -> Fraction:
         """Return 2n(n−1), the distance of an order and its reverse."""
-        # centred leverage n(n−1)/2; the reverse order has the opposite signs throughout
+        # centered leverage n(n−1)/2; the reverse order has the opposite signs throughout
         return Fraction(2 * self.n * (self.n - 1))
 
 

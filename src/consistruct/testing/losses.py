@@ -56,7 +56,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
         true_labels = loss.true_labels.enumerate(limit=loss.true_labels.size)
     check_label_set(loss.true_labels, random_state=random_state)
     L = _check_values(loss, predictions, true_labels)
-    _check_factorisation(loss, predictions, true_labels, L)
+    _check_factorization(loss, predictions, true_labels, L)
     check_structure(loss.score_space, random_state=random_state)
     _check_span(loss, L)
     _check_questions(loss, true_labels)
@@ -119,7 +119,7 @@ def _check_values(loss: Loss, predictions: LabelArray, true_labels: LabelArray) 
     return L
 
 
-def _check_factorisation(
+def _check_factorization(
     loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
 ) -> None:
     given, offset = loss.target(true_labels), loss.offset(true_labels)
@@ -219,7 +219,7 @@ def _check_claims(
 def _check_bayes(
     loss: Loss, true_labels: LabelArray, L: FloatArray, rng: np.random.Generator
 ) -> None:
-    """decode(−E_q u_y) minimises the expected loss under any distribution q of the true labels."""
+    """decode(−E_q u_y) minimizes the expected loss under any distribution q of the true labels."""
     distributions = rng.dirichlet(np.full(len(true_labels), 0.5), size=N_DISTRIBUTIONS)
     decision = loss.score_space.decode(-distributions @ dense_target(loss.target(true_labels)))
     risks = distributions @ L.T

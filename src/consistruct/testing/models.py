@@ -358,7 +358,7 @@ class _ModelChecks:
             except (ValueError, TypeError) as error:
                 self.ensure(
                     name not in same and "\n" not in str(error),
-                    "a setting that is not honoured is refused in one line",
+                    "a setting that is not honored is refused in one line",
                     f"{name}={value!r}: {error}",
                 )
                 continue

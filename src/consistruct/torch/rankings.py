@@ -45,7 +45,7 @@ class _Grades(TrueLabels):
 
 
 class Gains(_Grades):
-    """L = 1 − Σ_i gain(y_i) d(σ(i)) / normaliser: an item is wanted by its share of the gains."""
+    """L = 1 − Σ_i gain(y_i) d(σ(i)) / normalizer: an item is wanted by its share of the gains."""
 
     loss: GainLoss
     by_item = True

@@ -33,7 +33,7 @@ LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MA
 
 
 class Values(Constants):
-    """Required: `width`, `space`, `values`; `expected_target` where the minimiser tells it."""
+    """Required: `width`, `space`, `values`; `expected_target` where the minimizer tells it."""
 
     true_labels: TrueLabels
 

@@ -121,7 +121,7 @@ def test_weights_keep_the_guarantee_where_rows_shift(model):
     X, y = rows(4000)
     weights = np.exp(1.2 * X[:, 0])  # other rows come more often
     shifted, y_true = rows(40000, seed=9)
-    shifted[:, 0] += 1.2  # the normal density times exp(1.2 x), normalised
+    shifted[:, 0] += 1.2  # the normal density times exp(1.2 x), normalized
     y_true = (shifted[:, 0] + 0.8 * np.random.default_rng(9).normal(size=40000) > 0).astype(int) + (
         shifted[:, 1] > 0.5
     )

@@ -47,9 +47,9 @@ def test_sums_over_rows_are_those_of_single_rows():
         assert ladder.at(safety).sum() == pytest.approx(total)
 
 
-def test_monotonised_losses_are_the_worst_of_all_safer_rungs():
+def test_monotonized_losses_are_the_worst_of_all_safer_rungs():
     ladder = random_ladder(30, 3, np.random.default_rng(1), monotone=False)
-    for row, found in enumerate(ladder.monotonised().losses):
+    for row, found in enumerate(ladder.monotonized().losses):
         assert found.tolist() == [max(ladder.losses[row, rung:]) for rung in range(4)]
 
 

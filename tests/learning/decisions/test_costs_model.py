@@ -163,14 +163,14 @@ def test_no_other_model_calls_the_oracle_to_fit(model):
     assert calls.n == 0  # counted inside the block only
 
 
-def test_values_are_maximised():
+def test_values_are_maximized():
     X, C, mean = data()
     loss = Decision(Knapsack(np.arange(1, 13), 20), sense="max")
     model = cs.StructuredPredictor(loss, random_state=0).fit(X, C)
     chosen = model.predict(X)
     random_sets = loss.predictions.sample(len(X), np.random.default_rng(0))
     assert (chosen * mean).sum() > 1.3 * (random_sets * mean).sum()
-    # ū is minimised: minus the values
+    # ū is minimized: minus the values
     np.testing.assert_array_equal(chosen, loss.solver(model.expected_target(X)))
 
 
@@ -201,7 +201,7 @@ def test_large_tables_are_solved_in_parts(monkeypatch):
     assert weighted.fit(X, C).predict(X[:2]).shape == (2, 12)
 
 
-def test_sample_weights_are_honoured():
+def test_sample_weights_are_honored():
     X, C, _ = data(200, 1, noise=0.1)
     wrong = C.copy()
     wrong[:100] = C[:100][:, ::-1] * 5

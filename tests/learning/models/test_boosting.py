@@ -253,7 +253,7 @@ def test_threads_change_nothing() -> None:
     assert np.array_equal(one, two)
 
 
-def test_more_classes_than_directions_of_the_search_are_learnt() -> None:
+def test_more_classes_than_directions_of_the_search_are_learned() -> None:
     X, y = load_digits(return_X_y=True)
     model = cs.TaskLossClassifier(model=Boosting(150, learning_rate=0.2), random_state=0)
     model.fit(X[::2], y[::2])
@@ -313,14 +313,14 @@ def test_tables_with_words_gaps_and_dates() -> None:
     frame = pd.DataFrame(
         {
             "x": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
-            "colour": rng.choice(["red", "green", "blue"], size=n),
+            "color": rng.choice(["red", "green", "blue"], size=n),
             "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
         }
     )
-    y = np.where(frame["colour"] == "green", "yes", "no")
+    y = np.where(frame["color"] == "green", "yes", "no")
     model = cs.TaskLossClassifier(model="boosting", random_state=0).fit(frame[:300], y[:300])
     assert (model.predict(frame[300:]) == y[300:]).all()
-    unknown = frame[300:305].assign(colour="violet")
+    unknown = frame[300:305].assign(color="violet")
     assert set(model.predict(unknown)) <= {"yes", "no"}
 
 

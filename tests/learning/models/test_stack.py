@@ -86,7 +86,7 @@ def test_out_of_fold_rows_were_not_seen(data):
     np.testing.assert_allclose(left.expected, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_weights_minimise_log_loss_times_root_of_costs(data):
+def test_weights_minimize_log_loss_times_root_of_costs(data):
     """No average of the two on a fine grid is much better than the one that was found."""
     X, y = data
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))

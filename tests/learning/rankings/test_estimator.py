@@ -67,16 +67,16 @@ def ridge_of(model):
     ids=str,
 )
 @pytest.mark.parametrize("features", ["linear", "rbf"])
-def test_order_is_learnt(loss, settings, features):
-    check_order_is_learnt(predictor(loss, features=features, **settings))
+def test_order_is_learned(loss, settings, features):
+    check_order_is_learned(predictor(loss, features=features, **settings))
 
 
 @pytest.mark.parametrize("model", ["auto", "trees"])
-def test_order_is_learnt_by_several_models(model):
-    check_order_is_learnt(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
+def test_order_is_learned_by_several_models(model):
+    check_order_is_learned(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
 
 
-def check_order_is_learnt(model):
+def check_order_is_learned(model):
     model.fit(X, Y, groups=IDS)
     shuffled = [
         model.loss_.at(len(y_true))([np.arange(len(y_true))], [y_true])[0] for y_true in GRADES

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.item_targets import ItemTargets
-from consistruct.learning.encoding.queries import centred, pack_queries
+from consistruct.learning.encoding.queries import centered, pack_queries
 from consistruct.learning.models.items import out_of_fold, regressors
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.model import Items
@@ -43,12 +43,12 @@ def task_loss(model, batch=BATCH, grades=GRADES):
     return LOSS(STATISTIC.decode(model.expected(batch)), grades).mean()
 
 
-def test_a_regressor_is_fitted_on_centred_targets_weighted_by_query():
+def test_a_regressor_is_fitted_on_centered_targets_weighted_by_query():
     model = fitted(Items(SMALL_TREE))
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
     problem = queries.problem
     alone = clone(SMALL_TREE).fit(problem.items, problem.targets, problem.item_weight)
-    expected = -centred(alone.predict(BATCH.packed_items), BATCH.offsets)
+    expected = -centered(alone.predict(BATCH.packed_items), BATCH.offsets)
     np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
     # −targets are values of the statistic
     np.testing.assert_allclose(
@@ -197,12 +197,12 @@ def test_fits_on_folds_are_averaged_and_compared_out_of_fold():
             for place, weight in enumerate(weights)
         )
         mine = left.expected.take(outside).values
-        np.testing.assert_allclose(mine, -centred(scores, part.offsets), atol=1e-12)
+        np.testing.assert_allclose(mine, -centered(scores, part.offsets), atol=1e-12)
     every = sum(
         weight * member.scores(BATCH.packed_items, BATCH.offsets)
         for weight, member in zip(model.weights_, model.members_, strict=True)
     )
-    expected = -centred(every, BATCH.offsets)
+    expected = -centered(every, BATCH.offsets)
     np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
 
 

@@ -25,11 +25,11 @@ GRADES = Ragged(rng.integers(0, 3, size=N), OFFSETS)
 EVERY = np.arange(len(LENGTHS))
 
 
-def centred(values):
+def centered(values):
     return np.concatenate([part - part.mean(axis=0) for part in np.split(values, OFFSETS[1:-1])])
 
 
-TARGETS = centred(rng.normal(size=N))
+TARGETS = centered(rng.normal(size=N))
 WEIGHT = rng.uniform(0.5, 2.0, size=len(LENGTHS))
 PROBLEM = QueryProblem(X, OFFSETS, TARGETS, WEIGHT)
 
@@ -103,7 +103,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
 
 
 def kernel_solution(kernel, alpha, queries):
-    """Expansion c that minimises Σ v‖P(t − Kc)‖² + Nα cᵀKc over the given queries."""
+    """Expansion c that minimizes Σ v‖P(t − Kc)‖² + Nα cᵀKc over the given queries."""
     matrix, moments = np.zeros((N, N)), np.zeros(N)
     for query in queries:
         part = slice(OFFSETS[query], OFFSETS[query + 1])

@@ -82,7 +82,7 @@ def test_cuts_know_their_confusions():
         np.testing.assert_allclose(observed, rows.observed(decisions), atol=1e-12)
 
 
-def test_offsets_have_the_least_penalised_log_loss():
+def test_offsets_have_the_least_penalized_log_loss():
     rng = np.random.default_rng(2)
     rows, weight = drawn_classes(400, 3, 2), rng.uniform(0.5, 1.5, 400)
     wrong = rows.probabilities**1.6 * [3.0, 1.0, 1.0]

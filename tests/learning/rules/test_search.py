@@ -27,7 +27,7 @@ from tests.learning.rules.drawn import drawn_classes
 CLASS_METRICS = tuple(  # of the registry, those for any number of classes
     spec
     for name, entry in METRICS.items()
-    if name not in ("coverage", "equal-recall", "randomised")
+    if name not in ("coverage", "equal-recall", "randomized")
     for spec in ("f-beta:0.5:macro" if name == "f-beta" else entry.spec.split(" or ")[0],)
     if parse_metric(spec).n_classes is None
 )
@@ -63,8 +63,8 @@ def test_no_grid_of_cost_matrices_does_better(spec, n, seed):
             best = max(best, metric.value(rows.confusion(rows.decide(costs))[0]))
     if spec == "qwk":  # costs that know the order
         distance = np.subtract.outer(np.arange(3), np.arange(3)) ** 2.0
-        for stretch, centre in itertools.product(np.linspace(0, 0.9, 19), np.linspace(0, 2, 21)):
-            away = (np.arange(3) - centre) ** 2
+        for stretch, center in itertools.product(np.linspace(0, 0.9, 19), np.linspace(0, 2, 21)):
+            away = (np.arange(3) - center) ** 2
             costs = distance - stretch * away[:, None]
             best = max(best, metric.value(rows.confusion(rows.decide(costs))[0]))
     assert best - found.value <= 0.002

@@ -74,7 +74,7 @@ class ExplicitProblem:
     @cached_property
     def distances(self) -> FloatArray:
         """(p, p): ‖F̃_i − F̃_j‖²."""
-        # by differences: near neighbours would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
+        # by differences: near neighbors would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
         return np.asarray(
             scipy.spatial.distance.cdist(self.embedding, self.embedding, "sqeuclidean")
         )

@@ -250,7 +250,7 @@ def encode(value: Any) -> Any:
 
 
 def probabilities(distribution: Sequence[Exact]) -> list[float]:
-    """Exact weights, normalised and rounded."""
+    """Exact weights, normalized and rounded."""
     weights = [listed.number(x) for x in distribution]
     total = sum(weights, Fraction(0))
     return [float(x / total) for x in weights]

@@ -147,8 +147,8 @@ def order_words(loss: dict[str, Any]) -> str:
         extra = {name: x for name, x in loss.items() if name not in ("name", "n")}
         details = "".join(f", {name} = {x}" for name, x in extra.items())
         return f"{ORDER_LOSSES[loss['name']]}, {loss['n']} items{details}"
-    normaliser = loss["normaliser"]
-    divided = "the most attainable" if normaliser is None else exact_text(number(normaliser))
+    normalizer = loss["normalizer"]
+    divided = "the most attainable" if normalizer is None else exact_text(number(normalizer))
     return (
         f"1 − (sum of gain × discount)/({divided}) of {len(loss['discount'])} items, discounts ≈ "
         f"{_some(loss['discount'])}, gains of the grades ≈ {_some(loss['gains'])}"

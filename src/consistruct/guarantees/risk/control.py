@@ -68,7 +68,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     risk : "marginal" or "selective"
         Mean over all rows, in which an abstention counts 0, or over the answered ones; the latter
         needs `confidence`.
-    method : "auto", "conformal", "monotonised", "betting", "hoeffding-bentkus" or "binomial"
+    method : "auto", "conformal", "monotonized", "betting", "hoeffding-bentkus" or "binomial"
         How the threshold is found. "auto": conformal risk control where safer predictions are
         proved to cost no more and no confidence is requested; otherwise tests, exact ones where
         the loss is all or nothing, by betting where it is not.

@@ -56,7 +56,7 @@ class Ladder:
         table = self.losses if values is None else values
         return table[np.arange(len(self)), self.rungs(safety)]
 
-    def monotonised(self) -> Ladder:
+    def monotonized(self) -> Ladder:
         """Each rung counts the worst loss of itself and of all safer rungs: never increasing."""
         worst = np.maximum.accumulate(self.losses[:, ::-1], axis=1)[:, ::-1]
         return Ladder(self.thresholds, worst, self.answered, self.sizes)

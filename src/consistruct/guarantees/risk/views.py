@@ -139,7 +139,7 @@ class View:
     def label_sets(self, y: Any) -> Any:
         """True labels that are sets of labels, (n, T) of 0 and 1, of any size."""
         true_labels = self.loss.true_labels
-        # sizes restrict what is learnt from, not what is evaluated
+        # sizes restrict what is learned from, not what is evaluated
         if isinstance(true_labels, Subsets):
             return Subsets(true_labels.n_items).check(y, "y")
         return self.true_codes(y)

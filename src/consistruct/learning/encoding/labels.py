@@ -51,7 +51,7 @@ UNSEEN = -1
 
 
 class LabelEncoding(Protocol):
-    """An encoder; `known`, where there is one, encodes what can be scored but not learnt from."""
+    """An encoder; `known`, where there is one, encodes what can be scored but not learned from."""
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes: the columns of a label matrix."""

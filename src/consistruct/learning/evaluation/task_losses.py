@@ -87,7 +87,7 @@ def task_losses(
             found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
         )
     true, pred = np.asarray(y_true), np.asarray(y_pred)
-    if written == "sets":  # sizes restrict what is learnt from, not the loss
+    if written == "sets":  # sizes restrict what is learned from, not the loss
         n_parts = true.shape[1] if true.ndim == 2 else None
         sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
         return np.asarray(sets(pred, true))

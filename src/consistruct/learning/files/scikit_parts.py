@@ -5,7 +5,7 @@ that it is set to trust. Here the list is our own and explicit: types whose cont
 compiled code read outside its arrays, or whose content `scikit_checks` verifies first. The
 description is looked through before anything is built, the object before it is used.
 
-Not on the list, on purpose: support vector machines, nearest neighbours, Gaussian processes and
+Not on the list, on purpose: support vector machines, nearest neighbors, Gaussian processes and
 anything else that hands unchecked numbers to compiled code; functions; other packages.
 """
 

@@ -56,7 +56,7 @@ class Linear(TargetModel):
         Where θ lives; None is the loss's own score space.
     fit_intercept : bool
     standardize : "auto" or bool
-        Whether features are standardised first; "auto" leaves linear features as they are.
+        Whether features are standardized first; "auto" leaves linear features as they are.
 
     Attributes
     ----------

@@ -101,5 +101,5 @@ class Prepared(TargetModel):
         return self.model_.decisions(self._transform(X))
 
     def out_of_fold(self) -> OutOfFold:
-        """The model's own; what the transformer learnt (means, scales) knows no labels."""
+        """The model's own; what the transformer learned (means, scales) knows no labels."""
         return self.model_.out_of_fold()

@@ -74,7 +74,7 @@ class Probabilities(TargetModel):
     estimator : classifier, optional
         Anything with `fit` and `predict_proba`: boosting, forests, logistic regression,
         `CalibratedClassifierCV`, pipelines. A classifier that answers several questions at once
-        (forests, neighbours) is fitted once, any other once per question. Extra trees if None.
+        (forests, neighbors) is fitted once, any other once per question. Extra trees if None.
     n_jobs : int, optional
         Questions fitted at a time; workers of a classifier that is fitted once, asks joblib for
         them and has ``n_jobs=None``. Estimates do not depend on it.

@@ -58,7 +58,7 @@ class Torch(TargetModel):
         F-measures, "quadratic" elsewhere. Or one of those of `consistruct.torch.TaskLoss`; such as
         only rank labels ("hinge", "softmax-margin") decide without estimating.
     standardize : bool
-        Whether inputs are standardised first.
+        Whether inputs are standardized first.
     learning_rate, weight_decay : float
         Of AdamW.
     batch_size, max_epochs : int
@@ -76,7 +76,7 @@ class Torch(TargetModel):
     Attributes
     ----------
     statistic_ : Statistic
-        What `expected` estimates: class probabilities where these were learnt, else targets.
+        What `expected` estimates: class probabilities where these were learned, else targets.
     weights_ : dict of arrays
         The network's state_dict.
     path_ : dict

@@ -1,4 +1,4 @@
-"""Weights of models from their out-of-fold estimates, by a criterion that generalises.
+"""Weights of models from their out-of-fold estimates, by a criterion that generalizes.
 
 The mean task loss of out-of-fold rows is what counts and is noisy: where a few rare mistakes carry
 most of the cost, it is decided by a handful of rows. A proper loss uses every row. So models are

@@ -121,7 +121,7 @@ class Columns:
         return name in self.categories and name not in self.many
 
     def for_linear(self) -> Any:
-        """A transformer for linear and kernel models: finite, standardised numbers."""
+        """A transformer for linear and kernel models: finite, standardized numbers."""
         if self.sparse:
             return MaxAbsScaler()
         numbers = make_pipeline(

@@ -2,7 +2,7 @@
 
     survey = sum(survey_batch(batch, …) for batch in batches)       labels, columns, a sample
     plan = make_plan(estimator, survey)                             loss, codes, features
-    summary = sum(plan.summarise(batch) for batch in batches)       moments, and rows left out
+    summary = sum(plan.summarize(batch) for batch in batches)       moments, and rows left out
     estimator = plan.finish(summary)                                penalty, weights, recalibration
 
 Surveys and summaries are small, add up in any order, and travel; the rows stay where they are.
@@ -124,7 +124,7 @@ class Plan:
         """A pass that has seen nothing yet."""
         return Pass(self)
 
-    def summarise(self, batch: Any) -> Summary:
+    def summarize(self, batch: Any) -> Summary:
         """The summary of one batch: what every engine maps over its partitions."""
         passed = self.start()
         passed.add(batch)

@@ -10,7 +10,7 @@ from consistruct.losses.metrics.constraints import (
     PrecisionAtLeast,
     RecallAtLeast,
 )
-from consistruct.losses.metrics.randomised import Randomised
+from consistruct.losses.metrics.randomized import Randomized
 from consistruct.losses.metrics.ratios import (
     FScore,
     JaccardScore,
@@ -41,7 +41,7 @@ __all__ = [
     "MetricEntry",
     "PrecisionAtLeast",
     "PrecisionScore",
-    "Randomised",
+    "Randomized",
     "RatioMetric",
     "RecallAtLeast",
     "RecallMean",

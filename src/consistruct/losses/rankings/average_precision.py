@@ -115,7 +115,7 @@ class MeanAveragePrecision(RelevanceLoss):
     def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over true labels")
+        n = self._items("optimize over true labels")
         if n <= EXACT_TRUE_LABELS:
             return super().worst_true_label(direction, offset_weight)
         first, second = np.triu_indices(n)

@@ -82,7 +82,7 @@ def _consistency(report: CalibrationReport) -> Section:
             f"remain, however many examples there are."
         )
         details.append(
-            "There are distributions under which even the perfect surrogate minimiser predicts "
+            "There are distributions under which even the perfect surrogate minimizer predicts "
             "the wrong label. Enough data still rule out any excess above the level."
         )
     if error:

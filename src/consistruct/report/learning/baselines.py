@@ -156,7 +156,7 @@ def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:
 
 
 class LogisticProbabilities:
-    """P(y | x) by logistic regression on standardised features, scikit-learn's defaults.
+    """P(y | x) by logistic regression on standardized features, scikit-learn's defaults.
 
     Classes: multinomial. Label sets: one regression per label, independent given x. `make` gives
     another classifier its pipeline.
@@ -235,7 +235,7 @@ def _linear_costs(X: Any) -> Any:
 
 
 def _of_lines(X: Any, model: Any) -> Any:
-    """Linear models: numbers standardised, categories one-hot, missing cells filled in."""
+    """Linear models: numbers standardized, categories one-hot, missing cells filled in."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 

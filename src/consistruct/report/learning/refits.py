@@ -194,13 +194,13 @@ class Refits:
         rng = np.random.default_rng(self.seed)
         n = len(self.train)
         rows = np.sort(rng.choice(n, size=min(n, BANDWIDTH_ROWS), replace=False))
-        standardised = ridge.feature_map_.scaling.scale is not None
+        standardized = ridge.feature_map_.scaling.scale is not None
         points = []
         for factor in BANDWIDTH_FACTORS:
             model = self._same_settings(
                 model__kernel=kernel.name,
                 model__bandwidth=factor * chosen,
-                model__standardize=standardised,
+                model__standardize=standardized,
             )
             model._fit_model(model._model_for("rows"), self.train.take(rows))
             best = int(np.argmin(np.abs(model.path_["alphas"] - model.model_.alpha_)))

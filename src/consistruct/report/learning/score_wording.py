@@ -99,7 +99,7 @@ def _about_baselines(report: LearningReport) -> str:
     if report.unit == "sequence":
         what = (
             "the most common tag; logistic regression on the same features that tags each token "
-            "by itself, without looking at the neighbouring tags"
+            "by itself, without looking at the neighboring tags"
         )
     elif report.unit == "query":
         what = (
@@ -113,7 +113,7 @@ def _about_baselines(report: LearningReport) -> str:
         )
     elif any(name.startswith("logistic") for name in names):
         what = (
-            "the best constant answer; logistic regression on standardised features that predicts "
+            "the best constant answer; logistic regression on standardized features that predicts "
             "the most probable label, or the label with the lowest expected loss (Bayes "
             "decisions; for label sets, as if labels were independent); for classes, a random "
             "forest and boosting with Bayes decisions"

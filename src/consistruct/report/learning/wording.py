@@ -70,7 +70,7 @@ def _decisions(change: DecisionChange) -> Section:
         for number, slack in enumerate(change.slack)
     ]
     by = "made with one cost matrix, found on out-of-fold rows, and the losses in this report use"
-    if change.metric.startswith("Randomised("):
+    if change.metric.startswith("Randomized("):
         by = (
             "made with one cost matrix, or drawn at random between a few where that is better; "
             "they were found on out-of-fold rows, and the losses in this report use the mean of"

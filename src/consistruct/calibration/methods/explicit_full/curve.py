@@ -37,7 +37,7 @@ class ExplicitCurve:
     ----------
     eps : (n,) the values of ε, in the order given.
     scaled_lower, scaled_upper : (n,) ends of k·H(ε); +inf above `max_eps`, 0 at ε = 0.
-    pair : (n, 2) minimising pair (i, j): j is predicted although i is better by ε; −1 where the
+    pair : (n, 2) minimizing pair (i, j): j is predicted although i is better by ε; −1 where the
         value is infinite or ε = 0.
     status : (n,) "certified" where upper − lower ≤ tolerance · upper, else "loose".
     max_eps : largest ε at which H is finite.
@@ -193,7 +193,7 @@ def best_level(
     p: FloatArray,  # (k,)
     j: int,
 ) -> float:
-    """The score t of j that minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], ℓ = `expected`.
+    """The score t of j that minimizes ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], ℓ = `expected`.
 
     Any t is feasible, with f_c = min(−ℓ_c, t); rounding costs its square.
     """

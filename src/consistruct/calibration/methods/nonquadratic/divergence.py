@@ -12,7 +12,7 @@ a convex program. Dual points, for any w ≥ 0, ν ≥ 0, a = wᵀA and gap = L_
     KL       1 − log X + min_y [a_y − exp(ν(gap_y − ε))/X]              for any X > 0,
     squares  (νε + min_y [a − z]_y + min_y [z − ν gap]_y)₊² / 2‖z‖²     for any z.
 
-The first minimises over q exactly (a log-partition function) and takes a tangent of −log; the
+The first minimizes over q exactly (a log-partition function) and takes a tangent of −log; the
 second is Fenchel's inequality at the best scale. KL with argmax decoding needs no solver (module
 `divergence_argmax`); else there is one conic program per pair, whose order constraints are
 generated where they are many: the program with some of them bounds H_ij from below all the same.
@@ -137,8 +137,8 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             q, p = (eps - bottom) / (top - bottom), -bottom / (top - bottom)
             divergence = scipy.special.kl_div(np.array([q, 1 - q]), np.array([p, 1 - p])).sum()
             return float(divergence) * (1 - 1e-12) if math.isfinite(divergence) else 0.0
-        centred = gap - gap.mean()
-        return 0.5 * eps**2 / float(centred @ centred) * (1 - ROUNDING)
+        centered = gap - gap.mean()
+        return 0.5 * eps**2 / float(centered @ centered) * (1 - ROUNDING)
 
     # --- one pair ---
 
@@ -218,7 +218,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         return positive if gap[positive].max() >= eps else every
 
     def _decoded(self, p: FloatArray, j: int, order: FloatArray) -> FloatArray:
-        """Nearest distribution that decodes to j: towards one that does so by a margin."""
+        """Nearest distribution that decodes to j: toward one that does so by a margin."""
         p = np.maximum(p, 0.0)
         p = p / p.sum() if p.sum() > 0 else np.full(len(p), 1 / len(p))
         if self.decoding == "argmax":

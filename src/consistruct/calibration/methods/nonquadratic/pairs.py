@@ -302,7 +302,7 @@ def distribution_with_gap(
 def reaching(
     distribution: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction
 ) -> list[Fraction]:
-    """Probabilities with gap·q ≥ ε exactly: moved towards the true label of the largest gap.
+    """Probabilities with gap·q ≥ ε exactly: moved toward the true label of the largest gap.
 
     >>> one, zero = Fraction(1), Fraction(0)
     >>> [str(x) for x in reaching([one, one], [one, zero], one)]

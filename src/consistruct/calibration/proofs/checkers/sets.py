@@ -142,7 +142,7 @@ class SetProblem:
         q = {cell: p / mass for cell, p in q.items()}
         gaps = {y: self.loss(j, y, groups) - self.loss(i, y, groups) for y in _cells(groups)}
         gap = sum((p * gaps[y] for y, p in q.items()), Fraction(0))
-        if gap < eps:  # towards the true label of largest gap
+        if gap < eps:  # toward the true label of largest gap
             top = max(gaps, key=lambda y: gaps[y])
             if gaps[top] < eps:
                 raise Refused("no true label makes j worse than i by eps")

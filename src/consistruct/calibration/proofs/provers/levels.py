@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct._exact import solve_integers
-from consistruct.calibration.lp import minimise, simplex_row
+from consistruct.calibration.lp import minimize, simplex_row
 from consistruct.calibration.proofs.checkers.listed import Problem
 from consistruct.protocols import FloatArray
 
@@ -88,7 +88,7 @@ def _pair(
     others = [c for c in range(len(L)) if c != j]
     order = projected[j] - projected[others]  # ≤ 0 where j wins
     A_eq, b_eq = simplex_row(L.shape[1])
-    found = minimise(loss[i] - loss[j], A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq)
+    found = minimize(loss[i] - loss[j], A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq)
     gap = [int(x) for x in L[j] - L[i]]
     rows = {c: [int(x) for x in P[c] - P[j]] for c in others}
     if not found.feasible:
@@ -130,7 +130,7 @@ def _distribution(
 def _cannot_win(order: FloatArray, others: list[int], rows: dict[int, list[int]]) -> bool:
     """Whether multipliers prove that j never wins: Σ μ_c (P_c − P_j) < 0 for every true label."""
     m = order.shape[1]
-    found = minimise(  # the least violation t of (P_j − P_c)q ≤ t
+    found = minimize(  # the least violation t of (P_j − P_c)q ≤ t
         np.append(np.zeros(m), 1.0),
         A_ub=np.column_stack([order, -np.ones(len(order))]),
         b_ub=np.zeros(len(order)),

@@ -47,9 +47,9 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
                 if not words:
                     continue
                 # a line may start with its features: an example without any label
-                labelled = ":" not in words[0]
-                fields.append(words[0] if labelled else "")
-                pairs = words[1:] if labelled else words
+                labeled = ":" not in words[0]
+                fields.append(words[0] if labeled else "")
+                pairs = words[1:] if labeled else words
                 if pairs and pairs[0].startswith("qid:"):
                     queries.append(_integer(path, line, pairs[0][4:], "query number"))
                     pairs = pairs[1:]

@@ -61,7 +61,7 @@ class Table:
 
 
 class RowLoss(ABC):
-    """A convex loss of the scores of every row, to be minimised."""
+    """A convex loss of the scores of every row, to be minimized."""
 
     weight: FloatArray  # (n,)
 
@@ -155,9 +155,9 @@ class SquareRows(RowLoss):
 
 @dataclass(frozen=True, eq=False)
 class QueryRows(SquareRows):
-    """Half the squared distance to centred targets, scores being free up to a constant per query.
+    """Half the squared distance to centered targets, scores being free up to a constant per query.
 
-    With weights v_q of queries it is ½ Σ_q v_q ‖t_q − P_q θ_q‖², P_q the centring of query q. Its
+    With weights v_q of queries it is ½ Σ_q v_q ‖t_q − P_q θ_q‖², P_q the centering of query q. Its
     curvatures v_q P_q are taken to be v_q, which they never exceed.
 
     Attributes
@@ -172,16 +172,16 @@ class QueryRows(SquareRows):
         return np.zeros(self.n_scores)
 
     def gradients(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
-        super().gradients(self._centred(scores), gradient, hessian)
+        super().gradients(self._centered(scores), gradient, hessian)
 
     def mean(self, scores: FloatArray) -> float:
-        return super().mean(self._centred(scores))
+        return super().mean(self._centered(scores))
 
     def take(self, rows: IntArray) -> QueryRows:
         found = super().take(rows)
         return QueryRows(found.targets, found.weight, self.queries[rows])
 
-    def _centred(self, scores: FloatArray) -> FloatArray:
+    def _centered(self, scores: FloatArray) -> FloatArray:
         lengths = np.maximum(np.bincount(self.queries), 1)
         means = [np.bincount(self.queries, column) / lengths for column in scores.T]
         return np.asarray(scores - np.column_stack(means)[self.queries])

@@ -218,7 +218,7 @@ class Boosting(TargetModel):
         return np.asarray(to_dense(X), dtype=np.float64)
 
     def _rows(self, values: Any, weight: FloatArray) -> RowLoss:
-        """What is minimised: the log loss of the classes that occur, or squares of coordinates."""
+        """What is minimized: the log loss of the classes that occur, or squares of coordinates."""
         if self.statistic_.of_classes:
             self.classes_, classes = np.unique(values.indices, return_inverse=True)
             self.coordinates_ = None

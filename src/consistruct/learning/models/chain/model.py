@@ -1,4 +1,4 @@
-"""Chain: tags of sequences from linear scores of tokens and of neighbouring tags."""
+"""Chain: tags of sequences from linear scores of tokens and of neighboring tags."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from consistruct.learning.models.chain.held_out import (
     token_error,
 )
 from consistruct.learning.models.chain.prediction import ChainPredictor
-from consistruct.learning.models.chain.risk import ChainRisk, minimise
+from consistruct.learning.models.chain.risk import ChainRisk, minimize
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.time_plan import Plan, plan_epochs
 from consistruct.learning.models.chain.token_maps import TokenMap
@@ -62,7 +62,7 @@ class Chain(ChainPredictor):
 
     The score of tags y for x is Σ_t ⟨w_{y_t}, φ(x_t)⟩ + Σ_t transition(y_t, y_{t+1}) plus start
     and end scores; weights are shared along the sequence, and transitions may look at the features
-    too. It minimises (1/N) Σ_i w_i Φ_i + (α/2)‖W‖² over N sequences, W all weights on features.
+    too. It minimizes (1/N) Σ_i w_i Φ_i + (α/2)‖W‖² over N sequences, W all weights on features.
     Time per epoch is linear in tokens and non-zero features and quadratic in tags.
 
     Parameters
@@ -88,7 +88,7 @@ class Chain(ChainPredictor):
     hash_bits : int, optional
         Feature names are hashed into 2^hash_bits columns; None indexes them exactly.
     window : int
-        Features of so many neighbours on each side are added to those of a token.
+        Features of so many neighbors on each side are added to those of a token.
     boundaries : bool
         Learn scores of the first and the last tag.
     transitions : {"shared", "features"}
@@ -248,7 +248,7 @@ class Chain(ChainPredictor):
             alpha, self.path_ = choose_penalty(surrogate, data, state, steps, rng)
         self.alpha_ = state.alpha = alpha
         if self.solver == "lbfgs":
-            weights, self.n_iter_, value = self._minimise(surrogate, data, mask, alpha)
+            weights, self.n_iter_, value = self._minimize(surrogate, data, mask, alpha)
             self.path_["risk"] = np.array([value])
         else:
             problem = ChainSGD(surrogate, data, state.copy(), steps)
@@ -259,7 +259,7 @@ class Chain(ChainPredictor):
             self._leave_out(surrogate, everything, mask, state, steps, rng)
         return self
 
-    def _minimise(
+    def _minimize(
         self, surrogate: ChainSurrogate, data: TrainingSet, mask: ChainWeights, alpha: float
     ) -> tuple[ChainWeights, int, float]:
         risk = ChainRisk(
@@ -270,7 +270,7 @@ class Chain(ChainPredictor):
             boundaries=self.boundaries,
             per_edge=self.transitions == "features",
         )
-        return minimise(risk, LBFGS(max_iter=25 * self.max_epochs, decrease=LBFGS_DECREASE))
+        return minimize(risk, LBFGS(max_iter=25 * self.max_epochs, decrease=LBFGS_DECREASE))
 
     def _leave_out(
         self,
@@ -289,7 +289,7 @@ class Chain(ChainPredictor):
             used = data.take(np.setdiff1d(drawn, part))
             alpha = self.alpha_ * n / len(used.tokens)  # N·α carries over
             if self.solver == "lbfgs":
-                weights = self._minimise(surrogate, used, mask, alpha)[0]
+                weights = self._minimize(surrogate, used, mask, alpha)[0]
             else:
                 problem = ChainSGD(surrogate, used, replace(start.copy(), alpha=alpha), steps)
                 for _ in range(self.n_iter_):
@@ -326,7 +326,7 @@ class Chain(ChainPredictor):
         """One epoch over these sequences, from where training stands.
 
         The first call fixes the features: names that appear later are dropped unless ``hash_bits``
-        is set. All states of the statistic are learnt. ``alpha="auto"`` is 0 here: there are no
+        is set. All states of the statistic are learned. ``alpha="auto"`` is 0 here: there are no
         held-out sequences.
         """
         surrogate = self._check_settings()
@@ -453,7 +453,7 @@ class Chain(ChainPredictor):
     def _mask(
         self, surrogate: ChainSurrogate, data: TrainingSet, *, first: bool = True
     ) -> ChainWeights:
-        """0 where scores are learnt, −inf where they are forbidden (always so in ``mask_``)."""
+        """0 where scores are learned, −inf where they are forbidden (always so in ``mask_``)."""
         s = len(self.states_)
         refuse_too_many_weights(data.n_features, s, self.transitions)
         tags = [self.statistic_.names[state] for state in self.states_]

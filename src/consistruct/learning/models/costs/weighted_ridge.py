@@ -64,12 +64,12 @@ def fit_weighted(
     """
     total = float(weight.sum())
     mean = weight @ features / total
-    centred = features - mean
+    centered = features - mean
     average = weight @ targets / total
-    weighted = centred * weight[:, None]
-    values, vectors = symmetric_eigen(weighted.T @ centred)
+    weighted = centered * weight[:, None]
+    values, vectors = symmetric_eigen(weighted.T @ centered)
     values = np.maximum(values, 0.0)
-    rows = centred @ vectors
+    rows = centered @ vectors
     moments = vectors.T @ (weighted.T @ targets)
     share = out_of_fold_share(weight)
 
@@ -115,7 +115,7 @@ def solve_in_parts(
         second, cross = second + weighted.T @ features, cross + weighted.T @ targets
     mean, average = feature / total, target / total
     moments = cross - total * np.outer(mean, average)
-    penalised = second - total * np.outer(mean, mean)
-    penalised[np.diag_indices_from(penalised)] += total * alpha
-    coef = np.linalg.solve(penalised, moments)
+    penalized = second - total * np.outer(mean, mean)
+    penalized[np.diag_indices_from(penalized)] += total * alpha
+    coef = np.linalg.solve(penalized, moments)
     return np.asarray(coef, dtype=np.float64), np.asarray(average - mean @ coef)

@@ -254,7 +254,7 @@ class FeatureMap(ABC):
 
 
 class LinearFeatures(FeatureMap):
-    """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""
+    """φ(x) = x, or standardized x: for sparse, very wide, or already rich inputs."""
 
     keeps_inputs = True
 
@@ -269,7 +269,7 @@ class LinearFeatures(FeatureMap):
 class KernelFeatures(FeatureMap):
     """φ(x) = (k(x, z_1), …, k(x, z_n)) over all training inputs z: exact kernel methods, small n.
 
-    Weights on these features are expansion coefficients; solvers that penalise them use the RKHS
+    Weights on these features are expansion coefficients; solvers that penalize them use the RKHS
     norm.
     """
 
@@ -320,7 +320,7 @@ class ScoreMap:
     ----------
     features : FeatureMap
     fit_intercept : bool
-        Whether to add the constant feature; it is never penalised.
+        Whether to add the constant feature; it is never penalized.
     """
 
     def __init__(self, features: FeatureMap, *, fit_intercept: bool = True) -> None:
@@ -394,7 +394,7 @@ class FeatureOptions:
         return "linear" if X.shape[1] > (WIDE_SPARSE if is_sparse(X) else WIDE) else "nystroem"
 
     def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
-        """The inputs themselves, standardised only if that was requested."""
+        """The inputs themselves, standardized only if that was requested."""
         scaled = self.standardize != "auto" and bool(self.standardize)
         return LinearFeatures(X.shape[1], Scaling.standard(X, weight) if scaled else None)
 

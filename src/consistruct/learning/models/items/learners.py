@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.learning.encoding.item_targets import item_targets
-from consistruct.learning.encoding.queries import centred
+from consistruct.learning.encoding.queries import centered
 from consistruct.learning.models.items.query_ridge import QueryProblem
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
@@ -31,7 +31,7 @@ class TrainingQueries:
     Attributes
     ----------
     problem : QueryProblem
-        Items, centred targets −u, weights g·v.
+        Items, centered targets −u, weights g·v.
     loss : RelevanceLoss
     grades : Ragged of ints
     numbers : (n,) int array
@@ -69,7 +69,7 @@ class TrainingQueries:
     def _grade_targets(self) -> FloatArray:
         """Centered grades times the factor that brings them closest to the targets, (N,)."""
         problem = self.problem
-        grades = centred(self.grades.values.astype(np.float64), problem.offsets)
+        grades = centered(self.grades.values.astype(np.float64), problem.offsets)
         norm = float(problem.item_weight @ grades**2)
         if norm == 0.0:  # all grades are alike, and so are all targets
             return np.zeros_like(problem.targets)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_number, check_unused_params, is_sparse
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
-from consistruct.learning.encoding.queries import QueryBatch, centred
+from consistruct.learning.encoding.queries import QueryBatch, centered
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
@@ -235,7 +235,7 @@ class Items(TargetModel):
             weight * member.scores(items, offsets)
             for weight, member in zip(self.weights_, self.members_, strict=True)
         )
-        return Ragged(-centred(np.asarray(scores), offsets), offsets)
+        return Ragged(-centered(np.asarray(scores), offsets), offsets)
 
     def out_of_fold(self) -> OutOfFold:
         """Estimates of queries by fits that did not see them; sampled above some 8,000 items."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from consistruct._threads import each
 from consistruct.learning.encoding.kinds import Examples
-from consistruct.learning.encoding.queries import centred, orders_of_scores, rows_of
+from consistruct.learning.encoding.queries import centered, orders_of_scores, rows_of
 from consistruct.learning.encoding.rankings import Queries
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.selection.cross_fitting import folds
@@ -26,7 +26,7 @@ SMALL = 2**18  # entries of the items; above, few folds
 @dataclass(frozen=True, eq=False)
 class OutOfFoldScores:
     """Attributes: `queries` (m,), sorted positions in the training queries; `values` (N,), scores
-    of their items, centred.
+    of their items, centered.
     """
 
     queries: IntArray
@@ -57,7 +57,7 @@ class Risks:
 
 
 def risks(scores: FloatArray, left: TrainingQueries) -> Risks:
-    """What centred scores (N,) of out-of-fold queries cost."""
+    """What centered scores (N,) of out-of-fold queries cost."""
     orders = orders_of_scores(left.grades.with_values(scores))
     errors = left.problem.item_weight * (scores - left.problem.targets) ** 2
     sums = np.add.reduceat(errors, left.problem.offsets[:-1])  # a query has two items at least
@@ -116,7 +116,7 @@ def _joined(
     left: Sequence[IntArray],
     found: Sequence[FloatArray],  # (items left out, stages) of each fold
 ) -> tuple[IntArray, FloatArray]:
-    """Queries that were left out, and centred scores of their items, (N, stages)."""
+    """Queries that were left out, and centered scores of their items, (N, stages)."""
     total = np.zeros((int(offsets[-1]), found[0].shape[1]))
     count = np.zeros(len(offsets) - 1)
     for numbers, values in zip(left, found, strict=True):
@@ -126,4 +126,4 @@ def _joined(
     lengths = np.diff(offsets)[seen]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     means = total[rows_of(offsets, seen)] / np.repeat(count[seen], lengths)[:, None]
-    return seen, centred(means, starts)
+    return seen, centered(means, starts)

@@ -171,7 +171,7 @@ def _fit(
 
 
 def resampled_weights(
-    columns: FloatArray,  # (k, N), centred scores of the out-of-fold queries by each learner
+    columns: FloatArray,  # (k, N), centered scores of the out-of-fold queries by each learner
     left: TrainingQueries,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:

@@ -35,7 +35,7 @@ LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects 
 ROWS_PER_FEATURE = 32
 OUT_OF_FOLD_ENTRIES = 2**25  # features of the rows whose out-of-fold estimates are kept
 DOUBLE = float(np.finfo(np.float64).eps)
-EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
+EIGEN_ROWS = 3072  # larger kernel matrices are factorized for few penalties instead of decomposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class RidgeFit:
 class ClosedForm(Member):
     """min_W (1/N) Σ_i w_i ‖Wᵀφ_i − τ(y_i)‖² + α‖W‖² for every column of τ, exactly.
 
-    One factorisation serves all columns and all α. The smaller of the primal (features × features)
+    One factorization serves all columns and all α. The smaller of the primal (features × features)
     and the dual (examples × examples) problem is decomposed. The primal products are summed over
     chunks of rows, so memory is that of one chunk and of a features × features matrix, and inputs
     may be memory-mapped. float32 inputs on linear features are multiplied in float32 within chunks
@@ -73,10 +73,10 @@ class ClosedForm(Member):
     ----------
     selection : "auto", "task_loss", "surrogate" or "gcv"
         How one of several penalties is chosen: exact leave-one-out task loss (ties: surrogate
-        risk), leave-one-out surrogate risk, or generalised cross-validation. The first two use at
+        risk), leave-one-out surrogate risk, or generalized cross-validation. The first two use at
         most 2048 rows, drawn at random, except for kernel matrices of more than 3072 rows, where
         all rows count. "auto" is "task_loss", and "gcv" for more than 16,384 rows that are also 32
-        times as many as the features: the penalty hardly matters there, and generalised
+        times as many as the features: the penalty hardly matters there, and generalized
         cross-validation needs no rows.
     form : "auto", "primal" or "dual"
 
@@ -285,7 +285,7 @@ class ClosedForm(Member):
 
 
 class DualRidge:
-    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centred.
+    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centered.
 
     K̃ = P W^{1/2} K W^{1/2} P with P projecting off √w (with an intercept) is decomposed as
     Q diag(s) Qᵀ; the coordinates of row i are z_i = √s ∘ Q_i / √w_i.
@@ -303,18 +303,18 @@ class DualRidge:
         self.weight = weight
         self._root = np.sqrt(weight)
         total = float(weight.sum())
-        centred = kernel * self._root[:, None] * self._root
-        # rounding is relative to the kernel before centring, which may take most of it away
-        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
+        centered = kernel * self._root[:, None] * self._root
+        # rounding is relative to the kernel before centering, which may take most of it away
+        noise = len(centered) * float(np.finfo(np.float64).eps) * float(np.trace(centered))
         unit = self._root / np.sqrt(total)
         if fit_intercept:
-            image = centred @ unit
-            centred -= unit[:, None] * image
-            centred -= (image - (unit @ image) * unit)[:, None] * unit
-        values, vectors = symmetric_eigen(centred)
+            image = centered @ unit
+            centered -= unit[:, None] * image
+            centered -= (image - (unit @ image) * unit)[:, None] * unit
+        values, vectors = symmetric_eigen(centered)
         kept = values > noise
         self._values, self._vectors = values[kept], vectors[:, kept]
-        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
+        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbors
             self._vectors -= np.outer(unit, unit @ self._vectors)
         mean = np.zeros(target.shape[1])
         if fit_intercept:
@@ -416,12 +416,12 @@ def _out_of_fold(
 
 
 def output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
-    """How a regulariser weighs the outputs."""
+    """How a regularizer weighs the outputs."""
     if regularizer == "gram":
         return OutputPenalty.gram(statistic.width)
     if statistic.score_space is None or statistic.open_offset:
         raise ValueError(
-            f"regularizer='weights' penalises weights in the coordinates of a score space, which "
+            f"regularizer='weights' penalizes weights in the coordinates of a score space, which "
             f"{statistic!r} does not have; use regularizer='gram'"
         )
     return OutputPenalty.weights(statistic.score_space)

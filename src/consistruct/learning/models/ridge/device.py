@@ -1,6 +1,6 @@
 """The closed form on an accelerator: sums in chunks, one Cholesky factor per penalty.
 
-With A the centred second moment, M the penalty matrix (the identity, or K_mm of Nyström centres)
+With A the centered second moment, M the penalty matrix (the identity, or K_mm of Nyström centers)
 and λ = Nα, the weights are (A + λM + νI)⁻¹m. ν is twice the rounding noise of A: it damps the
 directions that the sums could not resolve and nothing else, so that single precision is safe
 wherever what is damped does not matter. Whether it matters is tried, not assumed: first on some
@@ -62,7 +62,7 @@ class DeviceClosedForm(Member):
         same out-of-fold task loss within its standard error and rounding takes nothing from the fit
         on all rows, "double" otherwise and on the host.
     selection : {"gcv", "surrogate", "task_loss"}
-        How one of several penalties is chosen: generalised cross-validation, or out-of-fold rows.
+        How one of several penalties is chosen: generalized cross-validation, or out-of-fold rows.
 
     Examples
     --------
@@ -212,12 +212,12 @@ class _Path:
         self.size = sums.second_moment.shape[0]
         diagonal = sums.second_moment.diagonal()
         self.trace = float(diagonal.sum())
-        # rounding of the sums, and of the factorisation itself
+        # rounding of the sums, and of the factorization itself
         self.floor = 2.0 * found.noise + 10.0 * DOUBLE * self.trace
         y = torch.as_tensor(left.target(slice(None))).to(sums.cross_moment)
         self.target = y - sums.mean_target
 
-    def _penalised(self, alpha: float) -> Any:
+    def _penalized(self, alpha: float) -> Any:
         """λM + νI, (m, m)."""
         strength = self.sums.total_weight * alpha
         if self.penalty is None:
@@ -231,7 +231,7 @@ class _Path:
     def _factor(self, alpha: float) -> Any:
         import torch
 
-        whole = self._penalised(alpha)
+        whole = self._penalized(alpha)
         whole += self.sums.second_moment
         factor, failed = torch.linalg.cholesky_ex(whole)
         if int(failed):
@@ -265,7 +265,7 @@ class _Path:
         tried = np.unique(np.linspace(0, len(grid) - 1, min(FEW, len(grid))).round().astype(int))
         for position in tried:
             score(int(position))
-        while True:  # neighbours of the best until it is the best of them; ties: more penalty
+        while True:  # neighbors of the best until it is the best of them; ties: more penalty
             best = min(scores, key=lambda p: (scores[p], -p))
             around = [p for p in (best - 1, best + 1) if 0 <= p < len(grid) and p not in scores]
             if not around:
@@ -295,7 +295,7 @@ class _Path:
         spread = (z * (sums.second_moment @ z)).sum()
         remaining = sums.target_squares - 2.0 * float(fitted) + float(spread)
         # df = tr (A + P)⁻¹A = m − tr (A + P)⁻¹P with P = CCᵀ
-        root = torch.linalg.cholesky_ex(self._penalised(alpha))[0]
+        root = torch.linalg.cholesky_ex(self._penalized(alpha))[0]
         freedom = self.size - float(
             torch.linalg.solve_triangular(factor, root, upper=False).square().sum()
         )

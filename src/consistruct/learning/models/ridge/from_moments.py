@@ -61,8 +61,8 @@ def standardized(moments: Moments) -> tuple[Moments, Scaling]:
     scale[scale <= CONSTANT * np.abs(moments.mean_feature)] = 1.0
     scale[scale == 0.0] = 1.0
     shift = moments.mean_feature
-    centred = dataclasses.replace(moments, mean_feature=np.zeros_like(shift))
-    return centred.mapped(1.0 / scale), Scaling(shift, scale)
+    centered = dataclasses.replace(moments, mean_feature=np.zeros_like(shift))
+    return centered.mapped(1.0 / scale), Scaling(shift, scale)
 
 
 def solve_moments(
@@ -78,7 +78,7 @@ def solve_moments(
 ) -> MomentsFit:
     """Weights for one penalty, or for the best of several.
 
-    Of several, that of least task loss on `held_out` where it is given, else of least generalised
+    Of several, that of least task loss on `held_out` where it is given, else of least generalized
     cross-validation, which needs nothing but the moments; scores that are alike go to the larger
     penalty. All of them cost one pass.
     """
@@ -119,7 +119,7 @@ def solve_moments(
 
 
 def _by_gcv(problem: TridiagonalPath, alphas: FloatArray) -> Choice:
-    scores = np.array([problem.generalised_cross_validation(float(alpha)) for alpha in alphas])
+    scores = np.array([problem.generalized_cross_validation(float(alpha)) for alpha in alphas])
     good = scores <= scores.min() + GCV_SLACK * abs(scores.min())
     best = float(alphas[good].max())
     logger.info("moments: alpha %.3g of %d by GCV", best, len(scores))

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct._validation import check_unused_params, is_tensor, on_host
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.models.features.approximations import KernelCentres, NystroemFeatures
+from consistruct.learning.models.features.approximations import KernelCenters, NystroemFeatures
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
 from consistruct.learning.models.features.feature_maps import (
     DEFAULT_COMPONENTS,
@@ -32,7 +32,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["Ridge"]
 
-FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
+FACTORIZATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
 SOLVERS = {"closed_form": ClosedForm, "cg": KernelCG, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
 MOMENTS = "moments"
 CHOICE_ROWS = 2**15  # of a tensor, from which features are chosen
@@ -51,7 +51,7 @@ class Ridge(FitsMoments, TargetModel):
     ----------
     features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
         "auto": linear for very wide inputs (over 4096 columns, 1024 if sparse), else the better of
-        the standardised inputs and a kernel, exact up to 12,288 rows (`n_components` rows if given)
+        the standardized inputs and a kernel, exact up to 12,288 rows (`n_components` rows if given)
         and by Nyström above. "rbf", "laplace" and "poly" are exact whatever the number of rows;
         "nystroem" and "random" approximate `kernel`.
     kernel : {"auto", "rbf", "laplace", "poly"}
@@ -66,13 +66,13 @@ class Ridge(FitsMoments, TargetModel):
     n_components : int, optional
         Landmarks or random features; 3072 if not given.
     standardize : "auto" or bool
-        Whether inputs are standardised first; "auto" compares both for kernels and leaves
+        Whether inputs are standardized first; "auto" compares both for kernels and leaves
         features="linear" as they are.
     alpha : "auto", float or list of float
         Penalty, relative to the mean over the rows. Of several the best one by out-of-fold rows.
     solver : {"auto", "closed_form", "moments", "cg", "sgd", "paper_sgd"} or solver object
-        "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
-        "moments": the closed form from sums that merge, with the penalty by generalised
+        "auto": the closed form while a factorization is affordable, averaged SGD beyond.
+        "moments": the closed form from sums that merge, with the penalty by generalized
         cross-validation; `partial_fit` and `fit_stream` then give the model of one fit to all rows,
         whatever their order. For linear, Nyström and random features. "cg": conjugate gradients
         for features="nystroem" with many thousand landmarks; no sums of landmarks are formed.
@@ -86,7 +86,7 @@ class Ridge(FitsMoments, TargetModel):
         Kernels that are compared at a time, one thread each.
     device : str, optional
         Solve and predict on a device of PyTorch ("cuda"): the closed form only, with a penalty
-        chosen by generalised cross-validation. X may then be a tensor, which does not leave its
+        chosen by generalized cross-validation. X may then be a tensor, which does not leave its
         device; scales, bandwidth and landmarks come from 32,768 of its rows.
     precision : {"auto", "double", "single"}
         Of the products on the device; "single" is TF32 where the GPU has it. "auto" takes it where
@@ -341,13 +341,13 @@ class Ridge(FitsMoments, TargetModel):
             size = min(n, self.n_components or DEFAULT_COMPONENTS)
         else:
             size = min(n, n_features)
-        return "closed_form" if size <= FACTORISATION_LIMIT else "sgd"
+        return "closed_form" if size <= FACTORIZATION_LIMIT else "sgd"
 
     def _refuse_regularizer(self) -> None:
         if self.regularizer != "gram":
             raise ValueError(
                 f"regularizer={self.regularizer!r} needs solver='closed_form'; stochastic solvers "
-                f"penalise tr(WᵀḠW)"
+                f"penalize tr(WᵀḠW)"
             )
 
     def _store(
@@ -390,5 +390,5 @@ class Ridge(FitsMoments, TargetModel):
 def _landmark_features(solver: Any) -> Any:
     """What a solver wants of landmarks: orthonormal functions, or plain values of the kernel."""
     if isinstance(solver, DeviceClosedForm):
-        return KernelCentres
+        return KernelCenters
     return KernelFeatures if isinstance(solver, KernelCG) else NystroemFeatures

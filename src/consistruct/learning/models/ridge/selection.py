@@ -64,7 +64,7 @@ SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty
 
 
 class OutputPenalty:
-    """Which outputs are penalised how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
+    """Which outputs are penalized how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
 
     In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² falls apart into
     ridge problems with penalties α/g_e; directions with g_e = 0 change no score and stay zero.
@@ -141,9 +141,9 @@ class Spectrum:
     ) -> Iterator[FloatArray]:
         """The same for one penalty after the other; products are made for many at once."""
         distinct, column = np.unique(self.penalty.factor, return_inverse=True)
-        centred = self.penalty.into(y - self.mean_target)
+        centered = self.penalty.into(y - self.mean_target)
         squares = rows**2
-        size = max(1, CHUNK_BYTES // (8 * max(centred.size, self.moments.size, 1)))
+        size = max(1, CHUNK_BYTES // (8 * max(centered.size, self.moments.size, 1)))
         for start in range(0, len(alphas), size):
             some = [float(alpha) for alpha in alphas[start : start + size]]
             inverses = [1.0 / self._denominators(alpha, distinct) for alpha in some]
@@ -152,10 +152,10 @@ class Spectrum:
             for norms, values in zip(square, fitted, strict=True):
                 leverage = weight[:, None] * (norms + self.fit_intercept / self.total_weight)
                 kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
-                residual = (centred - values) / kept[:, column]
-                yield self.mean_target + self.penalty.back(centred - residual)
+                residual = (centered - values) / kept[:, column]
+                yield self.mean_target + self.penalty.back(centered - residual)
 
-    def generalised_cross_validation(self, target_squares: float, alphas: FloatArray) -> FloatArray:
+    def generalized_cross_validation(self, target_squares: float, alphas: FloatArray) -> FloatArray:
         """N·RSS/(N − df)² of each penalty, summed over the outputs; needs no pass over the data."""
         values, total = self.eigenvalues[:, None], self.total_weight
         scores = np.empty(len(alphas))
@@ -208,7 +208,7 @@ class Selection:
         if alphas is None:
             alphas = relative_grid(spectrum, precision)
         if self.criterion == "gcv":
-            scores = spectrum.generalised_cross_validation(target_squares, alphas)
+            scores = spectrum.generalized_cross_validation(target_squares, alphas)
             path = {"alphas": frozen_array(alphas), "gcv": scores}
             return Choice(least_penalty(alphas, scores), path)
 
@@ -231,7 +231,7 @@ class Selection:
 class KeptPredictions:
     """Leave-one-out predictions of one penalty after the other; the best ones are kept.
 
-    Recalibration needs those of the penalty that wins, and they cost a factorisation.
+    Recalibration needs those of the penalty that wins, and they cost a factorization.
     """
 
     def __init__(self, predict: Callable[[float], FloatArray]) -> None:
@@ -413,7 +413,7 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
 
 
 def relative_grid(spectrum: Spectrum, precision: float) -> FloatArray:
-    """Penalties in `PENALTY_DECADES` times the mean squared norm of the (centred) features.
+    """Penalties in `PENALTY_DECADES` times the mean squared norm of the (centered) features.
 
     Two per decade; those that drown in the rounding of the products (`precision`) are left out.
     """

@@ -45,7 +45,7 @@ class FitsMoments:
     path_: dict[str, FloatArray]
     n_iter_: int
     _out_of_fold: OutOfFold | None
-    _summed: FeatureMap  # what `moments_` are sums of: inputs that are standardised afterwards
+    _summed: FeatureMap  # what `moments_` are sums of: inputs that are standardized afterwards
 
     def _add_to_moments(
         self,
@@ -75,7 +75,7 @@ class FitsMoments:
     ) -> FeatureMap:
         """The features of a pass, chosen on some rows; linear ones need none.
 
-        Standardised inputs are made from the moments, after the pass.
+        Standardized inputs are made from the moments, after the pass.
         """
         if isinstance(self.features, str) and self.features in KERNELS:
             raise ValueError(

@@ -31,8 +31,8 @@ SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epo
 class AveragedSGD(BaseSolver):
     """Mini-batch SGD with a constant step; the result is the average since epoch 1, 2, 4, 8, …
 
-    It minimises (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
-    least squares ½‖θ − τ‖² in place of Φ (what the closed form minimises). The step is
+    It minimizes (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
+    least squares ½‖θ − τ‖² in place of Φ (what the closed form minimizes). The step is
     1/(2c(R²/b + λ_max)) with R² = E‖φ‖⁴/E‖φ‖², λ_max that of E φφᵀ, b the batch size and c the
     curvature in θ; it falls by √2 at every restart from epoch 4 on.
 
