@@ -27,7 +27,7 @@ MISSING = {"", "?", "na", "nan", "n/a", "null", "none", "-", ".", "nil", "missin
 
 
 def _exact(value: Any, cell: str, *, label: bool = False) -> bool:
-    """Whether a number is the double nearest to what a cell states; of a true label, every digit."""
+    """Whether a number is the double nearest to what a cell states; of a label, every digit."""
     try:
         stated = float(cell)
     except ValueError:

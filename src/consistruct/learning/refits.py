@@ -161,7 +161,7 @@ def nested_refits(
                 continue
             found = one._codes(held_out.inputs)
             if metric is None:
-                losses[left, column] = examples.kind.code_losses(found, judged.codes)
+                losses[left, column] = examples.kind.code_losses(found, held_out.codes)
             else:
                 for row, code in zip(left, found, strict=True):
                     codes[column][row] = code

@@ -65,8 +65,8 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     uses_cv : bool
         Whether the estimator's ``cv`` is the model's own (`Stack`).
     shrinks : bool
-        Whether a penalty pulls its estimates toward their mean, so that out-of-fold rows are
-        requested how far (least squares); probabilities of other models are taken as they are.
+        Whether a penalty pulls its estimates toward their mean, so that out-of-fold rows determine
+        how far (least squares); probabilities of other models are taken as they are.
     estimates : bool
         Whether `expected` returns estimates; False for models that only rank labels, which then
         decide.

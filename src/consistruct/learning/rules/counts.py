@@ -1,4 +1,4 @@
-"""Out-of-fold rows as the search for decisions uses them: probabilities to decide by, labels to count.
+"""Out-of-fold rows as the search for decisions uses them: probabilities and codes.
 
     decide   d_i = argmin_c Σ_y p_i(y) G[c, y]             by probabilities, as for new rows
     count    C = Σ_i w_i e_{d_i} q_iᵀ,  q = ½ p + ½ e_y     half from the model, half from labels

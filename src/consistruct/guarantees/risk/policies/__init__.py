@@ -41,6 +41,10 @@ def default_policy(loss: Loss) -> str:
     if isinstance(loss, LabelSetLoss) and binary:
         return "grow"
     predicted, size = loss.predictions, loss.predictions.size
-    if predicted.shape == () == loss.truths.shape and size == loss.truths.size and (size or 0) > 2:
+    if (
+        predicted.shape == () == loss.true_labels.shape
+        and size == loss.true_labels.size
+        and (size or 0) > 2
+    ):
         return "sets"
     return "abstain"
